@@ -57,16 +57,16 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             raise TypeError("an agent's tool has the one argument `question`: give name and description alone")
         return as_tool(self, name, description)
 
-    def _checked(self, given: Any, config: RunnableConfig | None) -> Any:
+    def _checked(self, inputs: Any, config: RunnableConfig | None) -> Any:
         """Return the input with the question that it asks.
 
         None and a Command go on with a run that has begun, and pass as they are.
         """
-        if not isinstance(given, Mapping):
-            return given
-        known = tuple(self.builder.schemas[self.builder.input_schema])
+        if not isinstance(inputs, Mapping):
+            return inputs
+        keys = tuple(self.builder.schemas[self.builder.input_schema])
         within_a_graph = ensure_config(config).get("configurable", {}).get("checkpoint_ns")
-        for key in () if within_a_graph else given:
-            if key not in known:
-                raise UnknownName("input key", key, known)
-        return with_question({key: given[key] for key in known if key in given})
+        for key in () if within_a_graph else inputs:
+            if key not in keys:
+                raise UnknownName("input key", key, keys)
+        return with_question({key: inputs[key] for key in keys if key in inputs})

@@ -10,10 +10,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 
-from ras_agent.graphs.validate import whole
+from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.records import JSON, Answer, Exchange
 
-MOST_TURNS = 10
+MAX_TURNS = 10
 """How many of a conversation's last turns are remembered for its next question."""
 
 
@@ -23,10 +23,10 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
     Where it has both, messages are what was said before, and the question is asked after them. Raises ValueError for an
     input that asks nothing.
     """
-    question, given = inputs.get("question"), inputs.get("messages")
-    if given is None and question is not None:
+    question, raw_messages = inputs.get("question"), inputs.get("messages")
+    if raw_messages is None and question is not None:
         return dict(inputs)  # what is no question, `begin` refuses
-    messages = _messages(given)
+    messages = _messages(raw_messages)
     if question is not None:
         return {**inputs, "messages": _asking(messages, question)}
     if not messages:
@@ -52,37 +52,39 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
     An answer of an agent says itself which question it was made for.
     """
     *_, last = (-1, *(place for place, message in enumerate(messages) if isinstance(message, HumanMessage)))
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     asks_it = last >= 0 and messages[last].text.strip() == question.strip()
     for message in messages[:last] if asks_it else messages:
         if isinstance(message, HumanMessage):
-            found.append(Exchange(message.text.strip()))
-        elif found and isinstance(message, AIMessage) and not message.tool_calls:
+            exchanges.append(Exchange(message.text.strip()))
+        elif exchanges and isinstance(message, AIMessage) and not message.tool_calls:
             data = message.additional_kwargs
             answer = "" if data.get("abstained") else message.text.strip()
-            found[-1] = Exchange(data.get("question") or found[-1].question, answer)  # the last who speaks concludes
-    return found[-MOST_TURNS:]
+            exchanges[-1] = Exchange(
+                data.get("question") or exchanges[-1].question, answer
+            )  # the last who speaks concludes
+    return exchanges[-MAX_TURNS:]
 
 
-def remembered(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
+def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
     """Return the turns with one more, or with the last one answered anew."""
     earlier = turns[:-1] if turns and turns[-1]["question"] == question else turns
-    turn = Exchange(question, "" if answer.abstained else whole(answer.text))
-    return [*earlier, turn.to_dict()][-MOST_TURNS:]
+    turn = Exchange(question, "" if answer.abstained else replace_surrogates(answer.text))
+    return [*earlier, turn.to_dict()][-MAX_TURNS:]
 
 
-def answered_messages(
-    messages: Sequence[BaseMessage], question: str, asked: str, answer: Answer, *, grounded: bool
+def messages_of_answer(
+    messages: Sequence[BaseMessage], question: str, original_question: str, answer: Answer, *, grounded: bool
 ) -> list[Any]:
     """Return what an answer adds to a conversation: the question, where that is not its last message, and the answer.
 
-    question: the one that was answered. asked: the user's own words for it, if others; else empty.
+    question: the one that was answered. original_question: the user's own words for it, if others; else empty.
     It adds nothing where there is no conversation in messages: a caller who gives a question gets plain JSON.
     """
     if not messages:
         return []
-    said = answer_message(question, answer, grounded=grounded)
-    return [*_asking(messages, asked or question)[len(messages) :], said]
+    reply = answer_message(question, answer, grounded=grounded)
+    return [*_asking(messages, original_question or question)[len(messages) :], reply]
 
 
 def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessage:
@@ -93,28 +95,32 @@ def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessag
         "abstained": answer.abstained,
         "grounded": grounded,
     }
-    return AIMessage(whole(answer.text), additional_kwargs=data)
+    return AIMessage(replace_surrogates(answer.text), additional_kwargs=data)
 
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
-    said = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
-    return [*messages] if next(said, None) == question.strip() else [*messages, HumanMessage(whole(question))]
+    users_texts = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
+    return (
+        [*messages]
+        if next(users_texts, None) == question.strip()
+        else [*messages, HumanMessage(replace_surrogates(question))]
+    )
 
 
-def _messages(given: Any) -> list[BaseMessage]:
-    if given is None:
+def _messages(raw: Any) -> list[BaseMessage]:
+    if raw is None:
         return []
     # one message alone is taken too, as LangGraph takes it
-    many = given if isinstance(given, Sequence) and not isinstance(given, (str, tuple)) else [given]
+    many = raw if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)) else [raw]
     try:
-        return [_whole(message) for message in convert_to_messages(many)]
+        return [_without_surrogates(message) for message in convert_to_messages(many)]
     except (ValueError, NotImplementedError, TypeError) as error:
         raise ValueError(f"the input's messages cannot be read as LangChain messages: {error}") from error
 
 
-def _whole(message: BaseMessage) -> BaseMessage:
+def _without_surrogates(message: BaseMessage) -> BaseMessage:
     content = message.content
-    if not isinstance(content, str) or whole(content) == content:
+    if not isinstance(content, str) or replace_surrogates(content) == content:
         return message
-    return message.model_copy(update={"content": whole(content)})
+    return message.model_copy(update={"content": replace_surrogates(content)})

@@ -12,11 +12,11 @@ from typing_extensions import TypedDict
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit
-from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State, Update
-from ras_agent.graphs.validate import whole
+from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import Failure, Plan, StopReason
@@ -50,44 +50,44 @@ def plan(
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
-        update = settled(state, limits, more_steps=more_steps)
+        update = decide_without_planner(state, limits, more_steps=more_steps)
         if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
             return update
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
         graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
-        chosen = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan)
+        plan = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan)
         if current_ledger().refused == "model_refused":
-            return stop("model_refused")
+            return end_loop("model_refused")
         in_own_words = planner_writes_first_query or bool(notes())
-        following = _later_plan(chosen) if hop else _first_plan(chosen, question, from_memory, in_own_words)
-        return stop("planner_failed") if following is None else followed(state, limits, following)
+        following = _later_plan(plan) if hop else _first_plan(plan, question, from_memory, in_own_words)
+        return end_loop("planner_failed") if following is None else apply_plan(state, limits, following)
 
     return body
 
 
-def _later_plan(chosen: Plan | None) -> Plan | None:
+def _later_plan(plan: Plan | None) -> Plan | None:
     """Return a plan made after a search, where to want no retrieval is to find the facts sufficient."""
-    return replace(chosen, action="sufficient") if chosen and chosen.action == "no_retrieval" else chosen
+    return replace(plan, action="sufficient") if plan and plan.action == "no_retrieval" else plan
 
 
-def _first_plan(chosen: Plan | None, question: str, from_memory: bool, in_own_words: bool) -> Plan:
+def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_words: bool) -> Plan:
     """Return one of the two first plans that there are: to search for the question, or not to search at all.
 
     in_own_words: whether a first search is in the planner's words, as where a person has asked for another.
     """
-    if chosen is None:
+    if plan is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
-    if chosen.action == "subq":
-        return chosen if in_own_words else replace(chosen, subquery=question)
-    if chosen.action == "no_retrieval" and from_memory:
-        return chosen
+    if plan.action == "subq":
+        return plan if in_own_words else replace(plan, subquery=question)
+    if plan.action == "no_retrieval" and from_memory:
+        return plan
     why = (
         "the planner wants no retrieval, but an answer has to rest on evidence (from_memory is off)"
-        if chosen.action == "no_retrieval"
+        if plan.action == "no_retrieval"
         else "nothing has been found yet that could be sufficient"
     )
-    said = f" ({chosen.reason})" if chosen.reason else ""
-    return Plan("subq", question, f"{why}: the question itself is searched{said}")
+    reason = f" ({plan.reason})" if plan.reason else ""
+    return Plan("subq", question, f"{why}: the question itself is searched{reason}")
 
 
 def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> NodeBody:
@@ -99,7 +99,7 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
-        if (update := settled(state, limits, structured=structured, more_steps=more_steps)) is not None:
+        if (update := decide_without_planner(state, limits, structured=structured, more_steps=more_steps)) is not None:
             return update
         if not hop:
             return {"subquery": question}
@@ -108,9 +108,9 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
         sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", (question, passages, thoughts), str)
         if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
-            return stop("planner_failed") | {"failures": recorded(wordless)}
-        chosen = Plan("sufficient", reason=sentence) if ends_chain(sentence) else Plan("subq", sentence)
-        return followed(state, limits, chosen, thought=True)
+            return end_loop("planner_failed") | {"failures": record_failures(wordless)}
+        plan = Plan("sufficient", reason=sentence) if ends_chain(sentence) else Plan("subq", sentence)
+        return apply_plan(state, limits, plan, thought=True)
 
     return body
 
@@ -126,7 +126,9 @@ def retrieve_or_answer(state: _Decided) -> Literal["retrieve", "answer"]:
     return "retrieve" if state["subquery"] else "answer"
 
 
-def settled(state: State, limits: Limits, *, structured: bool = True, more_steps: int = 0) -> Update | None:
+def decide_without_planner(
+    state: State, limits: Limits, *, structured: bool = True, more_steps: int = 0
+) -> Update | None:
     """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
 
     A body that decides begins with it. structured: whether the graph reads facts, so that a hop can lack new ones.
@@ -135,37 +137,37 @@ def settled(state: State, limits: Limits, *, structured: bool = True, more_steps
     if not structured:
         limits = replace(limits, stop_on_no_new_facts=False)
     if state["stop_reason"]:
-        return stop(state["stop_reason"])
+        return end_loop(state["stop_reason"])
     if state["static"] and not state["given"]:
-        return stop("static")
+        return end_loop("static")
     end: StopReason | None = None
     if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
         end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
     end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
     if end:
-        return stop(end)
+        return end_loop(end)
     return {"subquery": state["question"]} if state["given"] else None
 
 
-def followed(state: State, limits: Limits, chosen: Plan, *, thought: bool = False) -> Update:
+def apply_plan(state: State, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
     """Emit and record a plan, and follow it unless it repeats a sub-query. A body that decides ends with it.
 
     thought: whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
-    texts = whole(chosen.subquery), whole(str(chosen.reason or ""))
-    if texts != (chosen.subquery, chosen.reason):
-        chosen = replace(chosen, subquery=texts[0], reason=texts[1])
-    emit(Planned(hop, chosen, thought))
-    update: Update = {"plans": [{**chosen.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
-    if chosen.action != "subq":
-        return update | stop(chosen.action)
-    if limits.stop_on_repeat and _repeats(state, chosen.subquery):
-        return update | stop("repeated_subquery")
-    return update | {"subquery": chosen.subquery}
+    texts = replace_surrogates(plan.subquery), replace_surrogates(str(plan.reason or ""))
+    if texts != (plan.subquery, plan.reason):
+        plan = replace(plan, subquery=texts[0], reason=texts[1])
+    emit(Planned(hop, plan, thought))
+    update: Update = {"plans": [{**plan.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
+    if plan.action != "subq":
+        return update | end_loop(plan.action)
+    if limits.stop_on_repeat and _repeats(state, plan.subquery):
+        return update | end_loop("repeated_subquery")
+    return update | {"subquery": plan.subquery}
 
 
-def stop(reason: str) -> Update:
+def end_loop(reason: str) -> Update:
     """End the loop: no sub-query, and why."""
     return {"stop_reason": reason, "subquery": ""}
 

@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.filters import Filter
-from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import State
 from ras_agent.question_graph import QuestionGraph
@@ -24,7 +24,7 @@ from ras_agent.records import JSON, Failure, Passage
 
 _ROOT = "ras_agent"
 _KEY = "graph"
-_MOST_FACTS = 200
+_MAX_FACTS = 200
 
 Namespace = tuple[str, ...]
 
@@ -67,40 +67,40 @@ def recall(memory: ThreadMemory) -> NodeBody:
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        known = yield RoleCall("store", 0, memory, "recall", (namespace(),), dict)
-        if not known:
+        item = yield RoleCall("store", 0, memory, "recall", (namespace(),), dict)
+        if not item:
             return {}
         try:
             passages = {
                 name: data | {"recalled": True}
-                for name, data in known["passages"].items()
+                for name, data in item["passages"].items()
                 if memory.admits(state["scope"], Passage.from_dict(data))
             }
-            graph = _of_hop_0(QuestionGraph.from_dict(known["graph"]), passages)
+            graph = _of_hop_0(QuestionGraph.from_dict(item["graph"]), passages)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
-            unread = Failure(
+            failure = Failure(
                 "store", f"what the store holds is no graph of ours: {type(error).__name__}: {error}"[:500]
             )
-            return {"failures": recorded([unread])}
+            return {"failures": record_failures([failure])}
         graph = graph.bounded(limits.max_facts, state["question"])
         return {
             "graph": records.dump_graph(graph),
             "passages": passages,
             "recalled": list(graph.by_id),
-            "read": list(passages) if known.get("whole") else [],
+            "read": list(passages) if item.get("whole") else [],
         }
 
     return body
 
 
-def remembering(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> RoleCall:
+def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages: Mapping[str, Passage]) -> RoleCall:
     """Return the call that remembers the facts of a graph, the most useful ones of a big one, and their passages."""
-    shown = graph.bounded(_MOST_FACTS)
-    sources = dict.fromkeys(source.passage_id for fact in shown.facts for source in fact.sources)
+    kept_graph = graph.bounded(_MAX_FACTS)
+    sources = dict.fromkeys(source.passage_id for fact in kept_graph.facts for source in fact.sources)
     value = {
-        "graph": {**shown.to_dict(), "shelf": []},
+        "graph": {**kept_graph.to_dict(), "shelf": []},
         "passages": {name: passages[name].to_dict() for name in sources if name in passages},
-        "whole": not shown.shelf,
+        "whole": not kept_graph.shelf,
     }
     return RoleCall("store", hop, memory, "remember", (namespace(), value), bool)
 
@@ -112,13 +112,13 @@ def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGr
 
 def namespace() -> Namespace:
     """Return the namespace of the run's user and thread. Raises SettingsError for a run without a thread."""
-    given = get_config().get("configurable", {})
-    if not (thread := given.get("thread_id")):
+    names = get_config().get("configurable", {})
+    if not (thread := names.get("thread_id")):
         raise SettingsError(
             "a store keeps the facts of each user and thread apart, and this run names no thread: ask with "
             '{"configurable": {"user_id": "...", "thread_id": "..."}}'
         )
-    user = given.get("user_id")
+    user = names.get("user_id")
     return (_ROOT, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
 
 

@@ -49,7 +49,7 @@ from ras_agent.events import Failed, emit, emitting
 from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
-from ras_agent.graphs.validate import whole
+from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.records import JSON, Failure, Usage
 from ras_agent.review import reviewed
 from ras_agent.tools.chat.counting import counting
@@ -98,17 +98,19 @@ NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 """A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
 
 
-def recorded(failures: Iterable[Failure]) -> list[JSON]:
+def record_failures(failures: Iterable[Failure]) -> list[JSON]:
     """Return failures as the state holds them, without secrets, and emit each as an event."""
-    failures = tuple(replace(one, message=_told(one.message), detail=_told(one.detail)) for one in failures)
+    failures = tuple(
+        replace(failure, message=redacted(failure.message), detail=redacted(failure.detail)) for failure in failures
+    )
     for failure in failures:
         emit(Failed(failure))
     return [failure.to_dict() for failure in failures]
 
 
-def _told(message: object) -> str:
+def redacted(message: object) -> str:
     """Return what went wrong as it may be shown: a tool's error may hold the address, with the key, that it asked."""
-    return without_secrets(whole(str(message)))
+    return without_secrets(replace_surrogates(str(message)))
 
 
 class Node(Runnable[Any, Update]):
@@ -118,27 +120,30 @@ class Node(Runnable[Any, Update]):
         self._title, self._body, self._bounds, self._records = title, body, bounds, records
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._turn(input, config) as turn:
-            while (ask := turn.advance()) is not None:
-                made = partial(search, config) if ask.kind == "retriever" else call
+        with self._run(input, config) as run:
+            while (role_call := run.advance()) is not None:
+                make_call = partial(search, config) if role_call.kind == "retriever" else call
+                within = run.within(role_call)
                 try:
-                    turn.receive(ask, made(ask.role, ask.method, *ask.args, within=turn.within(ask)))
+                    run.receive(role_call, make_call(role_call.role, role_call.method, *role_call.args, within=within))
                 except Exception as error:
-                    turn.fail(ask, error)
-        return turn.update
+                    run.fail(role_call, error)
+        return run.update
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._turn(input, config) as turn:
-            while (ask := turn.advance()) is not None:
-                made = partial(asearch, config) if ask.kind == "retriever" else acall
+        with self._run(input, config) as run:
+            while (role_call := run.advance()) is not None:
+                make_call = partial(asearch, config) if role_call.kind == "retriever" else acall
+                within = run.within(role_call)
                 try:
-                    turn.receive(ask, await made(ask.role, ask.method, *ask.args, within=turn.within(ask)))
+                    reply = await make_call(role_call.role, role_call.method, *role_call.args, within=within)
+                    run.receive(role_call, reply)
                 except Exception as error:
-                    turn.fail(ask, error)
-        return turn.update
+                    run.fail(role_call, error)
+        return run.update
 
     @contextmanager
-    def _turn(self, state: Any, config: RunnableConfig | None) -> Iterator[_Turn]:
+    def _run(self, state: Any, config: RunnableConfig | None) -> Iterator[_NodeRun]:
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
@@ -148,11 +153,11 @@ class Node(Runnable[Any, Update]):
         writer = runtime.stream_writer
         stream = None if _does_nothing(writer) else writer
         with metered(ledger), counting(), emitting(stream), reviewed(state.get("reviews", ())):
-            turn = _Turn(self._body(state, limits, self._records), ledger)
-            yield turn
+            run = _NodeRun(self._body(state, limits, self._records), ledger)
+            yield run
         took = monotonic() - began
-        turn.update.setdefault("seconds", spent + took)
-        log_node(self._title, config, state, turn.update, ledger, took)
+        run.update.setdefault("seconds", spent + took)
+        log_node(self._title, config, state, run.update, ledger, took)
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:
@@ -168,51 +173,51 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
     return not (code.co_names or code.co_freevars or writer.__defaults__ or writer.__kwdefaults__)
 
 
-class _Turn:
+class _NodeRun:
     """One run of a node's body: the calls it asks for, what fails in them, its update."""
 
-    def __init__(self, work: NodeSteps | Update, ledger: Ledger) -> None:
+    def __init__(self, steps: NodeSteps | Update, ledger: Ledger) -> None:
         self.update: Update = {}
-        self._work = work
+        self._steps = steps
         self._ledger = ledger
         self._reply: object = None
         self._failures: list[JSON] = []
 
     def advance(self) -> RoleCall | None:
         """Return the next call to make, or None when the body has returned."""
-        if isinstance(self._work, dict):
-            self.update = self._work
+        if isinstance(self._steps, dict):
+            self.update = self._steps
             return None
         try:
-            ask = self._work.send(self._reply)
+            role_call = self._steps.send(self._reply)
         except StopIteration as done:
             self.update = self._completed(done.value)
             return None
-        self._ledger.role, self._ledger.hop = ask.kind, ask.hop
+        self._ledger.role, self._ledger.hop = role_call.kind, role_call.hop
         self._reply = None
-        return ask
+        return role_call
 
-    def within(self, ask: RoleCall) -> float:
+    def within(self, role_call: RoleCall) -> float:
         """Return the seconds that a call may take; infinity where the run has no limit.
 
         The answer is made also where max_seconds are over, if it is made at once.
         """
-        left, limits = self._ledger.seconds_left(), self._ledger.limits
-        if limits.max_seconds is None or limits.loop_seconds is None or left > TIMEOUT_MAX / 2:
+        seconds_left, limits = self._ledger.seconds_left(), self._ledger.limits
+        if limits.max_seconds is None or limits.loop_seconds is None or seconds_left > TIMEOUT_MAX / 2:
             return inf
         for_answer = limits.max_seconds - limits.loop_seconds
-        return max(left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
+        return max(seconds_left + min(_TO_HAND_OVER, for_answer / 2), _AT_LEAST)
 
-    def receive(self, ask: RoleCall, reply: object) -> None:
+    def receive(self, role_call: RoleCall, reply: object) -> None:
         """Pass a reply on to the body. Raises TypeError for a reply of the wrong type."""
-        if not isinstance(reply, ask.returns):
+        if not isinstance(reply, role_call.returns):
             raise TypeError(
-                f"{type(searched_by(ask.role)).__name__}.{ask.method} must return {ask.returns.__name__}, "
-                f"got {type(reply).__name__}: {reply!r:.200}"
+                f"{type(searched_by(role_call.role)).__name__}.{role_call.method} must return "
+                f"{role_call.returns.__name__}, got {type(reply).__name__}: {reply!r:.200}"
             )
         self._reply = reply
 
-    def fail(self, ask: RoleCall, error: Exception) -> None:
+    def fail(self, role_call: RoleCall, error: Exception) -> None:
         """Record what a call raised; raise it again if it is no failure of a tool."""
         if isinstance(error, RAISED):
             raise error
@@ -221,19 +226,19 @@ class _Turn:
         elif isinstance(error, StillRunning):
             self._ledger.refused = "max_seconds"
             over = f"max_seconds = {self._ledger.limits.max_seconds:g} were over"
-            over = over if ask.kind == "answerer" else f"{over} but for the answer's part"
-            message = f"the {ask.kind} was still running when {over}; what it finds later is dropped"
-            self._failures += recorded([Failure(ask.kind, message, ask.hop)])
+            over = over if role_call.kind == "answerer" else f"{over} but for the answer's part"
+            message = f"the {role_call.kind} was still running when {over}; what it finds later is dropped"
+            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, ModelRefused):
             self._ledger.refused = "model_refused"
-            self._failures += recorded([Failure(ask.kind, _told(error)[:500], ask.hop)])
+            self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
         else:
-            message = _told(f"{type(error).__name__}: {error}")
-            self._failures += recorded([Failure(ask.kind, message[:500], ask.hop)])
+            message = redacted(f"{type(error).__name__}: {error}")
+            self._failures += record_failures([Failure(role_call.kind, message[:500], role_call.hop)])
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""
-        self._failures += recorded(self._ledger.notes)
+        self._failures += record_failures(self._ledger.notes)
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self._ledger.calls:

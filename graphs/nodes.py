@@ -16,20 +16,20 @@ from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
 from ras_agent.filters import Filter
-from ras_agent.graphs.conversation import answered_messages, exchanges_in, remembered
-from ras_agent.graphs.memory import ThreadMemory, remembering, without_passages
-from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, recorded
+from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with_turn
+from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, State, Update, empty_state
 from ras_agent.graphs.validate import (
-    check_given,
+    check_admitted,
     finite,
-    given_filter,
-    given_passages,
+    read_filter,
+    read_given_passages,
+    replace_surrogates,
     valid_citations,
     valid_facts,
     valid_hit,
-    whole,
 )
 from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
@@ -60,8 +60,8 @@ def begin(
         question = state.get("question")
         if not isinstance(question, str) or not question.strip():
             raise ValueError(f'the input needs a question that is not blank: {{"question": "..."}}, got {question!r}')
-        said = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())), question)
-        turns = [exchange.to_dict() for exchange in said] or state.get("turns", [])
+        exchanges = exchanges_in(cast("Sequence[BaseMessage]", state.get("messages", ())), question)
+        turns = [exchange.to_dict() for exchange in exchanges] or state.get("turns", [])
         least = least_steps + bool(turns)
         if state["remaining_steps"] < least:
             # LangGraph wants one more than the steps that are taken
@@ -75,12 +75,12 @@ def begin(
             )
         return {
             **empty_state(),
-            "question": whole(question),
-            "subquery": whole(question),
+            "question": replace_surrogates(question),
+            "subquery": replace_surrogates(question),
             "turns": turns,
-            "given": given_passages(state),
+            "given": read_given_passages(state),
             "static": bool(state.get("static_passages")),
-            "scope": given_filter(state),
+            "scope": read_filter(state),
             "stop_reason": stop_reason,
         }
 
@@ -96,7 +96,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         reply = yield RoleCall("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
-        standalone = whole(" ".join((reply or "").split()))
+        standalone = replace_surrogates(" ".join((reply or "").split()))
         if not standalone or standalone == question:
             return {}
         emit(Rewritten(question, standalone))
@@ -109,19 +109,19 @@ def retrieve(retriever: Retriever) -> NodeBody:
     """Find passages for the sub-query, or take those given for this hop."""
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        hop, subquery, given = len(state["steps"]) + 1, state["subquery"], state["given"]
+        hop, subquery, given_passages = len(state["steps"]) + 1, state["subquery"], state["given"]
         search = Search(retriever, Filter.of(state["scope"]), state["commit"])
-        if given:
-            hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given[0], start=1))
-            check_given([hit.passage for hit in hits], search.filter)
+        if given_passages:
+            hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
+            check_admitted([hit.passage for hit in hits], search.filter)
         else:
-            found = yield RoleCall("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
-            hits = tuple(map(valid_hit, (found or ())[: limits.k]))
+            reply = yield RoleCall("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
+            hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
         # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
         earlier = {name: data for name, data in state["passages"].items() if not data.get("recalled")}
         texts |= {name: earlier[name]["text"] for name in texts if name in earlier}
-        lost = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
+        shadowed = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
         hits = tuple(hit for hit in hits if hit.passage.text == texts[hit.passage.id])
         emit(Hits(hop, subquery, hits))
         new = [hit.passage for hit in hits if hit.passage.id not in earlier]
@@ -130,13 +130,17 @@ def retrieve(retriever: Retriever) -> NodeBody:
             "passages": {passage.id: records.dump(passage) for passage in new},
             "commit": search.commit,
         }
-        stale = [one.id for one in new if one.text != state["passages"].get(one.id, {"text": one.text})["text"]]
+        recalled = {name: data["text"] for name, data in state["passages"].items()}
+        stale = [passage.id for passage in new if passage.text != recalled.get(passage.id, passage.text)]
         if stale:  # what was recalled of them was read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
-            update |= {"graph": records.dump_graph(graph), "read": [one for one in state["read"] if one not in stale]}
-        if lost:
-            update["failures"] = recorded(_shared_id(passage, hop) for passage in lost)
-        return update | {"given": given[1:]} if given else update
+            update |= {
+                "graph": records.dump_graph(graph),
+                "read": [name for name in state["read"] if name not in stale],
+            }
+        if shadowed:
+            update["failures"] = record_failures(_shared_id(passage, hop) for passage in shadowed)
+        return update | {"given": given_passages[1:]} if given_passages else update
 
     return body
 
@@ -154,14 +158,14 @@ def structure(extractor: Extractor) -> NodeBody:
         passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
         if not passages:
             return {"triples": []}
-        given, unread = given_triples(passages.values())
+        triples, unread = given_triples(passages.values())
         reply: Extraction | None = Extraction()
         if unread:
             reply = yield RoleCall("extractor", hop, extractor, "extract", (unread, subquery), Extraction)
-            if reply is None and not given:
+            if reply is None and not triples:
                 return {"triples": []}
         extraction = reply or Extraction()
-        extraction = replace(extraction, triples=given + extraction.triples)
+        extraction = replace(extraction, triples=triples + extraction.triples)
         extraction = valid_facts(extraction, passages, name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
@@ -170,7 +174,7 @@ def structure(extractor: Extractor) -> NodeBody:
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
             update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]
-            update["failures"] = recorded(failures)
+            update["failures"] = record_failures(failures)
         return update
 
     return body
@@ -190,14 +194,16 @@ def merge(*, thinking: bool = False) -> NodeBody:
         if triples:
             grown = before.merge(triples)
             graph = grown.bounded(limits.max_facts, state["question"], _of_persons(grown) if state["reviews"] else ())
-        found = {hit["passage_id"] for hit in hits}
+        passage_ids = {hit["passage_id"] for hit in hits}
         # a person may have added facts that are from elsewhere
-        found |= {source.passage_id for triple in triples for source in triple.sources}
-        read = (name for name, fact in graph.by_id.items() for source in fact.sources if source.passage_id in found)
-        ids = tuple(dict.fromkeys(read))
+        passage_ids |= {source.passage_id for triple in triples for source in triple.sources}
+        facts = graph.by_id.items()
+        ids = tuple(
+            dict.fromkeys(name for name, fact in facts for source in fact.sources if source.passage_id in passage_ids)
+        )
         # what an earlier turn found is new to this question once its own search has found it
-        seen = {name for step in state["steps"] for name in step["triple_ids"]}
-        recalled = set(state.get("recalled", ())) - seen
+        of_earlier_hops = {name for step in state["steps"] for name in step["triple_ids"]}
+        recalled = set(state.get("recalled", ())) - of_earlier_hops
         new = tuple(name for name in ids if name not in before.by_id or name in recalled)
         step = Step(
             hop,
@@ -253,8 +259,8 @@ def answer(answerer: Answerer, memory: ThreadMemory | None = None, pruner: FactP
         if state["stop_reason"] == "model_refused":
             reply = None
         elif evidence or state["stop_reason"] == "no_retrieval":
-            shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
-            args = (state["question"], shown, tuple(passages.values()), steps)
+            graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
+            args = (state["question"], graph_shown, tuple(passages.values()), steps)
             reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)
         else:
             reply = _without_evidence(state)
@@ -265,24 +271,24 @@ def answer(answerer: Answerer, memory: ThreadMemory | None = None, pruner: FactP
                 cause = "a model cannot be asked"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = valid_citations(reply, passages, graph.by_id, hop)
-        failures = recorded(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
+        failures = record_failures(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
         grounded = evidence and not reply.abstained
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
-            yield remembering(memory, hop, graph, passages)
+            yield remember_call(memory, hop, graph, passages)
             current_ledger().refused = refused  # it is over: what the store lacked time for ends nothing
         return {
-            "answer": whole(reply.text),
+            "answer": replace_surrogates(reply.text),
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,
-            "messages": answered_messages(
+            "messages": messages_of_answer(
                 state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
             ),
-            "turns": remembered(state.get("turns", ()), state["question"], reply),
+            "turns": with_turn(state.get("turns", ()), state["question"], reply),
         }
 
     return body

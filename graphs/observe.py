@@ -33,14 +33,14 @@ def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, wi
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
         return call(role, method, *args, within=within)
-    run = manager.on_retriever_start(None, args[0], name=_named(role))
+    run = manager.on_retriever_start(None, args[0], name=_name_of(role))
     try:
-        found = call(role, method, *args, within=within)
+        hits = call(role, method, *args, within=within)
     except BaseException as error:
         run.on_retriever_error(error)
         raise
-    run.on_retriever_end(_documents(found))
-    return found
+    run.on_retriever_end(_documents(hits))
+    return hits
 
 
 async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: Any, within: float) -> Any:
@@ -48,17 +48,17 @@ async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: 
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
         return await acall(role, method, *args, within=within)
-    run = await manager.on_retriever_start(None, args[0], name=_named(role))
+    run = await manager.on_retriever_start(None, args[0], name=_name_of(role))
     try:
-        found = await acall(role, method, *args, within=within)
+        hits = await acall(role, method, *args, within=within)
     except BaseException as error:
         await run.on_retriever_error(error)
         raise
-    await run.on_retriever_end(_documents(found))
-    return found
+    await run.on_retriever_end(_documents(hits))
+    return hits
 
 
-def _named(role: Any) -> str:
+def _name_of(role: Any) -> str:
     """Return the name by which a retriever is registered, else its class's."""
     retriever = searched_by(role)
     return str(getattr(retriever, "name", None) or type(retriever).__name__)
@@ -72,12 +72,12 @@ def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     return manager if any(not handler.ignore_retriever for handler in manager.handlers) else None
 
 
-def _documents(found: object) -> Sequence[Document]:
-    if not isinstance(found, Sequence):
+def _documents(hits: object) -> Sequence[Document]:
+    if not isinstance(hits, Sequence):
         return ()
     return [
         Document(hit.passage.text, id=str(hit.passage.id), metadata={"title": hit.passage.title, "score": hit.score})
-        for hit in found
+        for hit in hits
         # what is no passage of texts is for the node to refuse
         if isinstance(hit, Hit) and isinstance(hit.passage, Passage) and isinstance(hit.passage.text, str)
     ]
@@ -96,8 +96,8 @@ def log_node(
     fields["seconds"] = round(seconds, 4)
     if ledger.calls:
         fields["model_calls"] = len(ledger.calls)
-        fields["input_tokens"] = sum(one.input_tokens for one in ledger.calls)
-        fields["output_tokens"] = sum(one.output_tokens for one in ledger.calls)
+        fields["input_tokens"] = sum(model_call.input_tokens for model_call in ledger.calls)
+        fields["output_tokens"] = sum(model_call.output_tokens for model_call in ledger.calls)
     if "hits" in update and name not in _EMPTYING:
         fields["passage_ids"] = [hit["passage_id"] for hit in update["hits"]]
     if "triples" in update and name not in _EMPTYING:
@@ -109,19 +109,21 @@ def log_node(
         fields["citations"] = len(update.get("citations", ()))
     if failures := update.get("failures"):
         # what follows the kind of failure may quote a reply or a query
-        fields["failures"] = [{"role": one["role"], "message": one["message"].partition(": ")[0]} for one in failures]
+        fields["failures"] = [
+            {"role": failure["role"], "message": failure["message"].partition(": ")[0]} for failure in failures
+        ]
     extra: dict[str, Any] = {"ras_agent": fields}
     if shows_text():
         texts: dict[str, Any] = {key: update.get(key) for key in ("question", "subquery", "answer")}
         if failures:
-            texts["failures"] = [{"role": one["role"], "message": one["message"]} for one in failures]
+            texts["failures"] = [{"role": failure["role"], "message": failure["message"]} for failure in failures]
         extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
     LOGGER.log(logging.WARNING if failures else logging.INFO, "%s", name, extra=extra)
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:
     """Return the caller's `metadata["question_id"]`, else a short digest of the question in the user's words."""
-    if given := ((config or {}).get("metadata") or {}).get(_ID):
-        return str(given)
-    asked = str(state.get("asked") or state.get("question") or "")
-    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:12]
+    if question_id := ((config or {}).get("metadata") or {}).get(_ID):
+        return str(question_id)
+    question = str(state.get("asked") or state.get("question") or "")
+    return hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:12]

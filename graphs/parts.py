@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,10 +132,14 @@ class AgentArguments(TypedDict, total=False):
 class AgentParts:
     """An agent's parts, ready to be put together, once or with some of them replaced.
 
-    graph: a registered name. planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans
-    nothing. extractor: None in a graph that reads no facts. review: where a run waits for a person.
-    rewriter: None where a conversation's follow-up questions stay as they are. store: of the facts that each thread has
-    found. pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
+    graph: a registered name.
+    planner: what the graph's planner is, such as IRCoT's Reasoner; None in a graph that plans nothing.
+    extractor: None in a graph that reads no facts.
+    review: where a run waits for a person.
+    rewriter: None where a conversation's follow-up questions stay as they are.
+    store: of the facts that each thread has found.
+    pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
+    role_names: who plays which role, for traces.
     """
 
     graph: str
@@ -149,3 +153,4 @@ class AgentParts:
     rewriter: Rewriter | None = None
     store: BaseStore | None = None
     pruner: FactPruner | None = None
+    role_names: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ras_agent.graphs.validate import plain
+from ras_agent.graphs.validate import to_json_value
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.graph import dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
@@ -19,11 +19,11 @@ class Records:
 
     State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
     from a checkpoint is a new one and parsed once. This relies on state values never being changed in place. It is
-    thread safe: two threads at once may parse a value twice. At most `most` values are remembered.
+    thread safe: two threads at once may parse a value twice. At most `size` values are remembered.
     """
 
-    def __init__(self, most: int = 2048) -> None:
-        self._most = most
+    def __init__(self, size: int = 2048) -> None:
+        self._size = size
         self._loaded: dict[int, tuple[object, Any]] = {}
         self._dumped: dict[int, tuple[Triple, JSON]] = {}
 
@@ -31,7 +31,7 @@ class Records:
         """Return the record as plain JSON, for the state."""
         data: JSON = record.to_dict()
         if data.get("metadata"):  # the one part of a record that comes from elsewhere
-            data["metadata"] = plain(data["metadata"])
+            data["metadata"] = to_json_value(data["metadata"])
         self._remember(data, record)
         return data
 
@@ -81,24 +81,24 @@ class Records:
     def _dump_fact(self, name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
         if len(readings) > 1:
             return dump_fact(name, fact, readings)
-        known = self._dumped.get(id(fact))
-        if known is None or known[0] is not fact:
-            if len(self._dumped) >= self._most:
+        entry = self._dumped.get(id(fact))
+        if entry is None or entry[0] is not fact:
+            if len(self._dumped) >= self._size:
                 self._dumped = {}
-            self._dumped[id(fact)] = known = (fact, dump_fact(name, fact, readings))
-        return known[1]
+            self._dumped[id(fact)] = entry = (fact, dump_fact(name, fact, readings))
+        return entry[1]
 
     def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
-        known = self._loaded.get(id(data))
-        if known is not None and known[0] is data:
-            record: _Record = known[1]
+        entry = self._loaded.get(id(data))
+        if entry is not None and entry[0] is data:
+            record: _Record = entry[1]
         else:
             record = parse(data)
             self._remember(data, record)
         return record
 
     def _remember(self, data: object, record: object) -> None:
-        if len(self._loaded) >= self._most:
+        if len(self._loaded) >= self._size:
             self._loaded = {}
         # `data` is remembered too, lest its id be given to another value
         self._loaded[id(data)] = (data, record)

@@ -18,7 +18,7 @@ from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, Planned, Triples, emit
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
-from ras_agent.graphs.conversation import answer_message, remembered
+from ras_agent.graphs.conversation import answer_message, with_turn
 from ras_agent.graphs.node import NodeBody
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
@@ -37,9 +37,9 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     They are: from `decides` to retrieve or answer, from structure to merge, from answer to the end. decides: the node
     that plans; empty in a graph that plans nothing.
     """
-    asked_planner = bool(decides) and _accepts_feedback(parts.planner)
+    planner_accepts = bool(decides) and _accepts_feedback(parts.planner)
     if decides and "plan" in parts.review:
-        graph.add_body("review_plan", _plan(decides if asked_planner else ""))
+        graph.add_body("review_plan", _plan(decides if planner_accepts else ""))
         graph.add_edge(decides, "review_plan")
         graph.add_conditional_edges(
             "review_plan", _again_or(decide.retrieve_or_answer), ["retrieve", "answer", decides]
@@ -47,14 +47,14 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     elif decides:
         graph.add_conditional_edges(decides, decide.retrieve_or_answer)
     if "facts" in parts.review:
-        graph.add_body("review_facts", _facts(asked_planner or _accepts_feedback(parts.answerer)))
+        graph.add_body("review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer)))
         graph.add_edge("structure", "review_facts")
         graph.add_edge("review_facts", "merge")
     elif parts.extractor is not None:
         graph.add_edge("structure", "merge")
     if "answer" in parts.review:
         back = {"answerer": "answer"} if _accepts_feedback(parts.answerer) else {}
-        back |= {"planner": decides} if asked_planner else {}
+        back |= {"planner": decides} if planner_accepts else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
         graph.add_conditional_edges(
@@ -95,10 +95,10 @@ def _plan(back: str) -> NodeBody:
 
     def body(state: State, limits: Limits, records: Records) -> Update:
         hop = len(state["steps"]) + 1
-        made = [plan for plan in state["plans"] if plan["hop"] == hop]
-        if not made or not (state["subquery"] or state["stop_reason"] in _PLANNED_ENDS):
+        plans = [plan for plan in state["plans"] if plan["hop"] == hop]
+        if not plans or not (state["subquery"] or state["stop_reason"] in _PLANNED_ENDS):
             return {"again": ""}
-        plan = {key: made[0][key] for key in ("action", "subquery", "reason")}
+        plan = {key: plans[0][key] for key in ("action", "subquery", "reason")}
         actions: tuple[Action, ...] = ("approve", "edit", "ask") if back else ("approve", "edit")
         ends = state["stop_reason"] if not state["subquery"] else ""
         review = Review("plan", hop, state["question"], actions, plan=Plan.from_dict(plan), stop_reason=ends)
@@ -111,9 +111,9 @@ def _plan(back: str) -> NodeBody:
             if decision.action == "approve":
                 return update
             changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
-            emit(Planned(hop, changed, bool(made[0].get("thought")), decision.person))
+            emit(Planned(hop, changed, bool(plans[0].get("thought")), decision.person))
             update["reviews"] = [_reviewed(review, decision, plan)]
-            update["plans"] = [{**made[0], **changed.to_dict(), "by": decision.person}]
+            update["plans"] = [{**plans[0], **changed.to_dict(), "by": decision.person}]
             return update | {"subquery": changed.subquery, "stop_reason": "sufficient" if decision.stop else ""}
 
         return _waited(review, follow)
@@ -121,52 +121,54 @@ def _plan(back: str) -> NodeBody:
     return body
 
 
-def _facts(noted: bool) -> NodeBody:
-    """Wait for decisions about the facts that were read at this hop. noted: whether a role reads notes."""
+def _facts(accepts_feedback: bool) -> NodeBody:
+    """Wait for decisions about the facts that were read at this hop. accepts_feedback: whether a role reads a note."""
 
     def body(state: State, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {}
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
-        read = records.triples(state["triples"])
+        triples = records.triples(state["triples"])
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "add", "ask")
         review = Review(
             "facts",
             hop,
             state["question"],
-            actions if noted else actions[:-1],
+            actions if accepts_feedback else actions[:-1],
             subquery=subquery,
-            facts=tuple((fact, _read_in(fact, passages)) for fact in QuestionGraph(read).facts),
+            facts=tuple((fact, _read_in(fact, passages)) for fact in QuestionGraph(triples).facts),
             passages=tuple((hit["passage_id"], passages[hit["passage_id"]].title) for hit in state["hits"]),
         )
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
-            held: dict[str, tuple[Triple, ...]] = {}
-            for triple in read:
-                held[triple.id] = (*held.get(triple.id, ()), triple)
-            stated: dict[str, Passage] = {}
+            readings: dict[str, tuple[Triple, ...]] = {}
+            for triple in triples:
+                readings[triple.id] = (*readings.get(triple.id, ()), triple)
+            persons_passages: dict[str, Passage] = {}
             log: list[JSON] = []
             for decision in decisions:
-                before = held.get(decision.fact, ())
+                before = readings.get(decision.fact, ())
                 if decision.action == "remove":
-                    held[decision.fact] = ()
+                    readings[decision.fact] = ()
                 elif decision.action == "edit":
-                    held[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
+                    readings[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
                 elif decision.action == "add":
-                    source, own = _source(decision, passages, hop, subquery)
-                    stated |= {own.id: own} if own else {}
+                    source, passage = _source(decision, passages, hop, subquery)
+                    persons_passages |= {passage.id: passage} if passage else {}
                     added = Triple(decision.subject, decision.predicate, decision.object, (source,))
-                    held[f"added {len(log)}"] = (added,)
+                    readings[f"added {len(log)}"] = (added,)
                 log.append(_reviewed(review, decision, _as_read(before) if before else None))
-            triples = tuple(triple for group in held.values() for triple in group)
-            if any("" in triple.key for triple in triples):
+            decided = tuple(triple for group in readings.values() for triple in group)
+            if any("" in triple.key for triple in decided):
                 raise ReviewError("decision: a subject, predicate or object has no letter that can be seen")
             update: Update = {"reviews": log}
-            if triples != read:
-                emit(Triples(hop, triples))
-                update["triples"] = records.dump_triples(triples)
-            return update | ({"passages": {name: records.dump(own) for name, own in stated.items()}} if stated else {})
+            if decided != triples:
+                emit(Triples(hop, decided))
+                update["triples"] = records.dump_triples(decided)
+            if persons_passages:
+                update["passages"] = {name: records.dump(passage) for name, passage in persons_passages.items()}
+            return update
 
         return _waited(review, follow)
 
@@ -175,7 +177,7 @@ def _facts(noted: bool) -> NodeBody:
 
 def _as_read(fact: Sequence[Triple]) -> JSON:
     """Return a fact with all places where this hop read it."""
-    return replace(fact[0], sources=tuple(source for one in fact for source in one.sources)).to_dict()
+    return replace(fact[0], sources=tuple(source for reading in fact for source in reading.sources)).to_dict()
 
 
 def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
@@ -210,8 +212,8 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
     text = f"{decision.subject} {decision.predicate} {decision.object}."
     # no passage that is found later has this name by chance
     name = f"{person()}:{sha256(f'{title}: {text}'.encode()).hexdigest()[:16]}"
-    own = Passage(name, text, title, person(), {"by": decision.person})
-    return Source(own.id, 0, len(text), hop, subquery, decision.person), own
+    passage = Passage(name, text, title, person(), {"by": decision.person})
+    return Source(passage.id, 0, len(text), hop, subquery, decision.person), passage
 
 
 def _answer(back: dict[str, str]) -> NodeBody:
@@ -221,7 +223,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
-        said = state.get("messages", [])[-1:]  # the answer, if the caller gave messages
+        last_message = state.get("messages", [])[-1:]  # the answer, if the caller gave messages
         citations = tuple(map(Citation.from_dict, state["citations"]))
         review = Review(
             "answer",
@@ -244,12 +246,15 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 if to not in back:
                     raise ReviewError(f"decision.to: the {to} of this run reads no notes; known: {', '.join(back)}")
                 # the next answer takes the place of this one
-                unsaid = [RemoveMessage(id=message.id) for message in said if message.id]
+                unsaid = [RemoveMessage(id=message.id) for message in last_message if message.id]
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]
-            left = [one for one in citations if decision.citations is None or one.number in decision.citations]
-            reply = Answer(decision.answer, tuple(left))
+            kept = decision.citations
+            reply = Answer(
+                decision.answer,
+                tuple(citation for citation in citations if kept is None or citation.number in kept),
+            )
             if decision.action == "remove":
                 reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)
             grounded = state["grounded"] and bool(reply.citations)
@@ -257,8 +262,8 @@ def _answer(back: dict[str, str]) -> NodeBody:
             cited = [citation.to_dict() for citation in reply.citations]
             instead = answer_message(state["question"], reply, grounded=grounded)
             return update | {
-                "turns": remembered(state["turns"], state["question"], reply),
-                "messages": [instead.model_copy(update={"id": message.id}) for message in said],
+                "turns": with_turn(state["turns"], state["question"], reply),
+                "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],
                 **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
                 **{"failed": "", "grounded": grounded, "confidence": None},
             }

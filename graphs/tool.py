@@ -26,10 +26,10 @@ def as_tool(
     once = agent.copy({"checkpointer": None})
 
     def ask(question: Annotated[str, _QUESTION]) -> tuple[str, JSON]:
-        return _told(once.invoke({"question": question}))
+        return _content_and_artifact(once.invoke({"question": question}))
 
     async def aask(question: Annotated[str, _QUESTION]) -> tuple[str, JSON]:
-        return _told(await once.ainvoke({"question": question}))
+        return _content_and_artifact(await once.ainvoke({"question": question}))
 
     return StructuredTool.from_function(
         ask,
@@ -40,7 +40,7 @@ def as_tool(
     )
 
 
-def _told(out: Any) -> tuple[str, JSON]:
+def _content_and_artifact(out: Any) -> tuple[str, JSON]:
     return answer_and_sources(out), {key: value for key, value in out.items() if key != "messages"}
 
 

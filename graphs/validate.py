@@ -31,26 +31,26 @@ _SOURCE_ELSEWHERE = "accepted without one of its sources, which is none of the p
 _NO_SUCH_SPAN = "accepted without its span: its passage has no such characters"
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Return `value` as JSON: mappings as dicts, sequences as lists, anything that JSON does not know as text.
 
     >>> import datetime
-    >>> plain({"year": 1921, "seen": datetime.date(2024, 5, 1), "tags": ("a", "b"), "ratio": float("inf")})
+    >>> to_json_value({"year": 1921, "seen": datetime.date(2024, 5, 1), "tags": ("a", "b"), "ratio": float("inf")})
     {'year': 1921, 'seen': '2024-05-01', 'tags': ['a', 'b'], 'ratio': 'inf'}
     """
     kind = type(value)
     if kind is str:
-        return whole(value)
+        return replace_surrogates(value)
     if kind in _SCALARS or (kind is float and isfinite(value)) or (kind is int and -(1 << 63) <= value < 1 << 64):
         return value
     if isinstance(value, Mapping):
-        return {whole(str(key)): plain(item) for key, item in value.items()}
+        return {replace_surrogates(str(key)): to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    return whole(str(value))
+        return [to_json_value(item) for item in value]
+    return replace_surrogates(str(value))
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace each half of a character by U+FFFD, since no request, checkpoint or file can hold it.
 
     Halves come from replies and records that were cut inside a character, and from undecodable bytes.
@@ -63,7 +63,7 @@ def finite(number: float | None) -> float | None:
     return float(number) if number is not None and isfinite(number) else None
 
 
-def given_passages(inputs: Inputs) -> list[list[JSON]]:
+def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
     """Return the caller's passages, hop by hop. Raises ValueError for inputs that contradict each other.
 
     Seed passages all belong to the first hop. Static ones are spread evenly over the iterations in order, so that
@@ -82,14 +82,14 @@ def given_passages(inputs: Inputs) -> list[list[JSON]]:
     return [passages[size * i // count : size * (i + 1) // count] for i in range(count)]
 
 
-def given_filter(inputs: Inputs) -> Any:
+def read_filter(inputs: Inputs) -> Any:
     """Return the caller's filter as plain JSON. Raises FilterError for one that cannot be read."""
-    given = inputs.get("filter")
-    Filter.of(given)
-    return None if given is None else plain(given)
+    filter = inputs.get("filter")
+    Filter.of(filter)
+    return None if filter is None else to_json_value(filter)
 
 
-def check_given(passages: Iterable[Passage], admitted: Filter) -> None:
+def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
     """Raise FilterError if one of the caller's passages is outside the filter that the question is asked within."""
     for passage in passages:
         if not admitted.matches(passage):
@@ -99,38 +99,38 @@ def check_given(passages: Iterable[Passage], admitted: Filter) -> None:
             )
 
 
-def _given_passage(given: Passage | JSON | str, number: int) -> JSON:
-    if isinstance(given, str):
-        given = {"text": given}
-    if not isinstance(given, Passage):
-        if not isinstance(given, Mapping) or not isinstance(given.get("text"), str):
-            raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {given!r:.200}')
-        given = Passage.from_dict({"id": f"given-{number}", **given})
-    if (passage := _whole_passage(given)) is None:
-        raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {given!r:.200}")
-    data: JSON = plain(passage.to_dict())
+def _given_passage(item: Passage | JSON | str, number: int) -> JSON:
+    if isinstance(item, str):
+        item = {"text": item}
+    if not isinstance(item, Passage):
+        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
+            raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {item!r:.200}')
+        item = Passage.from_dict({"id": f"given-{number}", **item})
+    if (passage := _valid_passage(item)) is None:
+        raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {item!r:.200}")
+    data: JSON = to_json_value(passage.to_dict())
     return data
 
 
-def valid_hit(found: object) -> Hit:
+def valid_hit(hit: object) -> Hit:
     """Return a retriever's hit with a score that JSON knows. Raises TypeError for anything but a Hit of a Passage."""
-    if not isinstance(found, Hit) or (passage := _whole_passage(found.passage)) is None:
-        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {found!r:.200}")
-    score = float(found.score)
-    return Hit(passage, score if isfinite(score) else 0.0, tuple(whole(str(line)) for line in found.why))
+    if not isinstance(hit, Hit) or (passage := _valid_passage(hit.passage)) is None:
+        raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {hit!r:.200}")
+    score = float(hit.score)
+    return Hit(passage, score if isfinite(score) else 0.0, tuple(replace_surrogates(str(line)) for line in hit.why))
 
 
-def _whole_passage(found: object) -> Passage | None:
+def _valid_passage(passage: object) -> Passage | None:
     """Return the passage in whole characters, None if it is no Passage whose fields are texts."""
-    if not isinstance(found, Passage):
+    if not isinstance(passage, Passage):
         return None
-    texts = found.id, found.text, found.title, found.document_id
+    texts = passage.id, passage.text, passage.title, passage.document_id
     if not all(isinstance(text, str) for text in texts):
         return None
-    clean = tuple(map(whole, texts))
+    clean = tuple(map(replace_surrogates, texts))
     if clean == texts:
-        return found
-    return replace(found, id=clean[0], text=clean[1], title=clean[2], document_id=clean[3])
+        return passage
+    return replace(passage, id=clean[0], text=clean[1], title=clean[2], document_id=clean[3])
 
 
 def valid_facts(
@@ -149,7 +149,14 @@ def valid_facts(
         except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
             problems, sources = [_NO_TRIPLE], ()
         if sources:
-            triples.append(Triple(whole(triple.subject), whole(triple.predicate), whole(triple.object), sources))
+            triples.append(
+                Triple(
+                    replace_surrogates(triple.subject),
+                    replace_surrogates(triple.predicate),
+                    replace_surrogates(triple.object),
+                    sources,
+                )
+            )
         for problem in set(problems) if problems else ():
             wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
@@ -199,7 +206,7 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
-        title, quote = whole(str(citation.title)), whole(str(citation.quote))
+        title, quote = replace_surrogates(str(citation.title)), replace_surrogates(str(citation.quote))
         file, page = passage.file, passage.page
         citation = replace(citation, start=start, end=end, title=title, quote=quote, file=file, page=page)
         unknown = [name for name in citation.triple_ids if name not in triple_ids]

@@ -22,7 +22,7 @@ from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.graphs import read_cited_graph
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.graphs.validate import whole
+from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
@@ -208,7 +208,7 @@ READERS = {
     "not_unicode": TextReader(not_unicode, "tools.index.text_files"),
     "parse_statement": TextReader(_any(parse_statement), "tools.kg.formats.triples"),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
-    "whole": TextReader(whole, "graphs.validate trace"),
+    "replace_surrogates": TextReader(replace_surrogates, "graphs.validate trace"),
     "inert": TextReader(inert, "app.cli.terminal app.cli.draw"),
     # scores
     "split_answers": TextReader(split_answers, "eval.metrics.answer_sets"),

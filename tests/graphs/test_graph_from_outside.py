@@ -47,11 +47,11 @@ class Thinker:
 
 def think(thinker):
     def body(state, limits, records):
-        if update := decide.settled(state, limits, structured=False):
+        if update := decide.decide_without_planner(state, limits, structured=False):
             return update
         steps = [records.step(step, state["passages"]) for step in state["steps"]]
         plan = yield RoleCall("planner", len(steps) + 1, thinker, "think", (state["question"], steps), Plan)
-        return decide.followed(state, limits, plan) if plan else decide.stop("planner_failed")
+        return decide.apply_plan(state, limits, plan) if plan else decide.end_loop("planner_failed")
 
     return body
 

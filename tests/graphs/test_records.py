@@ -18,6 +18,6 @@ def test_an_equal_value_from_elsewhere_is_parsed_once():
 
 
 def test_an_overfull_memory_forgets_and_goes_on():
-    records = Records(most=2)
+    records = Records(size=2)
     dumped = [records.dump(Passage(str(n), "text")) for n in range(5)]
     assert [records.passage(data).id for data in dumped] == ["0", "1", "2", "3", "4"]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ras_agent.graphs.validate import given_passages
+from ras_agent.graphs.validate import read_given_passages
 from ras_agent.records import Answer, Citation, Extraction, Passage, Source, Triple
 
 
@@ -133,7 +133,7 @@ async def test_an_asynchronous_extractor_is_held_to_the_same(ras, fakes):
 
 
 def ids(inputs):
-    return [[passage["id"] for passage in hop] for hop in given_passages(inputs)]
+    return [[passage["id"] for passage in hop] for hop in read_given_passages(inputs)]
 
 
 def test_seeds_belong_to_the_first_hop():
@@ -161,11 +161,11 @@ def test_there_are_no_more_iterations_than_passages():
 @pytest.mark.parametrize("wrong", [{"title": "no text"}, 7, None])
 def test_what_is_no_passage_is_named_with_its_number(wrong):
     with pytest.raises(ValueError, match="given passage 2 is no text"):
-        given_passages({"question": "Q?", "seed_passages": ["fine", wrong]})
+        read_given_passages({"question": "Q?", "seed_passages": ["fine", wrong]})
 
 
 def test_nothing_given_is_nothing():
-    assert given_passages({"question": "Q?"}) == []
+    assert read_given_passages({"question": "Q?"}) == []
 
 
 def test_a_citation_names_the_file_and_the_page_of_its_passage(ras, fakes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -129,18 +129,16 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
 
         from ras_agent.app.cli.reviewing import decide
         from ras_agent.checkpoints import aopen_checkpointer
-        from ras_agent.graphs.resolve import assemble_agent, resolve_parts, role_specs
+        from ras_agent.graphs.resolve import assemble_agent, resolve_parts
         from ras_agent.review import Review
         from ras_agent.tools.retrieve.ranker import explained
-        from ras_agent.tools.roles import role_name
         from ras_agent.trace import Trace
 
         settings, thread = options.settings, options.thread
-        specs = role_specs(settings)
         parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, options.sample))
         if reasons:
             parts = replace(parts, retriever=explained(parts.retriever, reasons))
-        if note := _offline_note(specs):
+        if note := _offline_note(parts.role_names):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=options.verbose, doing=doing)
         doing("planning")
@@ -163,8 +161,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
                     runner.run(stack.aclose())
         finally:
             drawing.end()
-    roles = {role: role_name(spec) for role, spec in specs.items()}
-    return Trace.from_state(out, agent.name, {**roles, "retriever": settings.retriever})
+    return Trace.from_state(out, agent.name, {**parts.role_names, "retriever": settings.retriever})
 
 
 def _memory_saver() -> BaseCheckpointSaver[Any]:
@@ -203,9 +200,9 @@ def _corpus(settings: Settings, sample: bool) -> PassageIndex | PostgresIndex | 
     return open_index(settings.index)
 
 
-def _offline_note(specs: dict[str, str]) -> str:
-    offline = [role for role, spec in specs.items() if spec.partition(":")[0] == "offline"]
-    if len(offline) == len(specs):
+def _offline_note(role_names: Mapping[str, str]) -> str:
+    offline = [role for role, name in role_names.items() if name.partition(":")[0] == "offline"]
+    if len(offline) == len(role_names):
         return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
     return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""
 

@@ -48,7 +48,7 @@ def test_the_agent_is_embedded_as_the_page_shows(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.usefixtures("_registry_as_it_was")
 def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> None:
-    from ras_agent.eval.run.evaluation import prepare
+    from ras_agent.eval.run import EvalAgent, begin_run, load_task
     from ras_agent.graphs.resolve import agent_from_settings
 
     _run("extending.md", {"passages": PASSAGES})
@@ -61,7 +61,8 @@ def test_what_the_page_adds_from_outside_works_by_its_name(tmp_path: Path) -> No
     data.write_text(json.dumps({"qid": "1", "q": "Where was Alexander Graham Bell born?", "a": ["Edinburgh"]}) + "\n")
     corpus.write_text("".join(json.dumps(passage.to_dict()) + "\n" for passage in PASSAGES))
     chosen = Settings(planner="two-step", retriever="words")
-    run = prepare("trivia-night", data, tmp_path / "run", chosen, corpus=corpus)
+    task = load_task("trivia-night", data, chosen, corpus=corpus)
+    run = begin_run(task, EvalAgent("run", chosen), tmp_path / "run")
     assert {"em", "f1", "brief"} <= run.finish()["scores"].keys()
 
 

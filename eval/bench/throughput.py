@@ -23,17 +23,16 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ras_agent.budget import Limits
 from ras_agent.eval.bench.loopback_model import Loopback, serving
-from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import graph_answerer
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import EvaluatedSystem, agent_asker, ask_one, evaluate
+from ras_agent.eval.run.runner import evaluate, metric_scorer, question_work
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.records import Passage
@@ -42,9 +41,9 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.limits import Rates
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.plan.llm import LLMPlanner
-from ras_agent.tools.spread.pool import Do, Order, Pool
-from ras_agent.tools.spread.processes import Processes
 from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
+from ras_agent.tools.workers.processes import Processes
 
 _WORDS = 400
 _CALLS_A_QUESTION = 2
@@ -98,7 +97,7 @@ class _Warm:
     spent: float = 0.0
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         async with self.pool.opened(concurrency) as ask:
             await asyncio.gather(*map(ask, self.first))
             self.began, self.spent = time.perf_counter(), time.process_time()
@@ -135,24 +134,15 @@ def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
     folder = RunFolder.begin(out, {"name": out.name})
     in_flight = max(1, _CALLS_A_QUESTION * concurrency // max(1, processes))
     asking: dict[str, Any] = {"root": model.root, "replies": str(folder.replies_path.resolve()), "in_flight": in_flight}
-    order = Order("ras_agent.eval.bench.throughput:asks", asking)
-    return Processes(order, processes) if processes else _system(**asking)
+    spec = WorkSpec("ras_agent.eval.bench.throughput:asks", asking)
+    return Processes(spec, processes) if processes else Here(asks(**asking))
 
 
-def asks(**asking: Any) -> Do:
-    """Make what a worker does."""
-    return partial(ask_one, _system(**asking))
-
-
-def _system(root: str, replies: str, in_flight: int) -> EvaluatedSystem:
-    """Make the system that is measured, in whichever process."""
+def asks(root: str, replies: str, in_flight: int) -> Work:
+    """Return the work of one question, in whichever process."""
     settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
-
-    def scores(question: Question, output: Any) -> dict[str, float]:
-        return score(question, Outcome.from_output(output), ("f1", "em", "recall@5"))
-
-    return EvaluatedSystem(agent_asker(agent), scores, "ras")
+    return question_work(graph_answerer(agent), metric_scorer(("f1", "em", "recall@5")), mode="ras")
 
 
 def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:

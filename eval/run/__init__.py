@@ -1,9 +1,11 @@
-"""Evaluation runs: questions are asked, every result is on disk when it counts, and a killed run is resumed.
+"""Evaluation runs: an agent is asked a task, every result is on disk when it counts, and a killed run is resumed.
 
-    run = prepare("hotpotqa", Path("hotpot_dev.json"), Path("runs/mine"), Settings(llm="openai:gpt-4o-mini"), limit=100)
-    summary = run.finish()
+    settings = Settings(llm="openai:gpt-4o-mini")
+    task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
+    summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
 
-`prepare_run` does the same for a `Configuration` of one's own over `load_material`, for example with another asker.
+A task is questions, what is searched, and metrics; an agent is any async function from a question to an output; a
+scorer is a function from both to metrics. docs/evaluation.md has one of each of your own.
 """
 
 from __future__ import annotations
@@ -12,40 +14,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ras_agent.eval.run.evaluation import Configuration, Evaluation, prepare, prepare_run
+    from ras_agent.eval.run.agent import EvalAgent, baseline_agent, graph_answerer, search_agent
+    from ras_agent.eval.run.begin import Run, begin_run
     from ras_agent.eval.run.folder import RunFolder
-    from ras_agent.eval.run.material import Material, load_material
     from ras_agent.eval.run.prices import Prices, load_prices
     from ras_agent.eval.run.result import Result
-    from ras_agent.eval.run.runner import agent_asker, retrieval_asker
-    from ras_agent.eval.run.spread import Spread
+    from ras_agent.eval.run.runner import metric_scorer
     from ras_agent.eval.run.summarise import summarise
+    from ras_agent.eval.run.task import Task, load_task
+    from ras_agent.eval.run.workers import WorkerPlan
 
 __all__ = [
-    "Configuration",
-    "Evaluation",
-    "Material",
+    "EvalAgent",
     "Prices",
     "Result",
+    "Run",
     "RunFolder",
-    "Spread",
-    "agent_asker",
-    "load_material",
+    "Task",
+    "WorkerPlan",
+    "baseline_agent",
+    "begin_run",
+    "graph_answerer",
     "load_prices",
-    "prepare",
-    "prepare_run",
-    "retrieval_asker",
+    "load_task",
+    "metric_scorer",
+    "search_agent",
     "summarise",
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Configuration", "Evaluation", "prepare", "prepare_run"), "evaluation"),
-    **dict.fromkeys(("Material", "load_material"), "material"),
+    **dict.fromkeys(("EvalAgent", "baseline_agent", "graph_answerer", "search_agent"), "agent"),
+    **dict.fromkeys(("Run", "begin_run"), "begin"),
     **dict.fromkeys(("Prices", "load_prices"), "prices"),
-    **dict.fromkeys(("agent_asker", "retrieval_asker"), "runner"),
+    **dict.fromkeys(("Task", "load_task"), "task"),
     "Result": "result",
     "RunFolder": "folder",
-    "Spread": "spread",
+    "WorkerPlan": "workers",
+    "metric_scorer": "runner",
     "summarise": "summarise",
 }
 

@@ -7,14 +7,12 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import ras_agent
-from ras_agent.budget import Limits
 from ras_agent.eval.question import Question
 from ras_agent.prompts import load, prompt_names
 from ras_agent.records import JSON
@@ -28,55 +26,47 @@ _LATER = frozenset({"knowledge_graph"})  # manifests that were written before th
 _CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
 
 
-def manifest_of(
-    questions: Sequence[Question],
-    *,
-    name: str,
-    benchmark: str,
-    data: str,
-    data_sha256: str | None,
-    corpus_sha256: str | None,
-    graph: str,
-    roles: Mapping[str, str],
-    limits: Limits,
-    metrics: Sequence[str],
-    seed: int = 0,
-    retrieval_only: bool = False,
-    prompts_dir: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
-    variant: Mapping[str, Any] | None = None,
-    knowledge_graph: str | None = None,
-) -> JSON:
-    """Return the manifest of a run of `questions`.
+class RunDescription(TypedDict):
+    """What a manifest says of a task and an agent.
 
     graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
     temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
     fingerprint of the one that is searched.
     """
+
+    name: str
+    benchmark: str
+    data: str
+    data_sha256: str | None
+    corpus_sha256: str | None
+    graph: str
+    roles: Mapping[str, str]
+    limits: JSON
+    metrics: Sequence[str]
+    seed: NotRequired[int]
+    retrieval_only: NotRequired[bool]
+    settings: NotRequired[JSON]
+    variant: NotRequired[JSON]
+    knowledge_graph: NotRequired[str | None]
+
+
+def manifest_of(
+    questions: Sequence[Question], described: RunDescription, prompts_dir: str | Path | None = None
+) -> JSON:
+    """Return the manifest of a run of `questions`. prompts_dir: prompts that replace the packaged ones."""
+    empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
     return {
         "schema": SCHEMA,
         "version": VERSION,
-        "name": name,
-        "benchmark": benchmark,
-        "data": data,
-        "data_sha256": data_sha256,
-        "corpus_sha256": corpus_sha256,
-        **({"knowledge_graph": knowledge_graph} if knowledge_graph else {}),
+        **empty,
+        **{key: value for key, value in described.items() if key not in _LATER or value},
         "questions": len(questions),
         "questions_sha256": _questions_sha256(questions),
-        "graph": graph,
-        "roles": dict(roles),
-        "limits": asdict(limits),
-        "settings": dict(settings or {}),
-        "seed": seed,
-        "retrieval_only": retrieval_only,
-        "metrics": list(metrics),
         "prompts": prompt_hashes(prompts_dir),
         "packages": _versions(_PACKAGES),
         "python": platform.python_version(),
         "git_commit": git_commit(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "variant": dict(variant or {}),
     }
 
 

@@ -1,7 +1,7 @@
 """Asks a question set, many questions at a time, and has each result on disk before it counts.
 
     folder = RunFolder.begin("runs/x", manifest)
-    evaluate(EvaluatedSystem(agent_asker(agent), score), questions, folder, concurrency=32)
+    evaluate(Here(question_work(graph_answerer(agent), metric_scorer(["em"]))), questions, folder, concurrency=32)
 
 A question that fails is a result with an error. An interrupted or killed run is resumed by the same call: questions
 with a line in the folder are not asked again, and with `folder.replies_path` as the models' reply cache, neither is any
@@ -13,53 +13,69 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from ras_agent.calling import acall, raise_if_cancelled
+from ras_agent.calling import raise_if_cancelled
 from ras_agent.errors import ModelRefused, RunError
+from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import NO_ANSWER, AnswerQuestion
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.own_graphs import asking
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
-from ras_agent.protocols import Retriever
-from ras_agent.records import JSON
 from ras_agent.tools.index.text_files import not_unicode
-from ras_agent.tools.spread.pool import Do, Pool, do_all
+from ras_agent.tools.workers.pool import Pool, Work, run_all
 from ras_agent.trace import Trace
 
-if TYPE_CHECKING:
-    from ras_agent.graphs.agent import Agent
-    from ras_agent.graphs.state import Inputs
-
-AskQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
-"""From a question to an agent's output, as ras_agent.graphs.state.Outputs has it."""
-ScoreOutput = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
-"""From a question and an agent's output to metric -> 0..1. A failed question's output is `NOTHING`."""
-
-NOTHING: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
+Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
+"""From a question and an agent's output to metric -> 0..1. A failed question's output is `NO_ANSWER`."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatedSystem:
-    """Holds what is evaluated and how; a Pool that asks in this process.
+def metric_scorer(metrics: Sequence[str]) -> Scorer:
+    """Return what scores an output by registered metrics."""
 
-    traces: whether results hold their traces, which `mode` and `roles` head.
+    def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
+        return score(question, Outcome.from_output(output), metrics)
+
+    return scores
+
+
+def question_work(
+    answer: AnswerQuestion,
+    scorer: Scorer,
+    *,
+    mode: str = "",
+    roles: Mapping[str, str] | None = None,
+    traces: bool = True,
+) -> Work:
+    """Return the work of one question, from Question to Result, for a pool of this process or of others.
+
+    traces: whether results hold their traces, which `mode` and `roles` head. What answering raises becomes the
+    result's error; only a ModelRefused is raised on.
     """
 
-    ask: AskQuestion
-    score: ScoreOutput
-    mode: str = ""
-    roles: Mapping[str, str] = field(default_factory=dict)
-    traces: bool = True
+    async def work(question: Question) -> Result:
+        began, output = time.perf_counter(), NO_ANSWER
+        try:
+            with asking(question):
+                output = await answer(question)
+            raise_if_cancelled()
+            seconds = time.perf_counter() - began
+            traced = traces and "question" in output  # a bare search has no trace
+            trace = Trace.from_state(output, mode, roles or {}).to_dict() if traced else None
+            result = result_of(question, output, seconds=seconds, trace=trace)
+        except ModelRefused:  # so would every other question
+            raise
+        except Exception as error:
+            result = failed_result(question, error, seconds=time.perf_counter() - began)
+        try:
+            return replace(result, scores=dict(scorer(question, output)))
+        except Exception as error:  # a user's own metric must not cost the answers of the others
+            return replace(result, error=result.error or error_dict(error))
 
-    @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
-        """Ask in this process, on this event loop."""
-        yield partial(ask_one, self)
+    return work
 
 
 def evaluate(
@@ -114,49 +130,7 @@ async def run_questions(
         if on_end:
             on_end(result)
 
-    await do_all(pool, questions, concurrency=concurrency, on_end=store)
-
-
-async def ask_one(system: EvaluatedSystem, question: Question) -> Result:
-    """Ask and score one question. What it raises becomes the result's error; only a ModelRefused is raised on."""
-    began, out = time.perf_counter(), NOTHING
-    try:
-        with asking(question):
-            out = await system.ask(question)
-        raise_if_cancelled()
-        seconds = time.perf_counter() - began
-        result = result_of(question, out, seconds=seconds, trace=_trace(system, out))
-    except ModelRefused:  # so would every other question
-        raise
-    except Exception as error:
-        result = failed_result(question, error, seconds=time.perf_counter() - began)
-    try:
-        return replace(result, scores=dict(system.score(question, out)))
-    except Exception as error:  # a user's own metric must not cost the answers of the others
-        return replace(result, error=result.error or error_dict(error))
-
-
-def agent_asker(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> AskQuestion:
-    """Asks a compiled agent. `inputs`: what it is given for a question; the question alone unless said."""
-
-    async def ask(question: Question) -> Mapping[str, Any]:
-        out = await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
-        if out["stop_reason"] == "model_refused":
-            raise ModelRefused(out["failures"][-1]["message"])
-        return out
-
-    return ask
-
-
-def retrieval_asker(retriever: Retriever, k: int) -> AskQuestion:
-    """Searches for the question itself, and answers nothing."""
-
-    async def ask(question: Question) -> Mapping[str, Any]:
-        hits = await acall(retriever, "retrieve", question.question, k)
-        passages = {hit.passage.id: hit.passage.to_dict() for hit in hits}
-        return {**NOTHING, "passages": passages, "steps": [{}], "stop_reason": "retrieval_only"}
-
-    return ask
+    await run_all(pool, questions, concurrency=concurrency, on_end=store)
 
 
 def _check_ids(questions: Iterable[Question]) -> None:
@@ -165,10 +139,3 @@ def _check_ids(questions: Iterable[Question]) -> None:
             raise RunError(f"{count} questions have the id {name!r}; results are kept by id, so give each its own")
         if reason := not_unicode(name):
             raise RunError(f"the id {name!r} {reason}; results are kept by id, so give the question another")
-
-
-def _trace(system: EvaluatedSystem, out: Mapping[str, Any]) -> JSON | None:
-    """Return the trace of a loop; a bare search has none."""
-    if not system.traces or "question" not in out:
-        return None
-    return Trace.from_state(out, system.mode, system.roles).to_dict()

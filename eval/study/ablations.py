@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from ras_agent.errors import RasError
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, LeftOut, extended, replaced
 from ras_agent.eval.study.tables import side_by_side
 from ras_agent.graphs.parts import DEFAULT_PRESET, AgentParts
@@ -25,7 +25,7 @@ FULL = "full loop"
 WITH_PASSAGES = "full loop, passages beside the triples"
 
 
-def ablations_design(material: Material, settings: Settings) -> Design:
+def ablations_design(task: Task, settings: Settings) -> Design:
     """Design the full loop and the loop without one part each.
 
     The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
@@ -33,23 +33,23 @@ def ablations_design(material: Material, settings: Settings) -> Design:
     where the answerer takes graph tokens, without these. One run more shows the passages beside the triples.
     """
     settings = settings.model_copy(update={"layout": "chain"})
-    metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
-    specs = role_specs(settings)
+    metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
+    scored, specs = task.scored_by(metrics), role_specs(settings)
     named = {role: role_name(spec) for role, spec in specs.items()}
-    runs = [Configuration(FULL, settings, metrics=metrics, variant={"ablation": "none"})]
+    runs = [EvalAgent(FULL, settings, variant={"ablation": "none"})]
     left_out: list[LeftOut] = []
 
-    def add(name: str, key: str, layout: EvidenceLayout = "chain", **changes: object) -> None:
+    def add(name: str, key: str, layout: EvidenceLayout = "chain", **changes: Any) -> None:
         laid_out = settings.model_copy(update={"layout": layout})
-        runs.append(Configuration(name, laid_out, metrics=metrics, variant={"ablation": key}, **changes))  # type: ignore[arg-type]
+        runs.append(EvalAgent(name, laid_out, variant={"ablation": key}, **changes))
 
     add(WITH_PASSAGES, "none, passages too", "evidence")
     if graph_spec(settings.graph).planner is None:
         left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
     else:
-        add("no planning", "no_planning", graph="single-shot", asker=replaced(_without_planning))
+        add("no planning", "no_planning", graph="single-shot", make=replaced(_without_planning))
     if "extractor" in named:
-        changes = {"roles": {"extractor": "none"}, "asker": replaced(_without_triples)}
+        changes = {"roles": {"extractor": "none"}, "make": replaced(_without_triples)}
         add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
         left_out.append(
@@ -60,17 +60,17 @@ def ablations_design(material: Material, settings: Settings) -> Design:
         "no_retrieval",
         graph="ras",
         roles={"planner": "none", "retriever": "none"},
-        asker=replaced(_without_retrieval),
+        make=replaced(_without_retrieval),
     )
     if _takes_graph_tokens(specs["answerer"]):
-        add("no graph encoding", "no_graph_encoding", asker=replaced(_without_graph_tokens))
+        add("no graph encoding", "no_graph_encoding", make=replaced(_without_graph_tokens))
     else:
         why = f"the answerer {named['answerer']} reads the graph as text and takes no graph tokens"
         left_out.append(LeftOut("no graph encoding", why))
-    headline = material.asked.headline
-    shown = extended(material.asked.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages")
+    headline = task.benchmark.headline
+    shown = extended(task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages")
     show = partial(side_by_side, metrics=shown, headline=headline, base=FULL, left_out=left_out)
-    return Design("ablations", tuple((material, run) for run in runs), show, headline, FULL, tuple(left_out))
+    return Design("ablations", tuple((scored, run) for run in runs), show, headline, FULL, tuple(left_out))
 
 
 def _without_planning(roles: AgentParts) -> AgentParts:
@@ -112,12 +112,12 @@ class NeverRetrieves:
 
 
 class ReadsNothing:
-    """Finds no facts in any passage."""
+    """Extractor that finds no facts in any passage."""
 
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return (title or passage id | text | sentence) for each sentence, with its place."""
+        """Return no facts."""
         return Extraction()
 
 
@@ -131,7 +131,7 @@ class SentencesAsFacts:
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """(title or passage id | text | sentence), with the sentence's place."""
+        """Return (title or passage id | text | sentence) for each sentence, with its place."""
         return Extraction(
             tuple(
                 Triple(

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.markdown import markdown_table
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import AskQuestion
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown, extended, parts
 from ras_agent.eval.study.run import StudyFolder
 from ras_agent.eval.study.tables import lines
@@ -43,7 +42,7 @@ Traces = Callable[[], Mapping[str, JSON]]
 
 
 def abundance_design(
-    material: Material,
+    task: Task,
     settings: Settings,
     out: Path,
     *,
@@ -65,8 +64,9 @@ def abundance_design(
     shares = tuple(sorted(set(shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
         raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
-    metrics = extended(material.asked.metrics, "answer_in_facts")
-    runs = [Configuration(FULL, settings, metrics=metrics, seed=seed, variant={"abundance": None})]
+    metrics = extended(task.metrics, "answer_in_facts")
+    scored = task.scored_by(metrics)
+    runs = [EvalAgent(FULL, settings, seed=seed, variant={"abundance": None})]
     names: dict[tuple[str, float], list[str]] = {}
     order_of = {spec: fact_order(spec) for spec in dict.fromkeys(orders)}
     shuffled = [("", f"shuffle {number}", number) for number in range(1, shuffles + 1)]
@@ -79,14 +79,14 @@ def abundance_design(
             how: JSON = {"order": spec} if spec else {"shuffle": shuffle}
             variant = {"abundance": share, **how, "evidence": evidence}
             runs.append(
-                Configuration(
-                    name, settings, metrics=metrics, seed=seed, traces=False, asker=part.asker, graph="replay",
+                EvalAgent(
+                    name, settings, seed=seed, traces=False, make=part.make, graph="replay",
                     variant=variant,
                 )
             )  # fmt: skip
-    shown = extended(material.asked.metrics[:2], "answer_in_facts")
-    show = partial(_show, names=names, metrics=shown, headline=material.asked.headline, evidence=evidence)
-    return Design("abundance", tuple((material, run) for run in runs), show, material.asked.headline, FULL)
+    shown = extended(task.metrics[:2], "answer_in_facts")
+    show = partial(_show, names=names, metrics=shown, headline=task.benchmark.headline, evidence=evidence)
+    return Design("abundance", tuple((scored, run) for run in runs), show, task.benchmark.headline, FULL)
 
 
 def _traces(out: Path) -> Mapping[str, JSON]:
@@ -104,8 +104,8 @@ class _Part:
     traces: Traces
     order: FactOrder | None = None
 
-    def asker(self, material: Material, settings: Settings) -> AskQuestion:
-        roles, traces = parts(material, settings), self.traces()
+    def make(self, task: Task, settings: Settings) -> AnswerQuestion:
+        roles, traces = parts(task, settings), self.traces()
 
         async def ask(question: Question) -> Mapping[str, Any]:
             if question.id not in traces:

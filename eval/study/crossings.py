@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, extended
 from ras_agent.eval.study.tables import show_crossed
 from ras_agent.graphs.resolve import role_specs
@@ -17,7 +17,7 @@ HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 
 
 def roles_design(
-    material: Material, settings: Settings, *, planners: Sequence[str] = (), answerers: Sequence[str] = ()
+    task: Task, settings: Settings, *, planners: Sequence[str] = (), answerers: Sequence[str] = ()
 ) -> Design:
     """Design a run for each pair. The extractor is the same in all: the one set, else that of the first planner."""
     specs = role_specs(settings)
@@ -33,32 +33,32 @@ def roles_design(
             cells[pair] = f"planner {pair[0]}, answerer {pair[1]}"
             chosen = {"planner": planner, "answerer": answerer, "extractor": extractor}
             runs.append(
-                Configuration(
+                EvalAgent(
                     cells[pair],
                     settings.model_copy(update=chosen),
-                    metrics=extended(material.asked.metrics, "all_recall", "sufficiency_precision"),
                     variant={"planner": pair[0], "answerer": pair[1]},
                 )
             )
-    metrics = extended(material.asked.metrics[:2], "all_recall", "sufficiency_precision")
+    metrics = extended(task.metrics[:2], "all_recall", "sufficiency_precision")
     show = partial(show_crossed, cells=cells, metrics=metrics, titles=("planner", "answerer"))
-    return Design("roles", tuple((material, run) for run in runs), show, material.asked.headline)
+    scored = task.scored_by(extended(task.metrics, "all_recall", "sufficiency_precision"))
+    return Design("roles", tuple((scored, run) for run in runs), show, task.benchmark.headline)
 
 
-def sweep_design(material: Material, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()) -> Design:
+def sweep_design(task: Task, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()) -> Design:
     """Design a run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
     runs, cells = [], {}
     for limit in dict.fromkeys(hops or HOPS):
         for k in dict.fromkeys(ks or KS):
             cells[str(limit), str(k)] = name = f"{limit} hops, k {k}"
             runs.append(
-                Configuration(
+                EvalAgent(
                     name,
                     settings.model_copy(update={"max_hops": limit, "k": k}),
-                    metrics=extended(material.asked.metrics, "all_recall"),
                     variant={"max_hops": limit, "k": k},
                 )
             )
-    metrics = extended((material.asked.headline,), "all_recall")
+    metrics = extended((task.benchmark.headline,), "all_recall")
     show = partial(show_crossed, cells=cells, metrics=metrics, titles=("hops", "k"))
-    return Design("sweep", tuple((material, run) for run in runs), show, material.asked.headline)
+    scored = task.scored_by(extended(task.metrics, "all_recall"))
+    return Design("sweep", tuple((scored, run) for run in runs), show, task.benchmark.headline)

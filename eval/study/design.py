@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent, MakeAnswerer, graph_answerer
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import AskQuestion, agent_asker
+from ras_agent.eval.run.task import Task
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON
@@ -43,14 +42,14 @@ Show = Callable[[Mapping[str, Sequence[Result]]], Shown]
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Lists the runs in order, each over its material; a later run may start from an earlier one.
+    """The runs of a study in order, each an agent and its task; a later run may start from an earlier one.
 
     left_out: runs that do not apply here. headline: the metric that decides. base: the run that others are held
     against, if there is one.
     """
 
     study: str
-    runs: tuple[tuple[Material, Configuration], ...]
+    runs: tuple[tuple[Task, EvalAgent], ...]
     show: Show
     headline: str
     base: str = ""
@@ -58,33 +57,32 @@ class Design:
 
 
 def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
-    """Names of metrics, each once."""
+    """Return names of metrics, each once."""
     return tuple(dict.fromkeys((*metrics, *more)))
 
 
-Asker = Callable[[Material, Settings], AskQuestion]
-
-
-def parts(material: Material, settings: Settings) -> AgentParts:
+def parts(task: Task, settings: Settings) -> AgentParts:
     """Return the parts of the agent that a run without changes would ask."""
-    task = material.asked.instructions.get("answer", "")
-    return resolve_parts(settings.graph, settings=settings, index=material.index, task=task)
+    return resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text)
 
 
-def replaced(change: Callable[[AgentParts], AgentParts]) -> Asker:
-    """Asks one agent, with its parts changed."""
-    return lambda material, settings: agent_asker(assemble_agent(change(parts(material, settings))))
+def replaced(change: Callable[[AgentParts], AgentParts]) -> MakeAnswerer:
+    """Return the maker of what asks one agent, with its parts changed."""
+    return lambda task, settings: graph_answerer(assemble_agent(change(parts(task, settings))))
 
 
-def replaced_for_each(prepare: Callable[[Material], Callable[[AgentParts, Question], AgentParts]]) -> Asker:
-    """Asks an agent made for each question. What the prepared change raises becomes that question's error."""
+def replaced_for_each(prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]]) -> MakeAnswerer:
+    """Return the maker of what asks an agent made for each question.
 
-    def asker(material: Material, settings: Settings) -> AskQuestion:
-        roles, change = parts(material, settings), prepare(material)
+    What the prepared change raises becomes that question's error.
+    """
 
-        async def ask(question: Question) -> Mapping[str, Any]:
-            return await agent_asker(assemble_agent(change(roles, question)))(question)
+    def make(task: Task, settings: Settings) -> AnswerQuestion:
+        unchanged, change = parts(task, settings), prepare(task)
 
-        return ask
+        async def answer(question: Question) -> Mapping[str, Any]:
+            return await graph_answerer(assemble_agent(change(unchanged, question)))(question)
 
-    return asker
+        return answer
+
+    return make

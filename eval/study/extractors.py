@@ -17,10 +17,9 @@ from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.report.markdown import markdown_table
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import AskQuestion
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.tables import mean_score, side_by_side
@@ -68,7 +67,7 @@ GOLD_TRIPLES = Benchmark(
 )
 
 
-def extraction_asker(extractor: Extractor) -> AskQuestion:
+def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
     """Has the extractor read each question's text, under its title. Its failures stay in the output."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
@@ -101,7 +100,7 @@ def counted_tokens(text: str) -> int:
 
 
 def extractors_design(
-    material: Material | None,
+    task: Task | None,
     settings: Settings,
     *,
     extractors: Sequence[str] = (),
@@ -114,11 +113,11 @@ def extractors_design(
     gold: files of texts with gold triples. gold_limit: how many texts of each are read. Raises SettingsError where
     there is neither a gold file nor a question.
     """
-    if material is None and not gold:
+    if task is None and not gold:
         raise SettingsError("give --gold, texts with gold triples, or a benchmark with --data, or both")
     specs = tuple(dict.fromkeys(extractors)) or (role_specs(settings).get("extractor", "offline"),)
     names = {spec: role_name(spec) for spec in specs}
-    runs: list[tuple[Material, Configuration]] = []
+    runs: list[tuple[Task, EvalAgent]] = []
     alone: dict[str, dict[str, str]] = {}
     unusable: dict[str, int] = {}
     for path in gold:
@@ -130,28 +129,28 @@ def extractors_design(
             alone[label][names[spec]] = name = f"{names[spec]} on {label}"
             runs.append((texts, _extraction(name, spec, names[spec], settings, label, concurrency)))
     within: dict[str, str] = {}
-    if material is not None:
+    if task is not None:
+        scored = task.scored_by(extended(task.metrics, "answer_in_facts"))
         for spec in specs:
             within[names[spec]] = name = f"{names[spec]} in the loop"
-            metrics = extended(material.asked.metrics, "answer_in_facts")
             variant = {"extractor": names[spec]}
-            run = Configuration(name, settings.model_copy(update={"extractor": spec}), metrics=metrics, variant=variant)
-            runs.append((material, run))
+            run = EvalAgent(name, settings.model_copy(update={"extractor": spec}), variant=variant)
+            runs.append((scored, run))
     show = partial(
         _show,
         alone=alone,
         within=within,
         unusable=unusable,
         concurrency=concurrency,
-        metrics=extended(material.asked.metrics[:2], "answer_in_facts") if material else (),
+        metrics=extended(task.metrics[:2], "answer_in_facts") if task else (),
     )
-    headline = material.asked.headline if material else "triple_soft_f1"
+    headline = task.benchmark.headline if task else "triple_soft_f1"
     return Design("extractors", tuple(runs), show, headline, next(iter(within.values()), ""))
 
 
-def _texts(path: Path, limit: int | None) -> Material:
+def _texts(path: Path, limit: int | None) -> Task:
     questions = GOLD_TRIPLES.load(path, limit=limit)
-    return Material(GOLD_TRIPLES, path, questions, PassageIndex.in_memory([]), "")
+    return Task(GOLD_TRIPLES, path, questions, PassageIndex.in_memory([]), "")
 
 
 def _label(path: Path, taken: Mapping[str, object]) -> str:
@@ -161,17 +160,15 @@ def _label(path: Path, taken: Mapping[str, object]) -> str:
     return label
 
 
-def _extraction(
-    name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int
-) -> Configuration:
-    def asker(material: Material, settings: Settings) -> AskQuestion:
-        return extraction_asker(resolve_extractor(spec, role_options(settings)))
+def _extraction(name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int) -> EvalAgent:
+    def make(task: Task, settings: Settings) -> AnswerQuestion:
+        return extraction_answerer(resolve_extractor(spec, role_options(settings)))
 
-    return Configuration(
+    return EvalAgent(
         name,
         settings,
         traces=False,
-        asker=asker,
+        make=make,
         graph="none",
         # speed is measured under this many texts at once, so a run goes on with as many as it began with
         variant={"extractor": extractor, "texts": label, "concurrency": concurrency},

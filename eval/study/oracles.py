@@ -20,9 +20,9 @@ from ras_agent.budget import Limits
 from ras_agent.errors import RunError
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, LeftOut, Shown, extended, replaced_for_each
 from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
 from ras_agent.graphs.parts import AgentParts
@@ -35,10 +35,10 @@ _REFERENCE = re.compile(r"#(\d+)")
 OWN = "own roles"
 
 
-def oracles_design(material: Material, settings: Settings) -> Design:
+def oracles_design(task: Task, settings: Settings) -> Design:
     """Runs with own and oracle roles crossed; the answerer's oracle looks in the triples, and again in the passages."""
-    metrics = extended(material.asked.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
-    left_out = tuple(_left_out(material, settings))
+    metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
+    left_out = tuple(_left_out(task, settings))
     without = {one.name for one in left_out}
     planners = (False,) if "planner oracle" in without else (False, True)
     retrievers = (False,) if "retriever oracle" in without else (False, True)
@@ -47,32 +47,32 @@ def oracles_design(material: Material, settings: Settings) -> Design:
         oracles = {"planner": planned, "retriever": found, "answerer": within}
         limits = settings.limits
         runs.append(
-            Configuration(
+            EvalAgent(
                 _name(planned, found, within),
                 settings,
-                metrics=metrics,
                 roles=_named_roles(planned, found, within),
                 limits=_unhurried(limits) if planned else limits,
-                asker=replaced_for_each(partial(_oracles, planned, found, within)),
+                make=replaced_for_each(partial(_oracles, planned, found, within)),
                 variant={"oracles": oracles},
             )
         )
-    show = partial(_show, metrics=extended(material.asked.metrics[:2], "all_recall"), headline=material.asked.headline,
+    show = partial(_show, metrics=extended(task.metrics[:2], "all_recall"), headline=task.benchmark.headline,
                    left_out=left_out)  # fmt: skip
-    return Design("oracles", tuple((material, run) for run in runs), show, material.asked.headline, OWN, left_out)
+    scored = task.scored_by(metrics)
+    return Design("oracles", tuple((scored, run) for run in runs), show, task.benchmark.headline, OWN, left_out)
 
 
-def _left_out(material: Material, settings: Settings) -> list[LeftOut]:
+def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
     left_out = []
-    bare = sum(not question.decomposition for question in material.questions)
+    bare = sum(not question.decomposition for question in task.questions)
     if graph_spec(settings.graph).planner != "planner":
         left_out.append(LeftOut("planner oracle", f"the graph {settings.graph!r} asks no planner for sub-questions"))
     elif bare:
-        why = f"{bare} of {len(material.questions)} questions come without a gold decomposition"
+        why = f"{bare} of {len(task.questions)} questions come without a gold decomposition"
         left_out.append(LeftOut("planner oracle", why))
-    bare = sum(not question.supporting for question in material.questions)
+    bare = sum(not question.supporting for question in task.questions)
     if bare:
-        why = f"{bare} of {len(material.questions)} questions name no gold passages"
+        why = f"{bare} of {len(task.questions)} questions name no gold passages"
         left_out.append(LeftOut("retriever oracle", why))
     return left_out
 
@@ -88,11 +88,9 @@ def _named_roles(planned: bool, found: bool, within: str) -> dict[str, str]:
     return {role: name for role, name in names.items() if name}
 
 
-def _oracles(
-    planned: bool, found: bool, within: str, material: Material
-) -> Callable[[AgentParts, Question], AgentParts]:
-    by_title = {question.by_title for question in material.questions} if found else set()
-    corpus = {key: named(material.index.passages, key) for key in by_title}
+def _oracles(planned: bool, found: bool, within: str, task: Task) -> Callable[[AgentParts, Question], AgentParts]:
+    by_title = {question.by_title for question in task.questions} if found else set()
+    corpus = {key: named(task.index.passages, key) for key in by_title}
 
     def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:

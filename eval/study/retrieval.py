@@ -7,9 +7,9 @@ from functools import partial
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import all_recalled_at, recall_at
-from ras_agent.eval.run.evaluation import Configuration
-from ras_agent.eval.run.material import Material
+from ras_agent.eval.run.agent import search_agent
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.tables import Points, lines, mean_score, side_by_side
 from ras_agent.records import JSON
@@ -21,29 +21,25 @@ _CUTOFFS = (1, 2, 5, 10, 20, 50, 100)
 _HEADLINE = "recall@5"
 
 
-def retrieval_design(
-    material: Material, settings: Settings, *, retrievers: Sequence[str] = (), depth: int = DEPTH
-) -> Design:
+def retrieval_design(task: Task, settings: Settings, *, retrievers: Sequence[str] = (), depth: int = DEPTH) -> Design:
     """Design a run for each retriever with the same k, `depth`; the others are compared to the first."""
-    if not any(question.supporting for question in material.questions):
-        raise SettingsError(f"{material.data} names no gold passages; a study of retrieval needs them")
+    if not any(question.supporting for question in task.questions):
+        raise SettingsError(f"{task.data} names no gold passages; a study of retrieval needs them")
     cutoffs = [k for k in _CUTOFFS if k < depth] + [depth]
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
     names = list(dict.fromkeys(retrievers)) or [settings.retriever]
     chosen = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
-        Configuration(
+        search_agent(
             name,
             chosen[name].model_copy(update={"retriever": name, "k": depth}),
-            metrics=metrics,
-            retrieval_only=True,
             variant={"retriever": name, "k": depth},
         )
         for name in names
     )
     show = partial(_show, metrics=metrics, headline=headline, base=names[0], depth=depth)
-    return Design("retrieval", tuple((material, run) for run in runs), show, headline, names[0])
+    return Design("retrieval", tuple((task.scored_by(metrics), run) for run in runs), show, headline, names[0])
 
 
 def _without_unused(settings: Settings, retriever: str) -> Settings:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.errors import MissingExtra, RunError
-from ras_agent.eval.run.evaluation import Evaluation, prepare_run
+from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import RunFolder, sole_writer
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
@@ -28,7 +28,7 @@ from ras_agent.tools.index.durable import replace_file
 
 SCHEMA, VERSION = "ras-agent/study", 1
 
-Watch = Callable[[str, int, Evaluation], AbstractContextManager[Callable[[Result], None] | None]]
+Watch = Callable[[str, int, Run], AbstractContextManager[Callable[[Result], None] | None]]
 """Told each run that begins, by name and number; what it yields is told each new result."""
 
 
@@ -156,9 +156,9 @@ def run_study(
     """Ask what the runs under `out` do not hold yet, then write tables and pictures there.
 
     Model replies are kept in the study's folder and shared by its runs, unless the settings name a cache.
-    Raises RunError while another process writes there, and RasError children as `prepare_run` does.
+    Raises RunError while another process writes there, and RasError children as `begin_run` does.
     """
-    names = [run.name for _, run in design.runs]
+    names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RunError(
             f"several runs would be called {twice[0]!r}: their roles have one printable name; try them apart"
@@ -173,30 +173,30 @@ def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, 
     folder = StudyFolder.begin(
         out,
         design.study,
-        {run.name: run.variant for _, run in design.runs},
+        {agent.name: agent.variant for _, agent in design.runs},
         design.left_out,
-        benchmark=list(dict.fromkeys(material.asked.name for material, _ in design.runs)),
-        data=list(dict.fromkeys(str(material.data) for material, _ in design.runs)),
+        benchmark=list(dict.fromkeys(task.benchmark.name for task, _ in design.runs)),
+        data=list(dict.fromkeys(str(task.data) for task, _ in design.runs)),
         headline=design.headline,
         base=design.base,
     )
     results: dict[str, list[Result]] = {}
     places = folder.runs()
-    for number, (material, run) in enumerate(design.runs, start=1):
-        settings = run.settings
+    for number, (task, agent) in enumerate(design.runs, start=1):
+        settings = agent.settings
         if settings.cache is None:
             settings = settings.model_copy(update={"cache": folder.replies_path})
-        ready = prepare_run(
-            material,
-            places[run.name].path,
-            replace(run, settings=settings),
+        ready = begin_run(
+            task,
+            replace(agent, settings=settings),
+            places[agent.name].path,
             retry_errors=retry_errors,
             concurrency=concurrency,
         )
-        with watch(run.name, number, ready) if watch else nullcontext() as on_end:
+        with watch(agent.name, number, ready) if watch else nullcontext() as on_end:
             ready.finish(on_end)
         # a study holds many runs: their traces stay on disk
-        results[run.name] = [replace(one, trace=None) for one in ready.folder.results()]
+        results[agent.name] = [replace(result, trace=None) for result in ready.folder.results()]
     shown = design.show(results)
     folder.write_text("tables.md", shown.markdown)
     folder.write_json("tables.json", shown.figures)

@@ -10,12 +10,12 @@ from typing import Any
 from ras_agent.budget import Ledger, metered
 from ras_agent.calling import acall
 from ras_agent.errors import ModelRefused, RasError, StoreError
-from ras_agent.eval.run.spread import HERE, Spread
+from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Failure, Passage
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.pool import Do, Here, Order, Pool, do_all
+from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def read_corpus(
     spec: str,
     *,
     concurrency: int = 32,
-    spread: Spread = HERE,
+    workers: WorkerPlan = LOCAL,
     on_end: Callable[[PassageReport], None] | None = None,
 ) -> None:
     """Read `passages` with the extractor that `spec` names into the triple cache of `settings`.
@@ -42,34 +42,34 @@ def read_corpus(
     concurrency: how many passages are being read at once; `passages` is iterated no further ahead than that. The same
     call resumes what was interrupted: what was read is on the disk. Raises RasError children for what cannot be set up.
     """
-    settings = spread.paced(settings, concurrency)
+    settings = workers.paced(settings, concurrency)
     # made here even if others read: mistakes in the settings are found before processes start
     pool: Pool = Here(_passage_reader(extractor_from_settings(settings, spec)))
-    if spread.elsewhere:
-        order = Order(
+    if workers.remote:
+        work = WorkSpec(
             "ras_agent.app.structuring:reads_elsewhere",
             {"settings": settings.model_dump(mode="json", exclude_unset=True), "spec": spec},
         )
         shared = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
-        pool = spread.pool(order, {name: (path, holds) for name, (path, holds) in shared.items() if path})
+        pool = workers.pool(work, {name: (path, holds) for name, (path, holds) in shared.items() if path})
 
     async def ended(read: PassageReport) -> None:
         if on_end:
             on_end(read)
 
-    asyncio.run(do_all(pool, passages, concurrency=concurrency, on_end=ended))
+    asyncio.run(run_all(pool, passages, concurrency=concurrency, on_end=ended))
 
 
 def reads_elsewhere(
     *, settings: Mapping[str, Any], spec: str, replies: str | None = None, facts: str | None = None
-) -> Do:
+) -> Work:
     """Make in another process what reads a passage. replies, facts: where they are stored, if not as in `settings`."""
     places = {"cache": replies, "triple_cache": facts}
     known = Settings.model_validate({**settings, **{name: place for name, place in places.items() if place}})
     return _passage_reader(extractor_from_settings(known, spec))
 
 
-def _passage_reader(extractor: Extractor) -> Do:
+def _passage_reader(extractor: Extractor) -> Work:
     """Return what reads a passage with `extractor`; a RasError is a failure of the passage alone.
 
     A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain. So does a

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.spread.rows import _known_locked
+from ras_agent.tools.workers.rows import _known_locked
 
 Cli = Callable[..., Any]
 FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}

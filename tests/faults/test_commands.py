@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
 from ras_agent.tools.chat.cache import REPLY_COLUMNS
-from ras_agent.tools.spread.rows import FileRows
 from ras_agent.tools.structure.cache import FACT_COLUMNS
+from ras_agent.tools.workers.rows import FileRows
 from tests.faults.attack import Attack
 from tests.faults.faulty_server import FAULTS, SECRET, Server, serving
 from tests.faults.interruptions import run

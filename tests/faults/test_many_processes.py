@@ -22,9 +22,10 @@ import pytest
 
 from ras_agent.errors import IngestError, RunError
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import NO_ANSWER
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, evaluate
+from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.run import StudyFolder, run_study
 from ras_agent.records import Passage
@@ -32,8 +33,9 @@ from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
-from ras_agent.tools.spread.rows import open_rows
 from ras_agent.tools.structure.build_graph import build_graph
+from ras_agent.tools.workers.pool import Here
+from ras_agent.tools.workers.rows import open_rows
 from tests.faults.attack import Attack
 
 Work = Callable[[], Iterator[str]]
@@ -53,7 +55,7 @@ class Hashes:
 
 
 def together(attack: Attack, *works: Work) -> None:
-    """Do each of `works` in a process of its own, all at once, and count their operations."""
+    """Work each of `works` in a process of its own, all at once, and count their operations."""
     pipes = []
     for number, work in enumerate(works):
         reading, writing = os.pipe()
@@ -153,10 +155,10 @@ QUESTIONS = [Question(f"q{number}", f"Question {number}?", ("yes",)) for number 
 
 
 async def _answer(question: Question) -> Mapping[str, Any]:
-    return {**NOTHING, "answer": "yes", "stop_reason": "sufficient"}
+    return {**NO_ANSWER, "answer": "yes", "stop_reason": "sufficient"}
 
 
-SYSTEM = EvaluatedSystem(_answer, lambda question, out: {"em": 1.0})
+SYSTEM = Here(question_work(_answer, lambda question, out: {"em": 1.0}))
 
 
 def test_errors_are_retried_while_another_process_writes(attack: Attack, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ras_agent.errors import StoreError
 from ras_agent.prompts import Turn
-from ras_agent.tools.spread.rows import Rows, open_rows, read_row
+from ras_agent.tools.workers.rows import Rows, open_rows, read_row
 
 T = TypeVar("T")
 

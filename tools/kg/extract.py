@@ -11,8 +11,8 @@ from ras_agent.errors import ModelRefused, RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
 from ras_agent.tools.index.stated_facts import stated_facts
-from ras_agent.tools.spread.pool import Do, Here, Order, results_in_order
-from ras_agent.tools.spread.processes import Processes
+from ras_agent.tools.workers.pool import Here, Work, WorkSpec, results_in_order
+from ras_agent.tools.workers.processes import Processes
 
 Extract = Callable[[Iterable[Passage]], Iterator[tuple[Passage, Extraction]]]
 """Reads passages, and yields each with its facts as they come, in any order."""
@@ -40,7 +40,7 @@ def read_each(extractor: Extractor, *, at_once: int = 1, workers: int = 1) -> Ex
     return lambda passages: ((passage, _read(extractor, passage)) for passage in passages)
 
 
-def batch_reader(*, extractor: Extractor) -> Do:
+def batch_reader(*, extractor: Extractor) -> Work:
     """Return what reads a batch of passages in a process that has nothing else to do."""
 
     async def read(batch: Sequence[Passage]) -> list[Extraction]:
@@ -52,7 +52,7 @@ def batch_reader(*, extractor: Extractor) -> Do:
 def _read_in_processes(
     extractor: Extractor, workers: int, passages: Iterable[Passage]
 ) -> Iterator[tuple[Passage, Extraction]]:
-    pool = Processes(Order("ras_agent.tools.kg.extract:batch_reader", {"extractor": extractor}), workers)
+    pool = Processes(WorkSpec("ras_agent.tools.kg.extract:batch_reader", {"extractor": extractor}), workers)
     waiting = iter(passages)
     batches = iter(lambda: list(islice(waiting, _BATCH)), [])
     for batch, found in results_in_order(pool, batches, concurrency=_BATCHES * workers):

@@ -19,7 +19,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Passage, Source, Triple
 from ras_agent.tools.chat.cache import SingleFlight
-from ras_agent.tools.spread.rows import open_rows, read_row
+from ras_agent.tools.workers.rows import open_rows, read_row
 
 FACT_COLUMNS = ("key", "extractor", "title", "facts", "calls")
 
@@ -122,7 +122,7 @@ class CachedExtractor:
             return _joined([future.result() for future in reading])
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Do the same as `extract`, for coroutines."""
+        """Work the same as `extract`, for coroutines."""
         free = asyncio.Semaphore(self._at_once)
 
         async def one(passage: Passage) -> Extraction:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,8 +19,10 @@ from ras_agent.settings import Settings
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.eval.run.evaluation import Evaluation
+    from ras_agent.eval.run.agent import EvalAgent
+    from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
+    from ras_agent.eval.run.task import Task
     from ras_agent.records import JSON
 
 _DATA, _RUN = "Questions and corpus", "The run"
@@ -152,15 +154,35 @@ def evaluate(options: EvalOptions) -> None:
     A question that fails is recorded, counts as wrong, and makes the exit
     code 3. So does a record that cannot be read, which is left out.
     """
-    from ras_agent.eval.run.evaluation import prepare
-    from ras_agent.eval.run.spread import Spread
+    from ras_agent.eval.run.begin import begin_run
+    from ras_agent.eval.run.workers import WorkerPlan
 
     prices = load_prices(options.prices)
     console = screen(quiet=options.quiet)
-    run = prepare(
+    run = begin_run(
+        _task(options),
+        _agent(options),
+        options.out,
+        retry_errors=options.retry_errors,
+        concurrency=options.concurrency,
+        workers=WorkerPlan(options.engine, options.workers, options.ray_address),
+    )
+    for error in run.task.skipped:
+        typer.echo(f"skipped  {inert(str(error))}", err=True)
+    with progress(console, run, prices) as on_end:
+        summary = run.finish(on_end, prices, options.mauve)
+    _show(console, summary, run)
+    if summary["errors"] or run.task.skipped:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _task(options: EvalOptions) -> Task:
+    """Return what is asked; of an agent that answers nothing, the metrics of passages alone are measured."""
+    from ras_agent.eval.run.task import load_task
+
+    task = load_task(
         options.benchmark,
         options.data,
-        options.out,
         options.run_settings(),
         corpus=options.corpus,
         embedder=options.embedder,
@@ -168,27 +190,26 @@ def evaluate(options: EvalOptions) -> None:
         first=options.first,
         limit=options.limit,
         metrics=options.metric or (),
-        baseline=options.baseline,
-        retrieval_only=options.retrieval_only,
-        retry_errors=options.retry_errors,
         strict=options.strict,
-        traces=options.traces,
-        label=options.name,
-        seed=options.seed,
-        concurrency=options.concurrency,
-        spread=Spread(options.engine, options.workers, options.ray_address),
     )
-    for error in run.skipped:
-        typer.echo(f"skipped  {inert(str(error))}", err=True)
-    with progress(console, run, prices) as on_end:
-        summary = run.finish(on_end, prices, options.mauve)
-    _show(console, summary, run)
-    if summary["errors"] or run.skipped:
-        raise typer.Exit(INCOMPLETE)
+    return task.for_search() if options.retrieval_only and not options.metric else task
+
+
+def _agent(options: EvalOptions) -> EvalAgent:
+    """Return who is asked: the agent of the settings, its retriever alone, or a baseline."""
+    from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
+
+    name, settings = options.name or options.out.name, options.run_settings()
+    described: dict[str, Any] = {"seed": options.seed, "traces": options.traces}
+    if options.baseline:
+        return baseline_agent(name, settings, options.baseline, **described)
+    if options.retrieval_only:
+        return search_agent(name, settings, **described)
+    return EvalAgent(name, settings, **described)
 
 
 @contextmanager
-def progress(console: Console, run: Evaluation, prices: Prices | None = None) -> Iterator[Callable[[Result], None]]:
+def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterator[Callable[[Result], None]]:
     """Show a bar that takes each result: done, the headline score so far, tokens, cost, errors, time left."""
     from rich import progress as rich
 
@@ -218,7 +239,7 @@ def progress(console: Console, run: Evaluation, prices: Prices | None = None) ->
         yield on_end
 
 
-def _show(console: Console, summary: JSON, run: Evaluation) -> None:
+def _show(console: Console, summary: JSON, run: Run) -> None:
     """Print the scores with their intervals, and what the run took."""
     from rich.table import Table
 

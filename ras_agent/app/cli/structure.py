@@ -56,7 +56,7 @@ def structure(options: StructureOptions) -> None:
     """
     from ras_agent.app.structuring import read_corpus
     from ras_agent.eval.run.prices import load_prices
-    from ras_agent.eval.run.spread import Spread
+    from ras_agent.eval.run.workers import WorkerPlan
 
     settings = options.settings.model_copy(
         update={"triple_cache": options.triple_cache, "index": options.index or options.settings.index}
@@ -69,9 +69,9 @@ def structure(options: StructureOptions) -> None:
     passages = _passages(options.corpus, settings, None if options.strict else skipped.append)[: options.limit]
     for error in skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    spread, tally = Spread(options.engine, options.workers, options.ray_address), _CorpusTally(table)
+    plan, tally = WorkerPlan(options.engine, options.workers, options.ray_address), _CorpusTally(table)
     with _bar(console, len(passages), tally) as on_end:
-        read_corpus(passages, settings, spec, concurrency=options.concurrency, spread=spread, on_end=on_end)
+        read_corpus(passages, settings, spec, concurrency=options.concurrency, workers=plan, on_end=on_end)
     console.print(tally.summary(options.triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
     if tally.failures or skipped:

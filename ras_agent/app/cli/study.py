@@ -19,9 +19,9 @@ from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ras_agent.eval.run.evaluation import Evaluation
-    from ras_agent.eval.run.material import Material
+    from ras_agent.eval.run.begin import Run
     from ras_agent.eval.run.result import Result
+    from ras_agent.eval.run.task import Task
     from ras_agent.eval.study import Design
     from ras_agent.eval.study.run import Watch
 
@@ -42,7 +42,7 @@ def ablations(options: QuestionOptions) -> None:
     """Take one part away at a time: planning, text-to-triples, retrieval, graph encoding."""
     from ras_agent.eval.study import ablations_design
 
-    _run_study(ablations_design(_material(options, options.benchmark, options.data), options.run_settings()), options)
+    _run_study(ablations_design(_task(options, options.benchmark, options.data), options.run_settings()), options)
 
 
 class Evidence(StrEnum):
@@ -87,7 +87,7 @@ def abundance(options: AbundanceOptions) -> None:
     from ras_agent.eval.study import abundance_design
 
     design = abundance_design(
-        _material(options, options.benchmark, options.data),
+        _task(options, options.benchmark, options.data),
         options.run_settings(),
         options.out,
         shares=options.share or (),
@@ -131,7 +131,7 @@ def extractors(options: ExtractorsOptions) -> None:
     if bool(options.benchmark) != bool(options.data):
         raise typer.BadParameter("a benchmark and its --data go together")
     design = extractors_design(
-        _material(options, options.benchmark, options.data) if options.data else None,
+        _task(options, options.benchmark, options.data) if options.data else None,
         options.run_settings(),
         extractors=options.extractor or (),
         gold=options.gold or (),
@@ -145,7 +145,7 @@ def oracles(options: QuestionOptions) -> None:
     """Let roles know the gold annotation: which part loses points?"""
     from ras_agent.eval.study import oracles_design
 
-    _run_study(oracles_design(_material(options, options.benchmark, options.data), options.run_settings()), options)
+    _run_study(oracles_design(_task(options, options.benchmark, options.data), options.run_settings()), options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +167,7 @@ def retrieval(options: RetrievalOptions) -> None:
 
     settings = options.run_settings()
     design = retrieval_design(
-        _material(options, options.benchmark, options.data),
+        _task(options, options.benchmark, options.data),
         settings,
         retrievers=options.retriever or (),
         depth=options.k,
@@ -192,7 +192,7 @@ def roles(options: RolesOptions) -> None:
     from ras_agent.eval.study import roles_design
 
     design = roles_design(
-        _material(options, options.benchmark, options.data),
+        _task(options, options.benchmark, options.data),
         options.run_settings(),
         planners=options.planner or (),
         answerers=options.answerer or (),
@@ -219,7 +219,7 @@ def sweep(options: SweepOptions) -> None:
     from ras_agent.eval.study import sweep_design
 
     design = sweep_design(
-        _material(options, options.benchmark, options.data),
+        _task(options, options.benchmark, options.data),
         options.run_settings(),
         hops=options.max_hops or (),
         ks=options.k or (),
@@ -241,10 +241,10 @@ STUDIES = {
 # ---- what all studies do
 
 
-def _material(options: RunOptions, benchmark: str, data: Path) -> Material:
-    from ras_agent.eval.run.material import load_material
+def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
+    from ras_agent.eval.run.task import load_task
 
-    return load_material(
+    return load_task(
         benchmark,
         data,
         options.run_settings(),
@@ -280,7 +280,7 @@ def _run_study(design: Design, options: RunOptions) -> None:
 
 def _watch(console: Console, total: int) -> Watch:
     @contextmanager
-    def watched(name: str, number: int, run: Evaluation) -> Iterator[Callable[[Result], None]]:
+    def watched(name: str, number: int, run: Run) -> Iterator[Callable[[Result], None]]:
         console.print(f"{number} of {total}  {inert(name)}", style="dim", soft_wrap=True)
         with progress(console, run) as on_end:
             yield on_end

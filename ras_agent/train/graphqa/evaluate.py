@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import Configuration, prepare_run
-from ras_agent.eval.run.material import Material, load_material
-from ras_agent.eval.run.runner import NOTHING, AskQuestion
+from ras_agent.eval.run.agent import NO_ANSWER, AnswerQuestion, EvalAgent
+from ras_agent.eval.run.begin import begin_run
+from ras_agent.eval.run.task import load_task
 from ras_agent.program import run_program
-from ras_agent.settings import Settings
 from ras_agent.train.graphqa.examples import COUNTER, SUPPORT, example_of
 from ras_agent.train.options import config_from
 
@@ -35,22 +34,13 @@ def evaluate(config: StanceEvaluation) -> dict[str, Any]:
 
     Raises WeightsError for a folder without a model, IngestError for a bad line.
     """
-    settings = Settings()
-    ask = asker(config.model)
-    run = Configuration(
-        config.model.name,
-        settings,
-        metrics=("accuracy",),
-        traces=False,
-        asker=lambda material, settings: ask,
-        graph="none",
-        only_roles={"answerer": f"stance:{config.model.name}"},
-    )
-    material: Material = load_material("explagraphs", config.data, settings)
-    return prepare_run(material, config.out, run, concurrency=1).finish()
+    name = config.model.name
+    agent = EvalAgent.of(name, answerer(config.model), traces=False, only_roles={"answerer": f"stance:{name}"})
+    task = load_task("explagraphs", config.data, agent.settings, metrics=("accuracy",))
+    return begin_run(task, agent, config.out, concurrency=1).finish()
 
 
-def asker(folder: Path) -> AskQuestion:
+def answerer(folder: Path) -> AnswerQuestion:
     """Return what answers a question of ExplaGraphs with "support" or "counter". Raises WeightsError."""
     from ras_agent.train.graphqa.model import StanceModel
     from ras_agent.train.graphqa.train import Inputs, predict
@@ -60,7 +50,7 @@ def asker(folder: Path) -> AskQuestion:
 
     async def ask(question: Question) -> Mapping[str, Any]:
         logit = float(predict(model, inputs.of([example_of(question)]))[0])
-        return {**NOTHING, "answer": SUPPORT if logit > 0 else COUNTER, "steps": [{}], "stop_reason": "answered"}
+        return {**NO_ANSWER, "answer": SUPPORT if logit > 0 else COUNTER, "steps": [{}], "stop_reason": "answered"}
 
     return ask
 

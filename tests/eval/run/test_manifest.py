@@ -1,6 +1,7 @@
 """What a manifest notices: other questions, and a checkout with changes."""
 
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,16 @@ import ras_agent
 from ras_agent.budget import Limits
 from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.evaluation import _asked_for
 from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
 from ras_agent.settings import Settings
 
 
 def _manifest(*questions: Question, **more: Any) -> dict[str, Any]:
-    return manifest_of(
-        questions, name="one", benchmark="jsonl", data="q.jsonl", data_sha256=None, corpus_sha256=None, graph="ras",
-        roles={}, limits=Limits(), metrics=("em",), **more,
-    )  # fmt: skip
+    described: Any = {
+        **{"name": "one", "benchmark": "jsonl", "data": "q.jsonl", "data_sha256": None, "corpus_sha256": None},
+        **{"graph": "ras", "roles": {}, "limits": asdict(Limits()), "metrics": ["em"]},
+    }
+    return manifest_of(questions, {**described, **more})
 
 
 def test_a_manifest_says_what_it_is_and_what_was_not_chosen() -> None:
@@ -86,5 +87,5 @@ def test_a_checkout_is_named_by_its_commit_and_by_its_changes(tmp_path: Path, mo
 def test_the_benchmark_says_how_long_an_answer_may_get_where_no_setting_does(
     benchmark: str, settings: Settings, style: str, tokens: int
 ) -> None:
-    asked = _asked_for(settings, find_benchmark(benchmark))
-    assert (asked.style, asked.answer_tokens) == (style, tokens)
+    chosen = with_benchmark_defaults(settings, find_benchmark(benchmark))
+    assert (chosen.style, chosen.answer_tokens) == (style, tokens)

@@ -12,10 +12,11 @@ import pytest
 
 from ras_agent.errors import IngestError, RunError, SettingsError, UnknownName
 from ras_agent.eval.question import Question, TextualGraph, load_questions
-from ras_agent.eval.run.evaluation import prepare
-from ras_agent.eval.run.material import load_material
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.own_graphs import OwnGraphs, asking, graph_passages
-from ras_agent.eval.run.spread import Spread
+from ras_agent.eval.run.task import load_task
+from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.settings import Settings
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -71,6 +72,19 @@ def _file(name: str, folder: Path) -> Path:
     return folder / "questions.json"
 
 
+def _begin(
+    name: str,
+    data: Path,
+    out: Path,
+    settings: Settings,
+    workers: WorkerPlan = LOCAL,
+    concurrency: int = 32,
+    **options: Any,
+) -> Run:
+    task = load_task(name, data, settings, **options)
+    return begin_run(task, EvalAgent("run", settings), out, workers=workers, concurrency=concurrency)
+
+
 def _facts(result: Any) -> set[tuple[str, str, str]]:
     return {(one["subject"], one["predicate"], one["object"]) for one in result.trace["graph"]["facts"]}
 
@@ -80,7 +94,7 @@ def _facts(result: Any) -> set[tuple[str, str, str]]:
 def test_each_set_runs_offline_and_each_question_sees_its_own_graph_alone(
     tmp_path: Path, name: str, retriever: str
 ) -> None:
-    run = prepare(name, _file(name, tmp_path), tmp_path / "run", OFFLINE.model_copy(update={"retriever": retriever}))
+    run = _begin(name, _file(name, tmp_path), tmp_path / "run", OFFLINE.model_copy(update={"retriever": retriever}))
     summary = run.finish()
     assert (summary["questions"], summary["errors"], summary["failures"]) == (2, 0, {})
     seen = 0
@@ -98,7 +112,7 @@ def test_each_set_runs_offline_and_each_question_sees_its_own_graph_alone(
 
 def test_a_path_through_the_graph_is_the_evidence(tmp_path: Path) -> None:
     settings = OFFLINE.model_copy(update={"retriever": "paths"})
-    run = prepare("webqsp", _lines(tmp_path / "q.jsonl", ROG), tmp_path / "run", settings)
+    run = _begin("webqsp", _lines(tmp_path / "q.jsonl", ROG), tmp_path / "run", settings)
     run.finish()
     second = {result.id: result for result in run.folder.results()}["w2"]
     assert _facts(second) == set(map(tuple, BELLS))
@@ -111,7 +125,7 @@ def test_chat_models_are_shown_the_facts_of_the_question_and_no_others(tmp_path:
         {"when": "ada bell", "reply": "[SUFFICIENT]", "repeat": True},
     )
     settings = Settings(llm=scripted_llm.spec, retriever="paths", graph="single-shot", max_hops=1)
-    run = prepare("webqsp", _lines(tmp_path / "q.jsonl", ROG), tmp_path / "run", settings, concurrency=2)
+    run = _begin("webqsp", _lines(tmp_path / "q.jsonl", ROG), tmp_path / "run", settings, concurrency=2)
     summary = run.finish()
     assert summary["errors"] == 0
     prompts = [json.dumps(one["messages"]) for one in scripted_llm.requests()]
@@ -124,22 +138,22 @@ def test_answers_that_cite_the_graph_are_held_to_it(tmp_path: Path, scripted_llm
     scripted_llm.script({"when": "Old mills", "reply": f"Answer: {cited}", "repeat": True})
     settings = Settings(llm=scripted_llm.spec, retriever="pcst", graph="single-shot")
     file = _file("explagraphs", tmp_path)
-    run = prepare("explagraphs", file, tmp_path / "run", settings, instruction="answer_citing", limit=1)
+    run = _begin("explagraphs", file, tmp_path / "run", settings, instruction="answer_citing", limit=1)
     scores = {name: score["mean"] for name, score in run.finish()["scores"].items()}
     assert scores == {"accuracy": 1.0, "valid_nodes": 0.5, "valid_edges": 1.0, "fully_valid": 0.0}
     (request,) = scripted_llm.requests()
     assert "Nodes:" in request["messages"][-1]["content"]
     with pytest.raises(RunError, match="instruction"):
-        prepare("explagraphs", file, tmp_path / "run", settings, limit=1)
+        _begin("explagraphs", file, tmp_path / "run", settings, limit=1)
     with pytest.raises(UnknownName, match="unknown instruction of webqsp 'answer_citing'; known: answer"):
-        prepare("webqsp", _file("webqsp", tmp_path), tmp_path / "x", settings, instruction="answer_citing")
+        _begin("webqsp", _file("webqsp", tmp_path), tmp_path / "x", settings, instruction="answer_citing")
 
 
 def test_processes_search_the_same_graphs(tmp_path: Path) -> None:
     settings = OFFLINE.model_copy(update={"retriever": "ppr"})
     file = _lines(tmp_path / "q.jsonl", ROG)
-    here = prepare("webqsp", file, tmp_path / "here", settings)
-    there = prepare("webqsp", file, tmp_path / "there", settings, spread=Spread("processes", 1))
+    here = _begin("webqsp", file, tmp_path / "here", settings)
+    there = _begin("webqsp", file, tmp_path / "there", settings, workers=WorkerPlan("processes", 1))
     here.finish()
     there.finish()
     found = [{one.id: (one.answer, one.retrieved) for one in run.folder.results()} for run in (here, there)]
@@ -189,8 +203,8 @@ def test_vectors_are_made_where_an_embedder_is_given(hash_embedder: Any) -> None
 
 def test_an_index_that_is_given_is_searched_instead(tmp_path: Path) -> None:
     corpus = _lines(tmp_path / "corpus.jsonl", [{"id": "p", "text": "Fell Mill stands on the Ardle."}])
-    material = load_material("webqsp", _lines(tmp_path / "q.jsonl", ROG), OFFLINE, corpus=corpus)
-    assert [passage.id for passage in material.index.passages] == ["p"]
+    task = load_task("webqsp", _lines(tmp_path / "q.jsonl", ROG), OFFLINE, corpus=corpus)
+    assert [passage.id for passage in task.index.passages] == ["p"]
 
 
 def test_plain_questions_may_bring_a_graph(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import NO_ANSWER, graph_answerer, retriever_answerer
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.runner import NOTHING, EvaluatedSystem, agent_asker, ask_one, evaluate, retrieval_asker
+from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.records import Hit, Passage
+from ras_agent.tools.workers.pool import Here
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", (f"answer {number}",), ("p1",)) for number in range(6)]
 CALL = {"role": "planner", "hop": 1, "model": "m", "input_tokens": 7, "output_tokens": 3, "cached_tokens": 2}
@@ -39,7 +41,7 @@ class Asked:
             raise ConnectionError("the line is dead")
         passage = {"id": "p1", "title": "One", "text": "..."}
         return {
-            **NOTHING, "answer": f"answer {question.id[1:]}", "passages": {"p1": passage}, "steps": [{}, {}],
+            **NO_ANSWER, "answer": f"answer {question.id[1:]}", "passages": {"p1": passage}, "steps": [{}, {}],
             "stop_reason": "sufficient", "usage": {"calls": [CALL, {**CALL, "role": "answerer", "replayed": True}]},
         }  # fmt: skip
 
@@ -53,7 +55,7 @@ def _folder(tmp_path: Path) -> RunFolder:
 
 
 def test_results_are_in_the_order_of_the_questions_and_scored(tmp_path: Path) -> None:
-    results = evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, _folder(tmp_path), concurrency=3)
+    results = evaluate(Here(question_work(Asked(), _score)), QUESTIONS, _folder(tmp_path), concurrency=3)
     assert [result.id for result in results] == ["q0", "q1", "q2", "q3", "q4", "q5"]
     first = results[0]
     assert (first.answer, first.scores, first.retrieved, first.hops) == ("answer 0", {"em": 1.0}, ("p1",), 2)
@@ -66,22 +68,22 @@ def test_results_are_in_the_order_of_the_questions_and_scored(tmp_path: Path) ->
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (4, 4), (32, 6)])
 def test_no_more_questions_are_under_way_than_allowed(tmp_path: Path, concurrency: int, most: int) -> None:
     ask = Asked()
-    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, _folder(tmp_path), concurrency=concurrency)
+    evaluate(Here(question_work(ask, _score)), QUESTIONS, _folder(tmp_path), concurrency=concurrency)
     assert ask.most == most
 
 
 def test_32_questions_are_under_way_where_nobody_says_how_many(tmp_path: Path) -> None:
     ask, questions = Asked(), [Question(f"q{number}", "?", ()) for number in range(40)]
-    evaluate(EvaluatedSystem(ask, _score), questions, _folder(tmp_path))
+    evaluate(Here(question_work(ask, _score)), questions, _folder(tmp_path))
     assert ask.most == 32
 
 
 def test_a_failing_question_is_recorded_and_the_others_are_answered(tmp_path: Path) -> None:
-    results = evaluate(EvaluatedSystem(Asked(failing=("q1",)), _score), QUESTIONS, _folder(tmp_path), concurrency=2)
+    results = evaluate(Here(question_work(Asked(failing=("q1",)), _score)), QUESTIONS, _folder(tmp_path), concurrency=2)
     failed = results[1]
     assert failed.error == {"type": "ConnectionError", "message": "the line is dead"}
     assert (failed.scores, failed.stop_reason, failed.answer) == ({"em": 0.0}, "error", "")
-    assert (NOTHING["abstained"], failed.abstained) == (False, False)
+    assert (NO_ANSWER["abstained"], failed.abstained) == (False, False)
     assert [result.scores["em"] for result in results] == [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
 
 
@@ -89,9 +91,9 @@ def test_an_answerer_that_failed_inside_the_agent_is_an_error_and_no_abstention(
     async def ask(question: Question) -> Mapping[str, Any]:
         failures = [{"role": "retriever", "message": "late"}, {"role": "answerer", "message": "OSError: gone"}]
         failed = {"abstained": True, "failed": "the answerer failed", "failures": failures}
-        return {**NOTHING, **(failed if question.id == "q1" else {"abstained": True, "failed": "", "failures": []})}
+        return {**NO_ANSWER, **(failed if question.id == "q1" else {"abstained": True, "failed": "", "failures": []})}
 
-    results = evaluate(EvaluatedSystem(ask, _score), QUESTIONS[:2], _folder(tmp_path))
+    results = evaluate(Here(question_work(ask, _score)), QUESTIONS[:2], _folder(tmp_path))
     assert [result.error for result in results] == [
         None,
         {"type": "Unanswered", "message": "the answerer failed; OSError: gone"},
@@ -102,16 +104,17 @@ def test_a_metric_that_raises_costs_its_own_score_alone(tmp_path: Path) -> None:
     def score(question: Question, out: Mapping[str, Any]) -> dict[str, float]:
         return {"third": 1 / (len(question.id) - 2)}
 
-    (result,) = evaluate(EvaluatedSystem(Asked(), score), QUESTIONS[:1], _folder(tmp_path))
+    (result,) = evaluate(Here(question_work(Asked(), score)), QUESTIONS[:1], _folder(tmp_path))
     assert (result.answer, result.scores) == ("answer 0", {})
     assert result.error == {"type": "ZeroDivisionError", "message": "division by zero"}
 
 
 def test_a_resumed_run_asks_only_what_has_no_result(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS[:2], folder)
+    evaluate(Here(question_work(Asked(), _score)), QUESTIONS[:2], folder)
     ask, told = Asked(), []
-    results = evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, on_end=lambda result: told.append(result.id))
+    pool = Here(question_work(ask, _score))
+    results = evaluate(pool, QUESTIONS, folder, on_end=lambda result: told.append(result.id))
     assert sorted(ask.ids) == sorted(told) == ["q2", "q3", "q4", "q5"]
     assert [result.scores["em"] for result in results] == [1.0] * 6
 
@@ -124,10 +127,10 @@ def test_an_interrupted_run_keeps_what_had_ended(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, folder, concurrency=1, on_end=interrupt)
+        evaluate(Here(question_work(Asked(), _score)), QUESTIONS, folder, concurrency=1, on_end=interrupt)
     assert [result.id for result in folder.results()] == ["q0", "q1", "q2"]
     ask = Asked()
-    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, concurrency=1)
+    evaluate(Here(question_work(ask, _score)), QUESTIONS, folder, concurrency=1)
     assert ask.ids == ["q3", "q4", "q5"]
 
 
@@ -138,9 +141,9 @@ async def test_a_cancelled_question_is_no_result_even_if_a_library_goes_on(tmp_p
         with contextlib.suppress(asyncio.CancelledError):
             began.set()
             await asyncio.Event().wait()
-        return NOTHING
+        return NO_ANSWER
 
-    asked = asyncio.create_task(ask_one(EvaluatedSystem(ask, _score), QUESTIONS[0]))
+    asked = asyncio.create_task(question_work(ask, _score)(QUESTIONS[0]))
     await began.wait()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -149,7 +152,7 @@ async def test_a_cancelled_question_is_no_result_even_if_a_library_goes_on(tmp_p
 
 def test_two_questions_of_one_id_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="2 questions have the id 'q0'"):
-        evaluate(EvaluatedSystem(Asked(), _score), [QUESTIONS[0], QUESTIONS[0]], _folder(tmp_path))
+        evaluate(Here(question_work(Asked(), _score)), [QUESTIONS[0], QUESTIONS[0]], _folder(tmp_path))
 
 
 def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ def test_a_bare_search_retrieves_and_answers_nothing(tmp_path: Path) -> None:
     def score(question: Question, out: Mapping[str, Any]) -> dict[str, float]:
         return {"found": float("p1" in out["passages"])}
 
-    (result,) = evaluate(EvaluatedSystem(retrieval_asker(Shelf(), 2), score), QUESTIONS[:1], _folder(tmp_path))
+    (result,) = evaluate(Here(question_work(retriever_answerer(Shelf(), 2), score)), QUESTIONS[:1], _folder(tmp_path))
     assert (result.retrieved, result.scores, result.answer) == (("p2", "p1"), {"found": 1.0}, "")
     assert (result.stop_reason, result.trace, result.error) == ("retrieval_only", None, None)
 
@@ -174,20 +177,20 @@ class Answering:
 
     async def ainvoke(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         self.asked.append(given)
-        return {**NOTHING, **self._ends, "answer": given["question"]}
+        return {**NO_ANSWER, **self._ends, "answer": given["question"]}
 
 
 async def test_an_agent_is_asked_the_question_alone_or_what_a_benchmark_gives_it() -> None:
     agent: Any = Answering()
-    assert (await agent_asker(agent)(QUESTIONS[0]))["answer"] == "Question 0?"
-    await agent_asker(agent, lambda question: {"question": "given", "seed_passages": ["..."]})(QUESTIONS[0])
+    assert (await graph_answerer(agent)(QUESTIONS[0]))["answer"] == "Question 0?"
+    await graph_answerer(agent, lambda question: {"question": "given", "seed_passages": ["..."]})(QUESTIONS[0])
     assert agent.asked == [{"question": "Question 0?"}, {"question": "given", "seed_passages": ["..."]}]
 
 
 async def test_a_model_that_refuses_ends_the_evaluation_with_its_last_message() -> None:
     agent: Any = Answering("model_refused", "late", "slow", "the key is refused")
     with pytest.raises(ModelRefused, match="the key is refused"):
-        await ask_one(EvaluatedSystem(agent_asker(agent), _score), QUESTIONS[0])
+        await question_work(graph_answerer(agent), _score)(QUESTIONS[0])
 
 
 def test_where_a_model_cannot_be_asked_the_run_ends_with_what_is_done_and_goes_on_from_there(tmp_path: Path) -> None:
@@ -198,27 +201,27 @@ def test_where_a_model_cannot_be_asked_the_run_ends_with_what_is_done_and_goes_o
 
     folder = _folder(tmp_path)
     with pytest.raises(ModelRefused) as caught:
-        evaluate(EvaluatedSystem(gone, _score), QUESTIONS, folder, concurrency=1)
+        evaluate(Here(question_work(gone, _score)), QUESTIONS, folder, concurrency=1)
     assert str(caught.value) == (
         "nothing listens at http://127.0.0.1:9; 2 of 6 questions are done and stored, and the same command goes on "
         "from there"
     )
     ask = Asked()
-    evaluate(EvaluatedSystem(ask, _score), QUESTIONS, folder, concurrency=1)
+    evaluate(Here(question_work(ask, _score)), QUESTIONS, folder, concurrency=1)
     assert ask.ids == ["q2", "q3", "q4", "q5"]
 
 
 async def test_seconds_are_those_that_a_question_took_also_where_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 103.0, 200.0, 207.0])
     monkeypatch.setattr("ras_agent.eval.run.runner.time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert (await ask_one(EvaluatedSystem(Asked(), _score), QUESTIONS[0])).seconds == 3.0
-    assert (await ask_one(EvaluatedSystem(Asked(("q0",)), _score), QUESTIONS[0])).seconds == 7.0
+    assert (await question_work(Asked(), _score)(QUESTIONS[0])).seconds == 3.0
+    assert (await question_work(Asked(("q0",)), _score)(QUESTIONS[0])).seconds == 7.0
 
 
 async def test_a_loops_trace_is_in_its_result_unless_nobody_wants_it() -> None:
     agent = create_ras_agent(index=[Passage("p1", "Bell was born in Edinburgh.", "Bell")])
     traces = [
-        (await ask_one(EvaluatedSystem(agent_asker(agent), _score, **wanted), QUESTIONS[0])).trace
+        (await question_work(graph_answerer(agent), _score, **wanted)(QUESTIONS[0])).trace
         for wanted in ({}, {"traces": False})
     ]
     assert traces[0] is not None
@@ -227,19 +230,19 @@ async def test_a_loops_trace_is_in_its_result_unless_nobody_wants_it() -> None:
 
 def test_errors_are_asked_again_when_told_to(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    evaluate(EvaluatedSystem(Asked(("q1", "q4")), _score), QUESTIONS, folder)
+    evaluate(Here(question_work(Asked(("q1", "q4")), _score)), QUESTIONS, folder)
     asked = Asked()
-    evaluate(EvaluatedSystem(asked, _score), QUESTIONS, folder)
+    evaluate(Here(question_work(asked, _score)), QUESTIONS, folder)
     assert asked.ids == []
-    results = evaluate(EvaluatedSystem(asked, _score), QUESTIONS, folder, retry_errors=True)
+    results = evaluate(Here(question_work(asked, _score)), QUESTIONS, folder, retry_errors=True)
     assert (asked.ids, [result.error for result in results]) == (["q1", "q4"], [None] * 6)
     assert len(list(folder.results())) == 6
 
 
 def test_while_another_process_writes_no_error_is_taken_out_to_be_asked_again(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
-    evaluate(EvaluatedSystem(Asked(("q1",)), _score), QUESTIONS[:3], folder)
+    evaluate(Here(question_work(Asked(("q1",)), _score)), QUESTIONS[:3], folder)
     before = folder.results_path.read_bytes()
     with folder.writing(), pytest.raises(RunError, match="another process is writing"):
-        evaluate(EvaluatedSystem(Asked(), _score), QUESTIONS, RunFolder(folder.path), retry_errors=True)
+        evaluate(Here(question_work(Asked(), _score)), QUESTIONS, RunFolder(folder.path), retry_errors=True)
     assert folder.results_path.read_bytes() == before

@@ -10,7 +10,7 @@ from ras_agent.errors import IngestError, ModelCallError
 from ras_agent.eval.metrics.graphs import ends_score, soft_triple_score, triple_rouge
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
-from ras_agent.eval.study.extractors import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_asker
+from ras_agent.eval.study.extractors import GOLD_TRIPLES, bare_triples, counted_tokens, extraction_answerer
 from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
 
 GOLD = [["Ida Falk", "born in", "Visby"], ["Visby", "on", "Gotland"]]
@@ -50,7 +50,7 @@ def test_a_gold_file_is_texts_with_triples(tmp_path: Path) -> None:
 async def test_the_extractor_reads_the_text_under_its_title_and_its_calls_are_counted() -> None:
     triple = Triple("Ida Falk", "was born in", "Visby", (Source("1", 0, 4),))
     reader = Reader(Extraction((triple,)))
-    out = await extraction_asker(reader)(Question("1", "Text.", (), metadata={"title": "Ida Falk"}))
+    out = await extraction_answerer(reader)(Question("1", "Text.", (), metadata={"title": "Ida Falk"}))
     assert reader.passages == [Passage("1", "Text.", "Ida Falk")]
     assert out["answer"] == "(S> Ida Falk | P> was born in | O> Visby)"
     assert (out["usage"]["llm_calls"], out["usage"]["output_tokens"]) == (1, 2)
@@ -60,10 +60,10 @@ async def test_the_extractor_reads_the_text_under_its_title_and_its_calls_are_co
 async def test_an_extractor_that_only_failed_is_an_error_and_one_that_read_nothing_is_not() -> None:
     question = Question("1", "Text.", ())
     with pytest.raises(ModelCallError, match="late; gone"):
-        await extraction_asker(Reader(Extraction((), (Failure("extractor", "late"), Failure("extractor", "gone")))))(
+        await extraction_answerer(Reader(Extraction((), (Failure("extractor", "late"), Failure("extractor", "gone")))))(
             question
         )
-    assert (await extraction_asker(Reader(Extraction()))(question))["answer"] == ""
+    assert (await extraction_answerer(Reader(Extraction()))(question))["answer"] == ""
 
 
 def test_tokens_are_words_and_marks_of_the_triples_alone() -> None:

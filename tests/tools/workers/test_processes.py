@@ -11,19 +11,19 @@ import pytest
 
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.records import Passage
-from ras_agent.tools.spread.pool import Order, results_in_order
-from ras_agent.tools.spread.processes import Processes
+from ras_agent.tools.workers.pool import WorkSpec, results_in_order
+from ras_agent.tools.workers.processes import Processes
 
-READER = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+READER = WorkSpec("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
 
 SCRIPT = """
 import os, signal
 from ras_agent.records import Passage
-from ras_agent.tools.spread.pool import Order, results_in_order
-from ras_agent.tools.spread.processes import Processes
+from ras_agent.tools.workers.pool import WorkSpec, results_in_order
+from ras_agent.tools.workers.processes import Processes
 
 if __name__ == "__main__":
-    order = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+    order = WorkSpec("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
     passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
     for _ in results_in_order(Processes(order, 2), passages, concurrency=2):
         print("at work", flush=True)
@@ -61,13 +61,15 @@ def test_a_worker_that_is_killed_says_how_it_ended_and_what_to_do() -> None:
 
 
 def test_a_worker_that_cannot_start_says_why() -> None:
-    broken = Order(READER.factory, {"settings": {}, "spec": "nobody"})
+    broken = WorkSpec(READER.factory, {"settings": {}, "spec": "nobody"})
     with pytest.raises(RunError, match=r"a worker process could not start: UnknownName: .*unknown extractor 'nobody'"):
         list(results_in_order(Processes(broken, 2), [Passage("a", "text")], concurrency=2))
     assert multiprocessing.active_children() == []
 
 
 def test_a_model_that_cannot_be_asked_is_raised_as_such() -> None:
-    order = Order("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"})
+    order = WorkSpec(
+        "ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"}
+    )
     with pytest.raises(ModelRefused, match=r"^vllm:.* failed after 2 tries: nothing listens at http://127.0.0.1:9"):
         list(results_in_order(Processes(order, 1), [Passage("1", "Hull is a town.")], concurrency=1))

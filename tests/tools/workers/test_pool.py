@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from ras_agent.tools.spread.pool import Do, Here, do_all, results_in_order
+from ras_agent.tools.workers.pool import Here, Work, results_in_order, run_all
 
 
 async def _double(number: int) -> int:
@@ -25,7 +25,7 @@ class Watched:
         self.closed = False
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         try:
             yield self._do
         finally:
@@ -49,7 +49,7 @@ async def test_all_items_are_done_and_each_result_is_handed_on() -> None:
         found.append(result)
 
     pool = Watched()
-    await do_all(pool, iter(range(7)), concurrency=3, on_end=end)
+    await run_all(pool, iter(range(7)), concurrency=3, on_end=end)
     assert (sorted(found), pool.most, pool.closed) == ([0, 2, 4, 6, 8, 10, 12], 3, True)
 
 
@@ -62,7 +62,7 @@ async def test_the_first_error_ends_the_rest_as_itself() -> None:
             yield number
 
     with pytest.raises(KeyError, match="-1"):
-        await do_all(pool, items(), concurrency=2)
+        await run_all(pool, items(), concurrency=2)
     assert len(taken) < 10
     assert pool.closed
 
@@ -113,7 +113,7 @@ def test_an_error_in_the_items_closes_the_pool() -> None:
 def test_a_pool_that_cannot_open_says_so_and_one_without_items_is_not_opened() -> None:
     class Broken:
         @asynccontextmanager
-        async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+        async def opened(self, concurrency: int) -> AsyncIterator[Work]:
             raise OSError("no room")
             yield _double
 
@@ -124,6 +124,6 @@ def test_a_pool_that_cannot_open_says_so_and_one_without_items_is_not_opened() -
 
 async def test_less_than_one_at_once_is_refused() -> None:
     with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
-        await do_all(Here(_double), [1], concurrency=0)
+        await run_all(Here(_double), [1], concurrency=0)
     with pytest.raises(ValueError, match="concurrency must be positive, got 0"):
         next(results_in_order(Here(_double), [1], concurrency=0))

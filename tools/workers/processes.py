@@ -1,6 +1,6 @@
 """Spreads work over processes of this machine: one interpreter drives one processor core, whatever it waits for.
 
-This process hands out the items and takes the results; each worker fills the order for itself and works on an event
+This process hands out the items and takes the results; each worker builds the work for itself and works on an event
 loop of its own. A worker that dies ends the run. A worker never outlives this process: it ends with its pipe, whether
 this process closes the pipe or is killed.
 
@@ -20,23 +20,23 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from ras_agent.errors import ModelRefused, RunError
-from ras_agent.tools.spread.pool import Do, Order
+from ras_agent.tools.workers.pool import Work, WorkSpec
 
 _READY = -1  # the number of a worker's first message
 
 
 class Processes:
-    """Does work in `count` processes that fill the same order."""
+    """Pool of `count` processes that build the same work."""
 
-    def __init__(self, order: Order, count: int) -> None:
+    def __init__(self, spec: WorkSpec, count: int) -> None:
         if count < 1:
             raise ValueError(f"count must be positive, got {count}")
-        self._order, self._count = order, count
+        self._spec, self._count = spec, count
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         """Start the workers, and end them with the block. Raises RunError for one that cannot start."""
-        workers = [_Worker(self._order) for _ in range(min(self._count, concurrency))]
+        workers = [_Worker(self._spec) for _ in range(min(self._count, concurrency))]
         try:
             for started in await asyncio.gather(*(worker.ready for worker in workers), return_exceptions=True):
                 if isinstance(started, BaseException):
@@ -54,10 +54,10 @@ class Processes:
 class _Worker:
     """Talks to one process from the event loop that hands out items."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, spec: WorkSpec) -> None:
         context = get_context("spawn")  # a fork would copy locks that threads of this process hold
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_live, args=(theirs, order), daemon=True)
+        self._process = context.Process(target=_live, args=(theirs, spec), daemon=True)
         self._process.start()
         theirs.close()
         self._loop = asyncio.get_running_loop()
@@ -121,12 +121,12 @@ class _Worker:
         )
 
 
-def _live(pipe: Connection, order: Order) -> None:
+def _live(pipe: Connection, spec: WorkSpec) -> None:
     """Run a worker from its start to its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that hands out
     with suppress(EOFError, ConnectionError):  # that process is gone
         try:
-            work = order.fill()
+            work = spec.build()
         except Exception as error:
             pipe.send((_READY, RunError(f"a worker process could not start: {type(error).__name__}: {error}")))
             return
@@ -134,7 +134,7 @@ def _live(pipe: Connection, order: Order) -> None:
         asyncio.run(_work(pipe, work))
 
 
-async def _work(pipe: Connection, work: Do) -> None:
+async def _work(pipe: Connection, work: Work) -> None:
     loop, sending, tasks = asyncio.get_running_loop(), threading.Lock(), set()
     closed = asyncio.Event()
 

@@ -2,7 +2,7 @@
 
 Work is asked for from asynchronous code or from synchronous code, whichever pool does it:
 
-    await do_all(Processes(order, 4), questions, concurrency=32, on_end=store)
+    await run_all(Processes(spec, 4), questions, concurrency=32, on_end=store)
     for passage, found in results_in_order(Here(read), passages, concurrency=8): ...
 """
 
@@ -21,13 +21,13 @@ from typing import Any, Protocol, TypeVar
 
 _T = TypeVar("_T")
 
-Do = Callable[[Any], Awaitable[Any]]
+Work = Callable[[Any], Awaitable[Any]]
 """Makes the result of one item of work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Describes work so that any process can do it: `factory`, "module:function", called with `arguments`, makes a Do.
+class WorkSpec:
+    """Description of work that any process can do: `factory`, "module:function", called with `arguments`, makes it.
 
     Arguments are plain JSON values, and paths in them are read where the worker is; for processes of this machine they
     may be anything that can be pickled.
@@ -36,54 +36,54 @@ class Order:
     factory: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
-    def fill(self) -> Do:
-        """Make the Do here. Raises what the factory raises."""
+    def build(self) -> Work:
+        """Make the work here. Raises what the factory raises."""
         module, _, name = self.factory.partition(":")
-        made: Do = getattr(import_module(module), name)(**self.arguments)
-        return made
+        work: Work = getattr(import_module(module), name)(**self.arguments)
+        return work
 
 
 class Pool(Protocol):
-    """Does work somewhere: here, in other processes, on other machines."""
+    """Place where work is done: here, in other processes, on other machines."""
 
-    def opened(self, concurrency: int) -> AbstractAsyncContextManager[Do]:
+    def opened(self, concurrency: int) -> AbstractAsyncContextManager[Work]:
         """Be ready within the block for `concurrency` items at once. Raises RunError if work cannot start."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Does the work in this process, on the event loop that asks for it."""
+    """Pool that does the work in this process, on the event loop that asks for it."""
 
-    do: Do
+    work: Work
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
-        yield self.do
+    async def opened(self, concurrency: int) -> AsyncIterator[Work]:
+        yield self.work
 
 
-async def do_all(
+async def run_all(
     pool: Pool, items: Iterable[Any], *, concurrency: int, on_end: Callable[[Any], Awaitable[None]] | None = None
 ) -> None:
-    """Do all `items`, at most `concurrency` at once, and await `on_end` with each result as it comes, in any order.
+    """Do all `items`, at most `concurrency` at once, and await `on_end` with each result as it comes, in any spec.
 
     `items` is read no further ahead than that. The first error ends the rest and is raised.
     """
     _check(concurrency)
     waiting = iter(items)
 
-    async def work(do: Do) -> None:
+    async def worker(work: Work) -> None:
         for item in waiting:  # one iterator for all: each takes the next item there is
-            result = await do(item)
+            result = await work(item)
             if on_end:
                 await on_end(result)
 
     first: Exception | None = None
-    async with pool.opened(concurrency) as do:
+    async with pool.opened(concurrency) as work:
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(concurrency):
-                    workers.create_task(work(do))
+                    workers.create_task(worker(work))
         except ExceptionGroup as several:  # of one cause, such as a full disk: the first says it
             first = several.exceptions[0]
         if first is not None:  # raised out here, so that it is not the cause of its own group
@@ -127,10 +127,10 @@ class _PoolThread:
     def __init__(self, pool: Pool, concurrency: int) -> None:
         """Open the pool. Raises what that raises."""
         self._pool, self._concurrency = pool, concurrency
-        self._opened: Future[tuple[asyncio.AbstractEventLoop, Do, asyncio.Event]] = Future()
+        self._opened: Future[tuple[asyncio.AbstractEventLoop, Work, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)  # not to outlive a second Ctrl-C
         self._thread.start()
-        self._loop, self._do, self._stop = self._opened.result()
+        self._loop, self._work, self._stop = self._opened.result()
 
     def submit(self, item: Any) -> Future[Any]:
         """Have an item done."""
@@ -142,7 +142,7 @@ class _PoolThread:
         self._thread.join()
 
     async def _one(self, item: Any) -> Any:
-        return await self._do(item)
+        return await self._work(item)
 
     def _run(self) -> None:
         try:
@@ -155,8 +155,8 @@ class _PoolThread:
     async def _hold_open(self) -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         loop.set_default_executor(ThreadPoolExecutor(self._concurrency))  # for roles that are not asynchronous
-        async with self._pool.opened(self._concurrency) as do:
-            self._opened.set_result((loop, do, stop))
+        async with self._pool.opened(self._concurrency) as work:
+            self._opened.set_result((loop, work, stop))
             await stop.wait()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.pool import Order, Pool
+from ras_agent.tools.workers.pool import Pool, WorkSpec
 
 ENGINES = ("here", "processes", "ray")
 _RATES = ("in_flight", "requests_per_minute", "tokens_per_minute")
@@ -18,8 +18,8 @@ _CALLS = 2  # under way at one endpoint for each item under way, where nothing w
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Names an engine of ENGINES, how many workers (None: one for each processor core), and a Ray cluster's address."""
+class WorkerPlan:
+    """Choice of an engine of ENGINES, of how many workers (None: one for each core), and of a Ray cluster's address."""
 
     engine: str = "here"
     workers: int | None = None
@@ -32,26 +32,26 @@ class Spread:
             raise SettingsError("--workers share the work only with --engine processes or --engine ray")
 
     @property
-    def elsewhere(self) -> bool:
+    def remote(self) -> bool:
         """Return whether the work is done in other processes."""
         return self.engine != "here"
 
-    def pool(self, order: Order, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
-        """Return the pool that fills `order`.
+    def pool(self, spec: WorkSpec, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
+        """Return the pool that does the work of `spec`.
 
-        kept: argument of the order -> (file, what it holds: "replies" or "facts"), for workers that cannot reach it.
+        kept: argument of the spec -> (file, what it holds: "replies" or "facts"), for workers that cannot reach it.
         """
         if self.engine == "processes":
-            from ras_agent.tools.spread.processes import Processes
+            from ras_agent.tools.workers.processes import Processes
 
-            return Processes(order, self.workers or os.cpu_count() or 1)
+            return Processes(spec, self.workers or os.cpu_count() or 1)
         from ras_agent.tools.chat.cache import REPLY_COLUMNS
-        from ras_agent.tools.spread.cluster import Cluster, SharedFile
         from ras_agent.tools.structure.cache import FACT_COLUMNS
+        from ras_agent.tools.workers.cluster import Cluster, SharedFile
 
         columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
         shared = {name: SharedFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}
-        return Cluster(order, self.workers, self.address, shared)
+        return Cluster(spec, self.workers, self.address, shared)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
         """Return settings with as many calls at once as `concurrency` means, and each worker's share of the rates.
@@ -66,9 +66,9 @@ class Spread:
             if rates["requests_per_minute"] or rates["tokens_per_minute"]:
                 raise SettingsError("how many workers share the requests a minute? give --workers")
             return settings.model_copy(update=update)
-        count = (self.workers or os.cpu_count() or 1) if self.elsewhere else 1
+        count = (self.workers or os.cpu_count() or 1) if self.remote else 1
         update |= {name: max(1, rate // count) for name, rate in rates.items() if rate is not None}
         return settings.model_copy(update=update)
 
 
-HERE = Spread()
+LOCAL = WorkerPlan()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.spread import cluster
-from ras_agent.tools.spread.cluster import Cluster
-from ras_agent.tools.spread.pool import Order
+from ras_agent.tools.workers import cluster
+from ras_agent.tools.workers.cluster import Cluster
+from ras_agent.tools.workers.pool import WorkSpec
 
 
 class Started(Exception):
@@ -41,7 +41,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(address: str | None) -> Any:
         async def opened() -> None:
-            async with Cluster(Order("m:f"), address=address).opened(1):
+            async with Cluster(WorkSpec("m:f"), address=address).opened(1):
                 pass
 
         with pytest.raises(Started):

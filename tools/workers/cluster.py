@@ -1,7 +1,7 @@
 """Spreads work over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
 
 The driver hands out the items, takes the results, and stores on its own disk what workers should find again: an actor
-on its machine serves each file, and workers reach that actor as "ray:NAME" (see ras_agent.tools.spread.rows).
+on its machine serves each file, and workers reach that actor as "ray:NAME" (see ras_agent.tools.workers.rows).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 from uuid import uuid4
 
 from ras_agent.errors import RunError
-from ras_agent.tools.spread.pool import Do, Order
-from ras_agent.tools.spread.rows import NAMESPACE, REMOTE, FileRows, ray_library
+from ras_agent.tools.workers.pool import Work, WorkSpec
+from ras_agent.tools.workers.rows import NAMESPACE, REMOTE, FileRows, ray_library
 
 _AUTHENTICATION = "RAY_AUTH_MODE"
 
@@ -41,16 +41,16 @@ class Cluster:
 
     address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after,
         which asks for a token: Ray listens at all addresses of the machine, and a warning says so.
-    shared: maps an argument of the order to a file that workers reach through the driver; the argument gets "ray:NAME".
+    shared: maps an argument of the spec to a file that workers reach through the driver; the argument gets "ray:NAME".
     """
 
-    order: Order
+    spec: WorkSpec
     workers: int | None = None
     address: str | None = None
     shared: Mapping[str, SharedFile] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def opened(self, concurrency: int) -> AsyncIterator[Do]:
+    async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         """Start the actors, and end them with the block. Raises RunError for one that cannot start."""
         started_here = self.address in (None, "local") and not os.environ.get("RAY_ADDRESS")
         if started_here and "ray" not in sys.modules:  # Ray reads it when it is imported
@@ -66,11 +66,11 @@ class Cluster:
         try:
             rows = {name: _keeper(ray, file) for name, file in self.shared.items()}
             actors += [actor for _, actor in rows.values()]
-            order = replace(
-                self.order, arguments={**self.order.arguments, **{name: place for name, (place, _) in rows.items()}}
+            spec = replace(
+                self.spec, arguments={**self.spec.arguments, **{name: place for name, (place, _) in rows.items()}}
             )
             count = min(self.workers or max(1, int(ray.cluster_resources().get("CPU", 1))), concurrency)
-            workers = [_worker(ray, order, -(-concurrency // count)) for _ in range(count)]
+            workers = [_worker(ray, spec, -(-concurrency // count)) for _ in range(count)]
             actors += workers
             await _started(ray, workers)
             free = asyncio.Queue[Any]()
@@ -109,12 +109,12 @@ def _exposed() -> str:
 
 
 class _Worker:
-    """Fills an order and does the items it gets, several at once on one event loop."""
+    """Builds the work of a spec and does the items it gets, several at once on one event loop."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, spec: WorkSpec) -> None:
         self._problem = ""
         try:
-            self._work = order.fill()
+            self._work = spec.build()
         except Exception as error:  # in words: not every exception survives the way back
             self._problem = f"{type(error).__name__}: {error}"
 
@@ -122,7 +122,7 @@ class _Worker:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """Return what is wrong, or nothing, once the order is filled."""
+        """Return what is wrong, or nothing, once the work is built."""
         return self._problem
 
 
@@ -142,8 +142,8 @@ class _Keeper:
         return len(self._rows)
 
 
-def _worker(ray: Any, order: Order, at_once: int) -> Any:
-    return ray.remote(_Worker).options(num_cpus=1, max_concurrency=at_once + 1).remote(order)
+def _worker(ray: Any, spec: WorkSpec, at_once: int) -> Any:
+    return ray.remote(_Worker).options(num_cpus=1, max_concurrency=at_once + 1).remote(spec)
 
 
 def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:

@@ -183,7 +183,7 @@ def _is_locked(error: sqlite3.Error) -> bool:
 
 
 class ActorRows:
-    """Reads and writes rows that an actor stores on the driver's machine (see ras_agent.tools.spread.cluster)."""
+    """Reads and writes rows that an actor stores on the driver's machine (see ras_agent.tools.workers.cluster)."""
 
     is_local = False
 

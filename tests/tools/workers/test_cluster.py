@@ -8,9 +8,9 @@ import pytest
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.records import Passage
-from ras_agent.tools.spread.cluster import Cluster, SharedFile
-from ras_agent.tools.spread.pool import Order
-from ras_agent.tools.spread.rows import NAMESPACE, ActorRows, FileRows, open_rows
+from ras_agent.tools.workers.cluster import Cluster, SharedFile
+from ras_agent.tools.workers.pool import WorkSpec
+from ras_agent.tools.workers.rows import NAMESPACE, ActorRows, FileRows, open_rows
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow("processes and Ray")]
@@ -28,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 async def test_items_are_done_by_workers_in_the_order_asked_for(tmp_path: Path) -> None:
-    order = Order(READER, {"settings": {}, "spec": "offline"})
+    order = WorkSpec(READER, {"settings": {}, "spec": "offline"})
     passages = [Passage(f"p{n}", f"Hull {n} was built by Ann Rowe.", f"Hull {n}") for n in range(5)]
     async with Cluster(order, workers=2).opened(4) as do:
         read = [await do(passage) for passage in passages]
@@ -39,14 +39,14 @@ async def test_items_are_done_by_workers_in_the_order_asked_for(tmp_path: Path) 
 
 async def test_a_worker_that_cannot_start_says_why() -> None:
     with pytest.raises(RunError, match=r"a Ray worker could not start: .*unknown extractor 'nobody'"):
-        async with Cluster(Order(READER, {"settings": {}, "spec": "nobody"}), workers=1).opened(1):
+        async with Cluster(WorkSpec(READER, {"settings": {}, "spec": "nobody"}), workers=1).opened(1):
             pass
 
 
 async def test_workers_reach_a_file_on_the_machine_of_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "(S> Hull | P> was built by | O> Ann Rowe)", "repeat": True})
     file = SharedFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
-    order = Order(READER, {"settings": {}, "spec": scripted_llm.spec})
+    order = WorkSpec(READER, {"settings": {}, "spec": scripted_llm.spec})
     hull = Passage("p", "Hull was built by Ann Rowe.", "Hull")
     for _ in range(2):
         async with Cluster(order, workers=1, shared={"facts": file}).opened(1) as do:
@@ -56,7 +56,7 @@ async def test_workers_reach_a_file_on_the_machine_of_the_driver(tmp_path: Path,
 
 
 def test_rows_elsewhere_are_rows(tmp_path: Path) -> None:
-    from ras_agent.tools.spread.cluster import _keeper
+    from ras_agent.tools.workers.cluster import _keeper
 
     place, actor = _keeper(ray, SharedFile(tmp_path / "x.sqlite", ("key", "said"), "things"))
     rows = open_rows(place, ("key", "said"), "things")

@@ -12,8 +12,8 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate
 from ras_agent.settings import Settings
-from ras_agent.tools.spread.pool import Order
-from ras_agent.tools.spread.processes import Processes
+from ras_agent.tools.workers.pool import Here, WorkSpec
+from ras_agent.tools.workers.processes import Processes
 
 pytestmark = pytest.mark.slow("processes and Ray")
 
@@ -30,40 +30,38 @@ PASSAGES = (
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> Order:
+def spec(tmp_path: Path) -> WorkSpec:
     """Offline roles over three passages."""
     (tmp_path / "passages.jsonl").write_text(PASSAGES)
     (tmp_path / "questions.jsonl").write_text('{"id": "q", "question": "?", "answers": ["x"]}\n')
-    arguments = {
-        **{"name": "jsonl", "data": str(tmp_path / "questions.jsonl"), "corpus": str(tmp_path / "passages.jsonl")},
-        **{"settings": Settings().model_dump(mode="json"), "graph": "ras", "roles": {}, "metrics": ["em", "recall@2"]},
-        **{"retrieval_only": False, "traces": False},
-    }
-    return Order("ras_agent.eval.run.asking:asks_elsewhere", arguments)
+    task = {"name": "jsonl", "data": str(tmp_path / "questions.jsonl"), "corpus": str(tmp_path / "passages.jsonl")}
+    agent = {"make": "settings", "settings": Settings().model_dump(mode="json"), "metrics": ["em", "recall@2"]}
+    agent |= {"graph": "ras", "roles": {}, "traces": False}
+    return WorkSpec("ras_agent.eval.run.begin:remote_questions", {"task": task, "agent": agent})
 
 
 def _untimed(result: Result) -> tuple[Any, ...]:
     return (result.id, result.answer, result.scores, result.retrieved, result.stop_reason, result.hops)
 
 
-def test_processes_give_the_results_of_one_process(tmp_path: Path, order: Order) -> None:
-    (alone_system,) = order.fill().args  # type: ignore[attr-defined]
-    alone = evaluate(alone_system, QUESTIONS, RunFolder.begin(tmp_path / "alone", {}))
-    shared = evaluate(Processes(order, 2), QUESTIONS, RunFolder.begin(tmp_path / "shared", {}))
+def test_processes_give_the_results_of_one_process(tmp_path: Path, spec: WorkSpec) -> None:
+    alone = evaluate(Here(spec.build()), QUESTIONS, RunFolder.begin(tmp_path / "alone", {}))
+    shared = evaluate(Processes(spec, 2), QUESTIONS, RunFolder.begin(tmp_path / "shared", {}))
     assert list(map(_untimed, shared)) == list(map(_untimed, alone))
     assert shared[0].answer == "Edinburgh"
     assert multiprocessing.active_children() == []
 
 
-def test_a_worker_that_cannot_start_says_why(tmp_path: Path, order: Order) -> None:
-    broken = Order(order.factory, {**order.arguments, "data": str(tmp_path / "nowhere.jsonl")})
+def test_a_worker_that_cannot_start_says_why(tmp_path: Path, spec: WorkSpec) -> None:
+    task = {**spec.arguments["task"], "data": str(tmp_path / "nowhere.jsonl")}
+    broken = WorkSpec(spec.factory, {**spec.arguments, "task": task})
     with pytest.raises(
         RunError, match=r"a worker process could not start: IngestError: .*nowhere\.jsonl: no such file"
     ):
         evaluate(Processes(broken, 2), QUESTIONS, RunFolder.begin(tmp_path / "run", {}))
 
 
-def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, order: Order) -> None:
+def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, spec: WorkSpec) -> None:
     folder = RunFolder.begin(tmp_path / "run", {})
 
     def kill_the_worker(result: Result) -> None:
@@ -71,11 +69,11 @@ def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, order
             child.kill()
 
     with pytest.raises(RunError, match=r"a worker process ended \(exit code -9\); the same command resumes the work"):
-        evaluate(Processes(order, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker)
+        evaluate(Processes(spec, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker)
     assert [result.id for result in folder.results()] == ["q1"]
-    assert [result.id for result in evaluate(Processes(order, 1), QUESTIONS, folder)] == ["q1", "q2", "q3"]
+    assert [result.id for result in evaluate(Processes(spec, 1), QUESTIONS, folder)] == ["q1", "q2", "q3"]
 
 
-def test_less_than_one_process_is_refused(order: Order) -> None:
+def test_less_than_one_process_is_refused(spec: WorkSpec) -> None:
     with pytest.raises(ValueError, match="count must be positive, got 0"):
-        Processes(order, 0)
+        Processes(spec, 0)

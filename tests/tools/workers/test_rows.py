@@ -11,7 +11,7 @@ import pytest
 from ras_agent.errors import SettingsError, StoreError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import ReplyCache
-from ras_agent.tools.spread.rows import FileRows
+from ras_agent.tools.workers.rows import FileRows
 
 TURNS = (Turn("user", "Who?"),)
 

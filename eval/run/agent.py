@@ -1,0 +1,168 @@
+"""An agent under evaluation: anything that turns a question into an output, and what a run's manifest says of it.
+
+EvalAgent("mine", Settings(llm="openai:gpt-4o-mini"))             the agent that settings describe
+search_agent("bm25 alone", settings)                              its retriever alone, which answers nothing
+baseline_agent("always yes", settings, "yes")                     one search and a fixed answer
+EvalAgent.of("other", answer)                                     any `async def answer(question) -> output`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from ras_agent.budget import Limits
+from ras_agent.calling import acall
+from ras_agent.errors import ModelRefused, UnknownName
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.task import Task
+from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import agent_from_settings
+from ras_agent.protocols import Retriever
+from ras_agent.records import Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
+from ras_agent.tools.retrieve.search import scoped
+
+if TYPE_CHECKING:
+    from ras_agent.graphs.agent import Agent
+    from ras_agent.graphs.state import Inputs
+
+AnswerQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
+"""From a question to an output, as ras_agent.graphs.state.Outputs has it."""
+MakeAnswerer = Callable[[Task, Settings], AnswerQuestion]
+
+NO_ANSWER: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
+"""The output of a question that failed"""
+
+
+def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
+    """Return what asks the agent that `settings` describe."""
+    agent = agent_from_settings(settings, task.index, task=task.instruction_text)
+    return graph_answerer(agent, partial(_inputs, task, settings))
+
+
+def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
+    """Return what searches for the question itself, with the retriever of `settings`, and answers nothing."""
+    return retriever_answerer(_retriever(task, settings), settings.k)
+
+
+def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
+    """Return what searches for the question itself and answers nothing."""
+
+    async def answer(question: Question) -> Mapping[str, Any]:
+        passages = await _search(retriever, question, k)
+        return {**NO_ANSWER, "passages": _by_id(passages), "steps": [{}], "stop_reason": "retrieval_only"}
+
+    return answer
+
+
+REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {"settings": settings_answerer, "search": search_answerer}
+"""Agents that another process can make, by the name under which it is told which"""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalAgent:
+    """An agent and what runs of it are called.
+
+    name: in reports. make: returns what answers; it is given the settings with the run's pace and cache. graph, roles,
+    limits: what the manifest says in place of what `settings` say; only_roles: all the roles there are. variant: what
+    a study changed. seed: of what is drawn by lot. traces: whether results hold their traces.
+    """
+
+    name: str
+    settings: Settings
+    make: MakeAnswerer = settings_answerer
+    graph: str | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    only_roles: Mapping[str, str] | None = None
+    limits: Limits | None = None
+    variant: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    traces: bool = True
+
+    @classmethod
+    def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
+        """Return an agent that is a function. described: other fields; `roles` say what plays which role."""
+        return cls(name, Settings(), lambda task, settings: answer, **{"graph": "none", "only_roles": {}, **described})
+
+    @property
+    def searches_only(self) -> bool:
+        """Return whether it answers nothing."""
+        return self.make is search_answerer
+
+
+def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
+    """Return the agent that searches with the retriever of `settings` and answers nothing.
+
+    `Task.for_search` leaves out the metrics of answers. described: other fields of EvalAgent.
+    """
+    return EvalAgent(name, settings, search_answerer, graph="none", **described)
+
+
+_ANSWERS: Mapping[str, Callable[[Sequence[Passage]], str]] = {
+    "yes": lambda passages: "yes",
+    "no": lambda passages: "no",
+    "top-title": lambda passages: passages[0].title if passages else "",
+}
+BASELINES = tuple(_ANSWERS)
+
+
+def baseline_agent(name: str, settings: Settings, baseline: str, **described: Any) -> EvalAgent:
+    """Return the agent that searches once and answers "yes", "no", or the best passage's title ("top-title").
+
+    described: other fields of EvalAgent. Raises UnknownName for another baseline.
+    """
+    if baseline not in _ANSWERS:
+        raise UnknownName("baseline", baseline, BASELINES)
+    text_of = _ANSWERS[baseline]
+
+    def make(task: Task, settings: Settings) -> AnswerQuestion:
+        retriever = _retriever(task, settings)
+
+        async def answer(question: Question) -> Mapping[str, Any]:
+            passages = await _search(retriever, question, settings.k)
+            output = {"answer": text_of(passages), "passages": _by_id(passages)}
+            return {**NO_ANSWER, **output, "steps": [{}], "stop_reason": "single_shot"}
+
+        return answer
+
+    roles = {"planner": "none", "extractor": "none", "answerer": f"always {baseline}"}
+    return EvalAgent(name, settings, make, graph="none", roles=roles, **described)
+
+
+def graph_answerer(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> AnswerQuestion:
+    """Return what asks a compiled agent. inputs: what it is given for a question; the question alone unless said.
+
+    What it returns raises ModelRefused where a model cannot be asked at all, as no other question could be answered.
+    """
+
+    async def answer(question: Question) -> Mapping[str, Any]:
+        output = await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
+        if output["stop_reason"] == "model_refused":
+            raise ModelRefused(output["failures"][-1]["message"])
+        return output
+
+    return answer
+
+
+def _inputs(task: Task, settings: Settings, question: Question) -> Inputs:
+    """Return the agent's input; graphs without a static mode take the given passages for their first hop."""
+    inputs = task.benchmark.inputs(question)
+    if "static_passages" in inputs and not graph_spec(settings.graph).static:
+        inputs["seed_passages"] = inputs.pop("static_passages")
+    return cast("Inputs", inputs)
+
+
+def _retriever(task: Task, settings: Settings) -> Retriever:
+    return scoped(resolve_retriever(settings.retriever, task.index, **retriever_options(settings)), settings.filter)
+
+
+async def _search(retriever: Retriever, question: Question, k: int) -> list[Passage]:
+    return [hit.passage for hit in await acall(retriever, "retrieve", question.question, k)]
+
+
+def _by_id(passages: Sequence[Passage]) -> dict[str, Any]:
+    return {passage.id: passage.to_dict() for passage in passages}

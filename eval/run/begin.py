@@ -1,0 +1,242 @@
+"""From a task and an agent to a run: a folder that is filled, killed and resumed.
+
+task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
+summary = begin_run(task, EvalAgent("mine", settings), Path("runs/mine")).finish()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import Benchmark
+from ras_agent.eval.metrics.mauve import mauve_of, require_mauve
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import REMOTE_MAKERS, EvalAgent
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.manifest import RunDescription, file_sha256, manifest_of
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.runner import evaluate, metric_scorer, question_work, remaining
+from ras_agent.eval.run.summarise import summarise
+from ras_agent.eval.run.task import Task, load_task
+from ras_agent.eval.run.workers import LOCAL, WorkerPlan
+from ras_agent.graphs.registry import graph_spec
+from ras_agent.graphs.resolve import role_specs
+from ras_agent.records import JSON
+from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.retrieve.resolve import reads_graph
+from ras_agent.tools.roles import role_name
+from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
+
+# how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
+_ASKING = ("preset", "layout", "from_memory", "style", "answer_tokens", "few_shot", "temperature", "context_window")
+# what else was chosen: a manifest does not name what was not, and older ones do not know it
+_CHOICES = ("weights", "starts", "least_confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is ready to be finished.
+
+    done: results that it had already when it was begun, and keeps. retry_errors: ask again what ended in an error.
+    """
+
+    task: Task
+    pool: Pool
+    folder: RunFolder
+    concurrency: int
+    done: tuple[Result, ...]
+    seed: int = 0
+    retry_errors: bool = False
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """Return what is asked."""
+        return self.task.questions
+
+    @property
+    def headline(self) -> str:
+        """Return the metric that is shown first."""
+        return self.task.metrics[0]
+
+    def finish(
+        self,
+        on_end: Callable[[Result], None] | None = None,
+        prices: Prices | None = None,
+        mauve: str | None = None,
+    ) -> JSON:
+        """Ask what is left, write summary.json and return it.
+
+        prices: for its cost. mauve: the language model whose vectors compare the answers with the gold ones; without
+        it MAUVE is not computed. Raises MissingExtra or SettingsError before anything is asked if it cannot be.
+        """
+        if mauve:
+            require_mauve(len(self.questions))
+        results = evaluate(
+            self.pool, self.questions, self.folder,
+            concurrency=self.concurrency, retry_errors=self.retry_errors, on_end=on_end,
+        )  # fmt: skip
+        summary = {
+            **summarise(results, seed=self.seed, prices=prices),
+            "skipped_records": len(self.task.skipped),
+        }
+        if mauve:
+            summary["mauve"] = asdict(mauve_of(results, mauve))
+        self.folder.write_summary(summary)
+        return summary
+
+
+def begin_run(
+    task: Task,
+    agent: EvalAgent,
+    out: Path,
+    *,
+    retry_errors: bool = False,
+    concurrency: int = 32,
+    workers: WorkerPlan = LOCAL,
+) -> Run:
+    """Begin or resume the folder `out`, and set the agent up.
+
+    concurrency: how many questions are under way at once. workers: the processes in which they are asked.
+    Raises RasError children: for a folder that another task or agent began, for roles that cannot be set up, and for an
+    agent that no other process can make.
+    """
+    if workers.remote and agent.make not in REMOTE_MAKERS.values():
+        raise SettingsError("this run asks something that no other process can make; leave --engine away")
+    settings = with_benchmark_defaults(agent.settings, task.benchmark)
+    graph = agent.graph or settings.graph
+    roles = _roles(agent, settings)
+    described: RunDescription = {
+        "name": agent.name,
+        "benchmark": task.benchmark.name,
+        "data": str(task.data),
+        "data_sha256": file_sha256(task.data) if task.data.is_file() else None,
+        "corpus_sha256": task.corpus_sha256,
+        "graph": graph,
+        "roles": roles,
+        "limits": asdict(agent.limits or settings.limits),
+        "metrics": list(task.metrics),
+        "seed": agent.seed,
+        "retrieval_only": agent.searches_only,
+        "settings": _described_settings(task, settings),
+        "variant": dict(agent.variant),
+        "knowledge_graph": _knowledge_graph(task, settings),
+    }
+    folder = RunFolder.begin(out, manifest_of(task.questions, described, settings.prompts))
+    settings = workers.paced(with_default_cache(settings, folder), concurrency)
+    try:
+        pool = _pool(task, agent, settings, workers, graph, roles)
+    except Exception:
+        folder.take_back()
+        raise
+    left = {question.id for question in remaining(task.questions, folder)}
+    done = (result for result in folder.results() if result.id not in left and not (retry_errors and result.error))
+    return Run(task, pool, folder, concurrency, tuple(done), agent.seed, retry_errors)
+
+
+def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
+    """Return settings with the benchmark's form and length of the answer, where they have none.
+
+    A graph may have a form of its own for short answers, as IRCoT's reader.
+    """
+    form = benchmark.style
+    style = graph_spec(settings.graph).style if form == "short" else form
+    defaults = {
+        "style": settings.style or style,
+        "answer_tokens": settings.answer_tokens or benchmark.answer_tokens,
+    }
+    return settings.model_copy(update=defaults)
+
+
+def with_default_cache(settings: Settings, folder: RunFolder) -> Settings:
+    """Return settings that cache replies in the run's folder, if they name no other place."""
+    return settings if settings.cache else settings.model_copy(update={"cache": folder.replies_path.resolve()})
+
+
+def remote_questions(
+    *,
+    task: Mapping[str, Any],
+    agent: Mapping[str, Any],
+    replies: str | None = None,
+    facts: str | None = None,
+) -> Work:
+    """Set up in another process what `begin_run` sets up here, from plain values: it opens its own index and clients.
+
+    task: arguments of `load_task`. agent: its maker's name, settings, metrics, graph, roles and traces. replies, facts:
+    where models' replies and read facts are cached, if not in the files that the settings name.
+    """
+    caches = {name: place for name, place in (("cache", replies), ("triple_cache", facts)) if place}
+    settings = Settings.model_validate({**agent["settings"], **caches})
+    corpus = Path(task["corpus"]) if task["corpus"] else None
+    # bad records were reported where the questions come from
+    loaded = load_task(
+        **{**task, "data": Path(task["data"]), "corpus": corpus}, settings=settings, strict=False
+    )  # fmt: skip
+    answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
+    scorer = metric_scorer(agent["metrics"])
+    return question_work(answer, scorer, mode=agent["graph"], roles=agent["roles"], traces=agent["traces"])
+
+
+def _pool(
+    task: Task, agent: EvalAgent, settings: Settings, workers: WorkerPlan, graph: str, roles: Mapping[str, str]
+) -> Pool:
+    """Return the pool that asks the questions, in this process or in others."""
+    if not workers.remote:
+        answer, scorer = agent.make(task, settings), metric_scorer(task.metrics)
+        return Here(question_work(answer, scorer, mode=graph, roles=roles, traces=agent.traces))
+    spec = WorkSpec(
+        "ras_agent.eval.run.begin:remote_questions",
+        {
+            "task": {
+                "name": task.benchmark.name,
+                "data": str(task.data.resolve()),
+                "corpus": str(task.corpus.resolve()) if task.corpus else None,
+                "embedder": task.embedder,
+                "instruction": task.instruction,
+            },
+            "agent": {
+                "make": next(name for name, make in REMOTE_MAKERS.items() if make is agent.make),
+                "settings": settings.model_dump(mode="json"),
+                "metrics": list(task.metrics),
+                "graph": graph,
+                "roles": dict(roles),
+                "traces": agent.traces,
+            },
+        },
+    )
+    caches = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
+    return workers.pool(spec, {name: (path, holds) for name, (path, holds) in caches.items() if path})
+
+
+def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
+    """Return what plays each role, by printable names."""
+    if agent.only_roles is not None:
+        return dict(agent.only_roles)
+    specs = {} if agent.searches_only else role_specs(settings)
+    return {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **agent.roles}
+
+
+def _described_settings(task: Task, settings: Settings) -> JSON:
+    """Return how models are asked, and whatever else was chosen; an index that was made for the run, too."""
+    pruning = settings.model_dump(include={"prune_facts", "prune_to"}) if settings.prune_facts else {}
+    made = {"embedder": task.embedder, "instruction": task.instruction}
+    return {
+        **settings.model_dump(include=set(_ASKING)),
+        **{name: value for name, value in made.items() if value not in (None, "answer")},
+        **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
+        **pruning,
+    }
+
+
+def _knowledge_graph(task: Task, settings: Settings) -> str | None:
+    """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
+    folder = task.index.path if isinstance(task.index, PassageIndex) else None
+    if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
+        return None
+    return KGIndex.open(folder).fingerprint

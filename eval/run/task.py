@@ -1,0 +1,119 @@
+"""A task: what is asked, what is searched for it, how it is put, and by which metrics the answers are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from ras_agent.errors import IngestError, SettingsError
+from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.metrics import find_metric
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import OnBad
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from ras_agent.tools.index.postgres import PostgresIndex
+    from ras_agent.tools.index.store import PassageIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Questions over an index, which is the same for all agents that are compared.
+
+    benchmark: how its files are read, how a question is put and scored. embedder: of an index that was made for the
+    task. instruction: which of the benchmark's the answerer is given. skipped: what is wrong with records of its files
+    that were left out.
+    """
+
+    benchmark: Benchmark
+    data: Path
+    questions: Sequence[Question]
+    index: PassageIndex | PostgresIndex
+    corpus_sha256: str
+    corpus: Path | None = None
+    embedder: str | None = None
+    instruction: str = "answer"
+    skipped: tuple[IngestError, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the names of the metrics, the first two of which reports show first."""
+        return self.benchmark.metrics
+
+    @property
+    def instruction_text(self) -> str:
+        """Return what the answerer is told of the form of its answers; empty for nothing."""
+        return self.benchmark.instructions.get("answer", "")
+
+    def scored_by(self, metrics: Sequence[str]) -> Self:
+        """Return the same task with other metrics. Raises UnknownName for one that is not registered."""
+        names = tuple(find_metric(name).name for name in metrics)
+        return replace(self, benchmark=replace(self.benchmark, metrics=names))
+
+    def for_search(self) -> Self:
+        """Return the same task, scored by its metrics of passages alone, for agents that answer nothing."""
+        names = [name for name in self.metrics if find_metric(name).of_passages]
+        return self.scored_by(names or ["answer_in_passages"])
+
+
+def load_task(
+    name: str,
+    data: Path,
+    settings: Settings,
+    *,
+    corpus: Path | None = None,
+    embedder: str | None = None,
+    instruction: str = "answer",
+    first: int = 1,
+    limit: int | None = None,
+    metrics: Sequence[str] = (),
+    strict: bool = True,
+) -> Task:
+    """Read questions `first` (from 1) and on, at most `limit`, and the passages to search.
+
+    name: the benchmark's. settings: name the index, where neither `corpus` nor the questions bring passages. embedder:
+    of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are compared.
+    instruction: which of the benchmark's the answerer is given. metrics: in place of the benchmark's own.
+    strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
+    Raises RasError children.
+    """
+    chosen = benchmark(name).instructed(instruction)
+    skipped: list[IngestError] = []
+    on_bad = None if strict else skipped.append
+    everything = chosen.load(data, on_bad=on_bad)
+    questions = everything[first - 1 :][:limit]
+    if not questions:
+        raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
+    if embedder and corpus is None and settings.index is not None:
+        raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
+    index, digest = _index(settings, corpus, embedder, chosen, everything, on_bad)
+    task = Task(chosen, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped))
+    return task.scored_by(metrics) if metrics else task
+
+
+def _index(
+    settings: Settings,
+    corpus: Path | None,
+    embedder: str | None,
+    chosen: Benchmark,
+    questions: Sequence[Question],
+    on_bad: OnBad | None,
+) -> tuple[PassageIndex | PostgresIndex, str]:
+    """Return what is searched and a digest of it: a file, an index, or the passages or graphs of the questions."""
+    from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
+    from ras_agent.tools.index.open_index import open_index
+    from ras_agent.tools.index.store import PassageIndex
+
+    if corpus is not None:
+        return PassageIndex.in_memory(chosen.corpus(corpus, on_bad), embedder), file_sha256(corpus)
+    if settings.index is not None:
+        stored = open_index(settings.index)
+        return stored, stored.fingerprint
+    if bring_graphs(questions):
+        return OwnGraphs.embedded_by(embedder), digest_of_graphs(questions)
+    index = PassageIndex.in_memory(chosen.corpus(questions), embedder)
+    return index, index.fingerprint

@@ -94,3 +94,22 @@ def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> No
         for path, name in named:
             text = (DOCS.parent / path).read_text("utf-8")
             assert not name or name in _names_in(ast.parse(text).body), f"{path} has no {name}"
+
+
+@pytest.mark.usefixtures("_registry_as_it_was")
+def test_a_task_an_agent_and_a_metric_of_ones_own_are_evaluated_as_the_page_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"id": "leith", "title": "Water of Leith", "text": "The Water of Leith is the main river of Edinburgh."}\n'
+    )
+    (tmp_path / "questions.jsonl").write_text(
+        '{"id": "q1", "question": "Which river is in Edinburgh?", "answers": ["Water of Leith"]}\n'
+        '{"id": "q2", "question": "What is the Water of Leith?", "answers": ["the main river of Edinburgh"]}\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    block = next(block for block in _blocks("evaluation.md") if "begin_run" in block)
+    exec(compile(block, "docs/evaluation.md", "exec"), {})
+    loop, fixed = capsys.readouterr().out.splitlines()
+    assert loop.startswith("the loop ")
+    assert fixed == "one river for all 0.5 1.0"

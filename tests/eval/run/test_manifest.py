@@ -12,6 +12,7 @@ import ras_agent
 from ras_agent.budget import Limits
 from ras_agent.eval.benchmarks import benchmark as find_benchmark
 from ras_agent.eval.question import Question
+from ras_agent.eval.run.begin import with_benchmark_defaults
 from ras_agent.eval.run.manifest import differences, git_commit, manifest_of
 from ras_agent.settings import Settings
 

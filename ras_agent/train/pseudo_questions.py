@@ -17,7 +17,7 @@ from ras_agent.records import Passage
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set
-from ras_agent.train.reader.examples import ReaderExample, occurrences, titled
+from ras_agent.train.reader.examples import ReaderExample, occurrences, text_with_title
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
@@ -230,9 +230,9 @@ def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
 
 def _example(cloze: _Cloze, rng: random.Random) -> ReaderExample:
     passage, other = cloze.passage, cloze.other
-    text = titled(passage) if rng.random() < 0.85 else passage.text
+    text = text_with_title(passage) if rng.random() < 0.85 else passage.text
     if other is not None:
-        second, way = titled(other.passage), rng.random()
+        second, way = text_with_title(other.passage), rng.random()
         if way < _UNANSWERABLE and cloze.answer not in second:
             return ReaderExample(cloze.question, second, (), "pseudo")
         if way < _UNANSWERABLE + _BOTH_TEXTS:

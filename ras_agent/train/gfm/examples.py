@@ -68,7 +68,7 @@ def write_set(
 ) -> KGIndex:
     """Write a set's graph and questions, with at most `limit` pseudo questions, by default all."""
     kg = KGIndex.in_memory(facts_of(passages), embedder="minilm", extractor="offline")
-    _write(folder, kg, questions, _pseudo(passages, seed, limit))
+    _write(folder, kg, questions, _pseudo_questions(passages, seed, limit))
     return kg
 
 
@@ -99,9 +99,9 @@ def write_set_of(
             f"`ras-agent kg build {index.path} --embedder minilm`"
         )
     documents = set(kg.documents)
-    labelled, skipped = _supported(questions, index, documents)
+    labelled, skipped = _labelled_questions(questions, index, documents)
     passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
-    pseudo_questions = _pseudo(passages, seed, pseudo)
+    pseudo_questions = _pseudo_questions(passages, seed, pseudo)
     if not labelled and not pseudo_questions:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
     kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.path)
@@ -109,7 +109,7 @@ def write_set_of(
     return SetReport(kg, len(labelled), len(pseudo_questions), tuple(skipped))
 
 
-def _supported(
+def _labelled_questions(
     questions: Sequence[Question], index: PassageIndex, documents: set[str]
 ) -> tuple[list[GFMQuestion], list[str]]:
     """Return the questions that some of `documents` support, and why each of the others is left out."""
@@ -130,7 +130,7 @@ def _supported(
     return labelled, skipped
 
 
-def _pseudo(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:
+def _pseudo_questions(passages: Sequence[Passage], seed: int, limit: int | None) -> list[GFMQuestion]:
     questions = [
         GFMQuestion(question, tuple(passage.id for passage in support), "pseudo")
         for question, support in supported_questions(passages, _PER_PASSAGE, _TWO_HOP, seed)

@@ -159,7 +159,7 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     trainable = TrainableGraphLLM(model, maker)
 
     def validate() -> Mapping[str, float]:
-        return trainable.validated(parts["validation"], config.batch, config.validation_replies)
+        return trainable.validation(parts["validation"], config.batch, config.validation_replies)
 
     result = fit(
         trainable,

@@ -33,7 +33,7 @@ class TrainableGraphLLM(nn.Module):
         examples = self._examples(batch)
         return cast(Tensor, self.model(*self._inputs(examples), [example.reply for example in examples]))
 
-    def validated(self, samples: Sequence[SubqSample], size: int, replies: int) -> Mapping[str, float]:
+    def validation(self, samples: Sequence[SubqSample], size: int, replies: int) -> Mapping[str, float]:
         """Measure loss and accuracy of all target tokens, and `replies` replies, which are spread over the samples.
 
         "loss" and "token_accuracy" are given the tokens in front. "actions" is the share of plans with the right move,

@@ -37,7 +37,7 @@ def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...
     return tuple(sorted(places))
 
 
-def titled(passage: Passage) -> str:
+def text_with_title(passage: Passage) -> str:
     """Return a passage as the reader sees it: its title is its first sentence."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
@@ -52,7 +52,7 @@ def squad(data: Path) -> Iterator[ReaderExample]:
 def nq(data: Path) -> Iterator[ReaderExample]:
     """Yield Natural Questions over the passage that holds the answer; its places are found by string match."""
     for question in training_set("nq", data).questions:
-        text = titled(question.contexts[0])
+        text = text_with_title(question.contexts[0])
         if spans := occurrences(question.answers, text):
             yield ReaderExample(question.question, text, spans, "nq")
 
@@ -61,21 +61,23 @@ def hotpot(data: Path) -> Iterator[ReaderExample]:
     """Yield two-hop questions over their two supporting passages, together and one at a time."""
     hotpotqa = training_set("hotpotqa", data)
     for question in hotpotqa.questions:
-        yield from _two_hop(question.question, question.answers, list(map(titled, hotpotqa.gold(question))), "hotpot")
+        yield from _two_hop(
+            question.question, question.answers, list(map(text_with_title, hotpotqa.gold(question))), "hotpot"
+        )
 
 
 def ircot(data: Path) -> Iterator[ReaderExample]:
     """Yield annotated questions over the first two passages that their chains of thought name."""
     annotations = training_set("ircot", data)
     for question in annotations.questions:
-        texts = list(map(titled, annotations.gold(question)))
+        texts = list(map(text_with_title, annotations.gold(question)))
         yield from _two_hop(question.question, question.answers, texts[:2], "ircot")
 
 
 def musique(data: Path) -> Iterator[ReaderExample]:
     """Yield multi-hop questions, and each of their single-hop steps over its supporting paragraph."""
     for question in training_set("musique", data).questions:
-        texts = {passage.id: titled(passage) for passage in question.contexts}
+        texts = {passage.id: text_with_title(passage) for passage in question.contexts}
         steps = question.decomposition
         for step in steps:
             text_of_step = _HOP.sub(lambda hop: steps[int(hop[1]) - 1]["answer"], step["question"])  # noqa: B023

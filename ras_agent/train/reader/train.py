@@ -33,7 +33,7 @@ from ras_agent.train.options import config_from
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, Range, check_ranges
 from ras_agent.train.reader.batches import items, row_batches
-from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, titled
+from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, text_with_title
 
 if TYPE_CHECKING:
     from ras_agent.train.reader.trainable import TrainableReader
@@ -137,7 +137,7 @@ def _phases(
     """Run the phases one after the other, until the minutes are over, and yield how each ended."""
     if config.pseudo:
         first = replace(config, epochs=1, rate=config.pseudo_rate)
-        result = _fit(model, [_pseudo(texts, config)], config.pseudo_tokens, first, "pseudo")
+        result = _fit(model, [_pseudo_phase(texts, config)], config.pseudo_tokens, first, "pseudo")
         yield result
         if result.stopped == "minutes":
             return
@@ -173,7 +173,7 @@ def _fit(
     return fit(model, lambda epoch: epochs[epoch], None, config, folder, settings)
 
 
-def _pseudo(texts: Sequence[Passage], config: ReaderTrainingConfig) -> list[ReaderExample]:
+def _pseudo_phase(texts: Sequence[Passage], config: ReaderTrainingConfig) -> list[ReaderExample]:
     """Return the examples of the first phase."""
     examples = list(pseudo_examples(texts, config.pseudo_per_passage, config.seed))
     random.Random(config.seed).shuffle(examples)
@@ -192,7 +192,7 @@ def hard_negatives(
             continue
         answers = {example.text[start:end].lower() for start, end in example.spans}
         hits = [hit.passage for hit in retriever.retrieve(example.question, 12)]
-        others = [titled(hit) for hit in hits if hit.text[:60] not in example.text]
+        others = [text_with_title(hit) for hit in hits if hit.text[:60] not in example.text]
         wrong = [text for text in others if not any(answer in text.lower() for answer in answers)]
         if wrong:
             negatives.append(ReaderExample(example.question, rng.choice(wrong[:8]), (), example.source))

@@ -148,7 +148,7 @@ class _Worker:
         self._extractor = extractor_from_settings(settings, config.extractor)
 
     async def work(self, item: SubqQuestion) -> _Outcome:
-        """Return the samples of a question, or why it is left out. Raises what a model call raises that failed."""
+        """Return the samples of a question, or why it is left out. Raises what a failed call of a model raises."""
         with metered(Ledger("subq")) as ledger:
             try:
                 samples, problem = await self._samples(item), ""

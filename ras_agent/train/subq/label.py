@@ -9,7 +9,7 @@ from typing import Literal
 from ras_agent.errors import ParseError
 from ras_agent.marks import NO_RETRIEVAL, SUBQ, SUFFICIENT
 from ras_agent.records import Action
-from ras_agent.train.subq.samples import Fact, Kind, Split, SubqSample, SubqStep, planned
+from ras_agent.train.subq.samples import Fact, Kind, Split, SubqSample, SubqStep, plan_of
 from ras_agent.train.subq.sources import SubqQuestion
 
 First = Literal["question", "subquery", "none"]
@@ -78,7 +78,7 @@ def as_subquery(text: str) -> str:
     if _ASKS.match(line):
         line = f"{line[0].upper()}{line[1:].rstrip('.,;')}"
         line += "" if line.endswith(("?", "？")) else "?"
-    plan = planned(f"{SUBQ} {line}")
+    plan = plan_of(f"{SUBQ} {line}")
     if plan is None or plan.action != "subq":
         raise ParseError(f"{text!r:.200} is no search question")
     return plan.subquery

@@ -171,14 +171,14 @@ def _contradiction(sample: SubqSample) -> str:
         if sample.label == "subq":
             return "an answer follows the label sufficient or no_retrieval, found 'subq'"
         return "" if sample.target in sample.answers else f"'target' is none of 'answers': {sample.target!r:.80}"
-    plan = planned(sample.target)
+    plan = plan_of(sample.target)
     if plan is None or plan.action != sample.label:
         action = "none" if plan is None else plan.action
         return f"'label' is {sample.label!r}, but 'target' states {action}: {sample.target!r:.80}"
     return ""
 
 
-def planned(target: str) -> Plan | None:
+def plan_of(target: str) -> Plan | None:
     """Return the plan that a target states, as the loop reads replies; None if it states none."""
     try:
         return parse_plan(target)

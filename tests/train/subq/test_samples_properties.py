@@ -14,7 +14,7 @@ from ras_agent.marks import SUBQ
 from ras_agent.records import Passage
 from ras_agent.train.subq import SubqStep, read_samples
 from ras_agent.train.subq.label import as_subquery, distinct, no_retrieval_samples, retrieval_samples
-from ras_agent.train.subq.samples import planned, split_of, write_samples
+from ras_agent.train.subq.samples import plan_of, split_of, write_samples
 from ras_agent.train.subq.sources import SubqQuestion
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
@@ -95,7 +95,7 @@ def test_a_subquery_is_a_plan_that_the_loop_reads_back(text: str) -> None:
         subquery = as_subquery(text)
     except ValueError:
         return
-    plan = planned(f"{SUBQ} {subquery}")
+    plan = plan_of(f"{SUBQ} {subquery}")
     assert plan is not None
     assert (plan.action, plan.subquery) == ("subq", subquery)
     assert as_subquery(subquery) == subquery

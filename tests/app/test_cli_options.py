@@ -155,6 +155,14 @@ def test_an_option_that_only_the_whole_page_shows_is_completed() -> None:
     assert {"--max-hops", "--max-seconds"} <= set(done.stdout.split())
 
 
+def test_commands_are_listed_in_their_order() -> None:
+    shown = _help(page="--help")
+    places = [shown.index(f"│ {name} ") for name in COMMANDS]
+    panels = [shown.index(f"─ {panel} ─") for panel in ("Ask", "Your texts", "Evaluate", "Set up")]
+    assert panels == sorted(panels)
+    assert places == sorted(places)
+
+
 def test_a_start_describes_the_command_that_runs_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     described: list[str | None] = []
     typer_command = command.typer_command

@@ -107,18 +107,22 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        groups = dict(self.commands)
+        self.commands.clear()
         for name, command in self.described.items():
-            if isinstance(command, Command):
-                about = inspect.getdoc(command.run)
-                self.commands[name] = TyperCommand(
-                    name, help=about, rich_help_panel=command.panel, rich_markup_mode=LOOK["rich_markup_mode"]
-                )
+            self.commands[name] = groups.get(name) or _list_entry(name, command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that runs, the command, and what stands behind its name."""
         name, entry, rest = super().resolve_command(ctx, args)
         command = self.described.get(name or "")
         return name, typer_command(command, self.model, name) if isinstance(command, Command) else entry, rest
+
+
+def _list_entry(name: str, command: Command | Group) -> TyperCommand:
+    """Return what the list of commands shows of one of them."""
+    about = inspect.getdoc(command.run) if isinstance(command, Command) else command.help
+    return TyperCommand(name, help=about, rich_help_panel=command.panel, rich_markup_mode=LOOK["rich_markup_mode"])
 
 
 def typer_command(command: Command, model: type[Settings] = Settings, name: str | None = None) -> TyperCommand:

@@ -203,6 +203,7 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
         help=about,
         rich_help_panel=setting.panel or None,
         hidden=work not in setting.everyday,
+        show_default=False,  # the text has it; None means here that no flag was given
         **reading,
     )
     kind: Any = list[str] if setting.repeated else setting.type

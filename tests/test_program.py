@@ -1,7 +1,11 @@
-"""Modules that are run as programs print their errors in one line."""
+"""Modules that are run as programs print their errors in one line, and run once all of them is defined."""
+
+import re
+from pathlib import Path
 
 import pytest
 
+import ras_agent
 from ras_agent.errors import IngestError
 from ras_agent.program import run_program
 
@@ -28,3 +32,15 @@ def test_a_fault_of_the_program_keeps_its_traceback() -> None:
 
     with pytest.raises(ZeroDivisionError):
         run_program(main)
+
+
+def test_a_program_runs_after_everything_in_its_module_is_defined() -> None:
+    package = Path(ras_agent.__file__).parent
+    folders = (package, *(link for link in package.iterdir() if link.is_symlink()))
+    texts = {path: path.read_text("utf-8") for folder in folders for path in folder.rglob("*.py")}
+    programs = {path: text for path, text in texts.items() if "run_program(main)" in text}
+    assert len(programs) > 10
+    early = [
+        path for path, text in programs.items() if not re.search(r"^    run_program\(main\)\n\Z", text, re.MULTILINE)
+    ]
+    assert not early

@@ -76,32 +76,32 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     """
     _check_names(arguments)
     spec, settings = graph_spec(graph), arguments.get("settings") or Settings()
-    preset = arguments.get("preset") or settings.preset
-    if preset and not spec.presets:
-        raise SettingsError(f"graph {graph!r} takes no preset, got {preset!r}")
+    preset_name = arguments.get("preset") or settings.preset
+    if preset_name and not spec.presets:
+        raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
     specs = _role_specs(spec, settings, arguments)
-    searching = arguments.get("retriever") or settings.retriever
-    index = arguments.get("index")
-    opened = open_for(searching, settings.index if index is None else index, settings.language)
-    language = settings.language or (language_of(opened) if isinstance(opened, PassageIndex | PostgresIndex) else "")
-    fixed = preset_named(preset, from_memory=settings.from_memory, layout=settings.layout)
+    retriever_spec = arguments.get("retriever") or settings.retriever
+    place = arguments.get("index")
+    index = open_for(retriever_spec, settings.index if place is None else place, settings.language)
+    language = settings.language or (language_of(index) if isinstance(index, PassageIndex | PostgresIndex) else "")
+    preset = preset_named(preset_name, from_memory=settings.from_memory, layout=settings.layout)
     options = replace(
         role_options(settings),
         task=arguments.get("task", ""),
         language=language,
-        layout=fixed.layout,
-        follows_any=fixed.follows_any,
+        layout=preset.layout,
+        follows_any=preset.follows_any,
         style=settings.style or spec.style,
-        may_abstain=fixed.may_abstain,
+        may_abstain=preset.may_abstain,
     )
     planner = _planner(spec, specs["planner"], options) if "planner" in specs else None
     answerer = resolve_answerer(specs["answerer"], options)
     pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to) if settings.prune_facts else None
     review = arguments.get("review")
-    points = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
+    review = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
     # what a graph reads of a planner of its own kind is no model's name
     default_role = specs["planner"] if spec.planner in ("planner", "reasoner") else specs["answerer"]
-    retriever = resolve_retriever(searching, opened, **retriever_options(settings, arguments.get("retriever")))
+    retriever = resolve_retriever(retriever_spec, index, **retriever_options(settings, arguments.get("retriever")))
     return AgentParts(
         graph=graph,
         planner=planner,
@@ -109,8 +109,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         answerer=answerer,
         retriever=scoped(retriever, settings.filter),
         limits=arguments.get("limits") or settings.limits,
-        preset=fixed if spec.presets else DEFAULT_PRESET,
-        review=points,
+        preset=preset if spec.presets else DEFAULT_PRESET,
+        review=review,
         rewriter=resolve_rewriter(
             arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options
         ),

@@ -115,21 +115,21 @@ def role_name(role: object) -> str:
 
 def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
     if isinstance(spec, str):
-        return _named(kind, spec, options)
+        return _of_string(kind, spec, options)
     if is_chat_model(spec) and not isinstance(spec, _PROTOCOLS[kind]):
         return find(kind, "llm")(spec, options)
     return _fitting(kind, spec)
 
 
-def _named(kind: str, spec: str, options: RoleOptions) -> object:
+def _of_string(kind: str, spec: str, options: RoleOptions) -> object:
     name, _, argument = spec.partition(":")
-    registered = tuple(known for known in names(kind) if known != "llm")
+    registered = tuple(other for other in names(kind) if other != "llm")
     if name in registered:
         make = find(kind, name)
         check_call(kind, name, make, argument=argument, options=options)
         return _fitting(kind, make(argument, options))
     if not argument:
-        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"), _meant(spec))
+        raise UnknownName(kind, spec, (*registered, "<provider>:<model>"), _spec_meant_by(spec))
     if kind in _PRECISE and options.chat.temperature is None:
         options = replace(options, chat=replace(options.chat, temperature=0.0))
     try:
@@ -138,7 +138,7 @@ def _named(kind: str, spec: str, options: RoleOptions) -> object:
         raise SettingsError(f"{error}; or take a registered one: {', '.join(registered)}") from error
 
 
-def _meant(name: str) -> str:
+def _spec_meant_by(name: str) -> str:
     """Return the spec that the bare name of a model was meant for, "" for a name that tells no provider."""
     provider = next((provider for start, provider in _PROVIDERS.items() if name.lower().startswith(start)), "")
     return f"{provider}:{name}" if provider else ""

@@ -157,7 +157,7 @@ def compare(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _refused(case: str, chat: Chat) -> dict[str, Any]:
     try:
-        return {"case": case, "text": chat.complete(Request(_TURNS, most=4)).text}
+        return {"case": case, "text": chat.complete(Request(_TURNS, max_tokens=4)).text}
     except RasError as error:
         return {"case": case, "refused": f"{type(error).__name__}: {error}"}
 

@@ -61,7 +61,7 @@ def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.Mon
     settings = Settings(llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50)
     roles = resolve_parts("ras", settings=settings, index=CORPUS)
     assert {role._chat.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
-    assert roles.answerer._most == 82  # the answer, "Answer:" and its numbers
+    assert roles.answerer._max_tokens == 82  # the answer, "Answer:" and its numbers
 
 
 def test_a_graphs_own_kind_of_planner_is_made_of_what_the_user_writes(registered: Any) -> None:

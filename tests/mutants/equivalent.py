@@ -178,14 +178,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             for share in (" 0 - 2 * TIE", "1 - 1 * TIE", "1 - 2 / TIE", "1 - 3 * TIE")
         },
         **{
-            ("near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)", near): (
+            ("candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)", near): (
                 "a lower bound only takes more time, and a margin of one tie is enough but for rounding"
             )
             for near in (
-                "near = best > np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
-                "near = best >= np.partition(best, -k)[-k] * np.float32( 0 - 2 * TIE)",
-                "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 1 * TIE)",
-                "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 / TIE)",
+                "candidates = best > np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
+                "candidates = best >= np.partition(best, -k)[-k] * np.float32( 0 - 2 * TIE)",
+                "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 1 * TIE)",
+                "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 / TIE)",
             )
         },
         ("if len(rows) > k:", "if len(rows) >= k:"): "of just k rows all are among the k best",
@@ -196,8 +196,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("if k > _BLOCKS or width < 2:", "if k > _BLOCKS or width < 3:"): "a bound saves time, all rows do as well",
         ("if k > _BLOCKS or width < 2:", "if k >= _BLOCKS or width < 2:"): "a bound saves time, all rows do as well",
         (
-            "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
-            "near = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
+            "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)",
+            "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
         ): "rows that tie with none of the best are cut off later",
     },
     "tools/gfm/reach.py": {
@@ -216,7 +216,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "a text that does not begin as a question has no first part that does",
     },
     "tools/plan/llm.py": {
-        ("MOST_TOKENS = 2048", f"MOST_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"
+        ("MAX_TOKENS = 2048", f"MAX_TOKENS = {number}"): "one token more or less ends no reply that anybody reads"
         for number in (2047, 2049)
     },
     "tools/answer/citations.py": {

@@ -51,7 +51,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/graph_tokens/test_encoders.py",
         "tests/conformance/test_graph_encoders.py",
     ),
-    "tools/graph_tokens/fact_orders.py": ("tests/tools/graph_tokens/test_fact_orders.py",),
+    "tools/graph_tokens/fact_orders.py": (
+        "tests/tools/graph_tokens/test_fact_orders.py",
+        "tests/graphs/test_pruning.py",
+    ),
     "tools/graph_tokens/prompt_embeds.py": ("tests/tools/graph_tokens/test_prompt_embeds.py",),
     "tools/retrieve/search.py": ("tests/tools/retrieve/test_current.py", "tests/tools/retrieve/test_tenants.py"),
 }

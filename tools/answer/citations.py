@@ -75,10 +75,10 @@ class NumberedEvidence:
     ) -> Self:
         """Number the evidence in the order in which `layout` shows it."""
         if layout in ("chain", "searches"):
-            found = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
-            given = (fact for fact in graph.facts if fact.id not in found)
-            chained = (graph.by_id[fact_id] for fact_id in found if fact_id in graph.by_id)
-            return cls((), (*given, *chained), tuple(passages), tuple(steps), layout == "chain")
+            chained_ids = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
+            unchained = (fact for fact in graph.facts if fact.id not in chained_ids)
+            chained = (graph.by_id[fact_id] for fact_id in chained_ids if fact_id in graph.by_id)
+            return cls((), (*unchained, *chained), tuple(passages), tuple(steps), layout == "chain")
         if layout == "chain-of-text":
             return cls(tuple(passages), (), (), tuple(steps))
         return cls(tuple(passages), graph.facts)
@@ -101,16 +101,24 @@ class NumberedEvidence:
     def _from_people(self) -> str:
         """Say which facts a person has corrected or added, which are right where texts say otherwise, and removed."""
         first = 1 if self.chain else len(self.passages) + 1
-        stated = [
+        persons_numbers = [
             number_text(number)
             for number, fact in enumerate(self.facts if self.in_text else (), start=first)
             if any(is_person(source.extractor) for source in fact.sources)
         ]
-        held = {fact.key for fact in self.facts}  # a person may have added it again, or changed its writing alone
-        gone = [fact_line(fact) for fact in overruled() if fact.key not in held] if self.in_text else []
-        said = [f"A person has stated {', '.join(stated)}. It holds where texts say otherwise."] if stated else []
-        said += [f"A person has ruled out {', '.join(gone)}. It does not hold, whatever texts say."] if gone else []
-        return fenced(NOTE_FENCE, "\n".join(said)) if said else ""
+        keys = {fact.key for fact in self.facts}  # a person may have added it again, or changed its writing alone
+        ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys] if self.in_text else []
+        sentences = (
+            [f"A person has stated {', '.join(persons_numbers)}. It holds where texts say otherwise."]
+            if persons_numbers
+            else []
+        )
+        sentences += (
+            [f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say."]
+            if ruled_out
+            else []
+        )
+        return fenced(NOTE_FENCE, "\n".join(sentences)) if sentences else ""
 
     def _numbered(self) -> str:
         if not self.in_text:
@@ -154,10 +162,10 @@ class NumberedEvidence:
             facts = cited.setdefault(behind[number], [])
             if number > len(self.passages):
                 facts.append(self.facts[number - 1 - len(self.passages)])
-        given = {passage.id: passage for passage in (*self.passages, *self.unshown)}
-        read = self._facts_by_passage(cited)
+        passages = {passage.id: passage for passage in (*self.passages, *self.unshown)}
+        facts_by_passage = self._facts_by_passage(cited)
         return tuple(
-            _citation(place, given[name], facts, read[name], (answer, question))
+            _citation(place, passages[name], facts, facts_by_passage[name], (answer, question))
             for place, (name, facts) in enumerate(cited.items(), start=1)
         )
 
@@ -174,9 +182,9 @@ class NumberedEvidence:
             if sentence is not None:
                 scored.append((-support, place))
         best = [self.passages[place] for _, place in sorted(scored)[:_MOST_SUPPORTING]]
-        read = self._facts_by_passage([passage.id for passage in best])
+        facts_by_passage = self._facts_by_passage([passage.id for passage in best])
         return tuple(
-            _citation(place, passage, (), read[passage.id], (answer, question))
+            _citation(place, passage, (), facts_by_passage[passage.id], (answer, question))
             for place, passage in enumerate(best, start=1)
         )
 
@@ -199,22 +207,22 @@ class NumberedEvidence:
 
     def _facts_by_passage(self, names: Iterable[str]) -> dict[str, list[Triple]]:
         """Map each passage of `names` to the facts that were read in it."""
-        found: dict[str, dict[int, Triple]] = {name: {} for name in names}
+        facts_of: dict[str, dict[int, Triple]] = {name: {} for name in names}
         for number, fact in enumerate(self.facts):
             for source in fact.sources:
-                if source.passage_id in found:
-                    found[source.passage_id][number] = fact
-        return {name: list(facts.values()) for name, facts in found.items()}
+                if source.passage_id in facts_of:
+                    facts_of[source.passage_id][number] = fact
+        return {name: list(facts.values()) for name, facts in facts_of.items()}
 
 
 def _citation(
-    place: int, passage: Passage, facts: Sequence[Triple], read: Sequence[Triple], phrases: tuple[str, str]
+    place: int, passage: Passage, facts: Sequence[Triple], facts_of_passage: Sequence[Triple], phrases: tuple[str, str]
 ) -> Citation:
-    """Cite a passage for `facts`, with those of the facts `read` in it that are at the quoted place."""
+    """Cite a passage for `facts`, with those of the facts that were read in it that are at the quoted place."""
     start, end = _quoted(passage, facts, phrases)
     here = Source(passage.id, start, end)
-    there = [fact for fact in read if any(_overlap(source, here) for source in fact.sources)]
-    ids = dict.fromkeys(fact.id for fact in (*facts, *there))
+    quoted_facts = [fact for fact in facts_of_passage if any(_overlap(source, here) for source in fact.sources)]
+    ids = dict.fromkeys(fact.id for fact in (*facts, *quoted_facts))
     return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
 
 
@@ -234,8 +242,8 @@ def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
     return min(sources, key=lambda source: ranks[source.passage_id], default=None)
 
 
-def _overlap(one: Source, other: Source) -> bool:
-    return one.passage_id == other.passage_id and one.start < other.end and other.start < one.end
+def _overlap(first: Source, second: Source) -> bool:
+    return first.passage_id == second.passage_id and first.start < second.end and second.start < first.end
 
 
 def _expanded(run: str) -> list[int]:

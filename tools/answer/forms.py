@@ -54,19 +54,19 @@ _ONE_LINER = 200
 class AnswerForm:
     """Describes one form of answers.
 
-    prompt: the name of its prompt. wanted: the form in words, for a repair.
+    prompt: the name of its prompt. request: the form in words, for a repair.
     prose: whether citations stay in the text, and lines after the first.
     read: takes the answer part of a reply and the question, and returns the answer; "" if it does not have the form.
     """
 
     prompt: str
-    wanted: str
+    request: str
     prose: bool
     read: Callable[[str, str], str]
 
     def is_repeated_by(self, answer: str) -> bool:
         """Return whether an answer is the form itself, as weak models copy it from the prompt."""
-        return canonical_key(answer) == canonical_key(self.wanted.removeprefix(str(ANSWER)))
+        return canonical_key(answer) == canonical_key(self.request.removeprefix(str(ANSWER)))
 
 
 def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
@@ -81,9 +81,9 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
         part = _behind_label(text, prose=prose)
         return "" if not part or part[0] in "{[\\$<`" else part.partition("<")[0]  # it may be wrapped in something
     if is_json(text) or "```" in text:
-        found = _in_json(text, prose=prose)
-        if found or is_json(text):
-            return found
+        answer = _in_json(text, prose=prose)
+        if answer or is_json(text):
+            return answer
     part = _behind_label(text, prose=prose) or _unlabelled(text, prose=prose)
     return _unwrapped(part, prose=prose)
 
@@ -102,31 +102,31 @@ def _behind_label(text: str, *, prose: bool) -> str:
 
 
 def _unlabelled(text: str, *, prose: bool) -> str:
-    whole = text.strip()
+    stripped = text.strip()
     if prose:
-        return whole
-    last = whole.rpartition("\n")[2]
-    if not whole or _ANSWER.search(text) or _INLINE.search(text):
+        return stripped
+    last = stripped.rpartition("\n")[2]
+    if not stripped or _ANSWER.search(text) or _INLINE.search(text):
         return ""  # nothing is behind the label
-    if stated := list(_ANSWER_IS.finditer(last)):
+    if statements := list(_ANSWER_IS.finditer(last)):
         if ends_chain(last):
-            return _ADVERB.sub("", last[stated[-1].end() :].lstrip(" \t:："))
-        return whole if last == whole and abstains(whole) else ""
-    return whole if last == whole and len(whole) <= _ONE_LINER else ""
+            return _ADVERB.sub("", last[statements[-1].end() :].lstrip(" \t:："))
+        return stripped if last == stripped and abstains(stripped) else ""
+    return stripped if last == stripped and len(stripped) <= _ONE_LINER else ""
 
 
 def _in_json(text: str, *, prose: bool) -> str:
     """Return the answer of the first JSON object that has one, with the numbers that another key cites; "" for none."""
-    for start, found in json_objects(text):
-        key = next((key for key in _KEYS if key in found), None)
+    for start, item in json_objects(text):
+        key = next((key for key in _KEYS if key in item), None)
         if key is None and _ANSWER_KEY.search(text[max(0, start - _LONGEST_KEY) : start]):
-            key = next((key for key in _INNER_KEYS if key in found), None)
+            key = next((key for key in _INNER_KEYS if key in item), None)
         if key is None:
             continue
-        answer = _text(found[key])
+        answer = _text(item[key])
         if _ANSWER.search(answer) or (not prose and _INLINE.search(answer)):
             answer = _behind_label(answer, prose=prose)
-        cited = next((_text(found[name]) for name in _CITATION_KEYS if name in found), "")
+        cited = next((_text(item[name]) for name in _CITATION_KEYS if name in item), "")
         numbers = "".join(f"[{number}]" for number in re.findall(r"\d+", cited)) if _CITED.fullmatch(cited) else ""
         return f"{answer} {numbers}".rstrip() if answer and "[" not in answer else answer
     return ""
@@ -167,11 +167,11 @@ def _prose(answer: str, question: str) -> str:
 
 
 def _verdict(answer: str, question: str) -> str:
-    found = _VERDICT.match(answer)
-    if found is None:
+    match = _VERDICT.match(answer)
+    if match is None:
         return ""
-    verdict = found[2].capitalize()
-    return str(verdict == "False") if found[1] else verdict
+    verdict = match[2].capitalize()
+    return str(verdict == "False") if match[1] else verdict
 
 
 def _label(answer: str, question: str) -> str:
@@ -182,9 +182,9 @@ def _label(answer: str, question: str) -> str:
     texts = {
         canonical_key(question[mark.end() : end]): mark[1] for mark, end in zip(marks, ends, strict=False)
     }  # without options there is still one end
-    chosen = _CHOSEN.match(answer)
-    if chosen and (not options or chosen[1].casefold() in options):
-        return options.get(chosen[1].casefold(), chosen[1])
+    match = _CHOSEN.match(answer)
+    if match and (not options or match[1].casefold() in options):
+        return options.get(match[1].casefold(), match[1])
     return texts.get(canonical_key(answer), "")
 
 

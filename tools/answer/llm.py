@@ -25,7 +25,7 @@ from ras_agent.tools.chat.fit import did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
-MOST_TOKENS = 2048
+MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
 
 # what a reply has beside its answer: "Answer:", numbers, and the reasons of "reader"
@@ -81,14 +81,14 @@ class LLMAnswerer:
         self._prompt = load(f"{self._form.prompt}{examples}", prompts_dir, few_shot=few_shot and not examples)
         self._repair = load("repair", prompts_dir)
         abstention = "may-abstain" if may_abstain else "must-answer"
-        self._on_evidence = _Instructions.read(_SHOWN[layout], abstention, prompts_dir)
-        self._from_memory = _Instructions.read("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
+        self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
+        self._from_memory = _Instructions.load("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
         self._layout: EvidenceLayout = layout
         self._may_abstain = may_abstain
         self._task = task
-        self._most = MOST_TOKENS
+        self._max_tokens = MAX_TOKENS
         if answer_tokens is not None:
-            self._most = answer_tokens + (_REASONS if style == "reader" else 0) + _MARKS
+            self._max_tokens = answer_tokens + (_REASONS if style == "reader" else 0) + _MARKS
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class LLMAnswerer:
 
         def prompt(block: str) -> tuple[Turn, ...]:
             return self._prompt.fill(
-                shown=instructions.shown,
+                shown=instructions.evidence,
                 abstention=instructions.abstention,
                 evidence=block,
                 task=task_block(self._task),
@@ -139,23 +139,23 @@ class LLMAnswerer:
             room -= estimate_turns(prompt(everything.frame()))
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
             parts = (everything.facts, everything.passages)
-            shown = fit(*parts, room, ranked, everything.chain, everything.times())
-            if grounded and not (shown.facts or shown.passages):
+            fitting = fit(*parts, room, ranked, everything.chain, everything.times())
+            if grounded and not (fitting.facts or fitting.passages):
                 if (ledger := current_ledger()).tokens_left() < self._chat.window:
                     ledger.refuse("max_tokens")
                 raise PromptTooLong(
                     "question and instructions leave no room for evidence in the model's window of "
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
                 )
-            evidence, left_out = everything.showing(shown.facts, shown.passages), shown.left_out
+            evidence, left_out = everything.showing(fitting.facts, fitting.passages), fitting.left_out
             return Request(prompt(evidence.block()), on_text if streaming() else None, graph=by_subquery)
 
-        request, reply = yield from fitted(self._chat, self._most, render)
+        request, reply = yield from fitted(self._chat, self._max_tokens, render)
         failures = [_failure(did_not_fit(left_out, self._chat.window))] if left_out else []
         answer, problem = self._read(reply, question, evidence)
         if problem:
             try:
-                reply = yield repair(request, reply, self._repair, problem, self._form.wanted)
+                reply = yield repair(request, reply, self._repair, problem, self._form.request)
                 answer, problem = self._read(reply, question, evidence)
             except (BudgetExceeded, ModelCallError) as error:
                 problem = f"{problem}; asking again failed: {error}"
@@ -226,14 +226,14 @@ _EXAMPLES: dict[EvidenceLayout, str] = {"chain": "-few-shot-chain", "chain-of-te
 
 @dataclass(frozen=True, slots=True)
 class _Instructions:
-    """Holds the parts of the prompt that depend on what there is to show: what it is, and what to do without it."""
+    """Parts of the prompt that depend on what there is to show: what it is, and what to do without it."""
 
-    shown: str
+    evidence: str
     abstention: str
 
     @classmethod
-    def read(cls, shown: str, abstention: str, prompts_dir: str | Path | None) -> Self:
-        return cls(fragment(shown, prompts_dir), fragment(abstention, prompts_dir))
+    def load(cls, evidence: str, abstention: str, prompts_dir: str | Path | None) -> Self:
+        return cls(fragment(evidence, prompts_dir), fragment(abstention, prompts_dir))
 
 
 class _TokenStream:
@@ -245,14 +245,14 @@ class _TokenStream:
 
     def __init__(self) -> None:
         self._emitted = ""
-        self._read = 0
+        self._length = 0
 
     def is_due(self, length: int) -> bool:
         """Return whether a reply of `length` characters should be read again for new tokens."""
-        grown = length - self._read
+        grown = length - self._length
         if 0 <= grown < _PART * length and length > _READ_AT_EACH_PIECE:
             return False
-        self._read = length
+        self._length = length
         return True
 
     def grow(self, answer: str) -> None:

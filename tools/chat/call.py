@@ -29,15 +29,17 @@ _CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 class Request:
     """Holds what is sent.
 
-    on_text: called with the whole reply so far whenever more of it arrives. most: the tokens that the reply may have;
-    None for no limit. A model that writes thoughts has none either: they would use it up. graph: the facts of each
-    sub-query, for a model that reads them through soft tokens; others know only what the turns show. tools: what the
-    model may call, each as a JSON Schema with name and description, as LangChain's `bind_tools` takes it.
+    on_text: called with the whole reply so far whenever more of it arrives.
+    max_tokens: of the reply; None for no limit. A model that writes thoughts has none either: they would use it up.
+    graph: the facts of each sub-query, for a model that reads them through soft tokens; others know only what the turns
+        show.
+    tools: what the model may call, each as a JSON Schema with name and description, as LangChain's `bind_tools` takes
+        it.
     """
 
     turns: tuple[Turn, ...]
     on_text: Callable[[str], None] | None = None
-    most: int | None = None
+    max_tokens: int | None = None
     graph: tuple[tuple[Triple, ...], ...] = ()
     tools: tuple[JSON, ...] = ()
 

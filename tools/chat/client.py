@@ -143,25 +143,25 @@ class Chat:
         """Return the tokens of a prompt and its reply together, as far as is known by now."""
         return min(self._stated_window, self._window.tokens or self._stated_window)
 
-    def room(self, most: int | None = None, share: int = REPLY_SHARE) -> int:
+    def room(self, max_tokens: int | None = None, share: int = REPLY_SHARE) -> int:
         """Return the tokens that a prompt may have, with a little room left to ask again.
 
-        Its reply gets `most` tokens, or at least one `share`-th of a window that is too small; thoughts get a quarter.
-        Where max_tokens leave less than the window has, they are what is shared.
+        Its reply gets `max_tokens`, or at least one `share`-th of a window that is too small; thoughts get a quarter.
+        Where the run has fewer tokens left than the window, they are what is shared.
         """
         window, left = self.window, current_ledger().tokens_left()
-        kept = window // THOUGHTS_SHARE if most is None or self._unlimited() else min(most, window // share)
+        kept = window // THOUGHTS_SHARE if max_tokens is None or self._unlimited() else min(max_tokens, window // share)
         room = window - kept - to_ask_again(window)
         if left < inf:
-            room = min(room, int(left) - min(most or USUAL_REPLY, int(left) // share))
+            room = min(room, int(left) - min(max_tokens or USUAL_REPLY, int(left) // share))
         return room
 
     def limit(self, request: Request) -> int | None:
         """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
-        if request.most is None or self._unlimited():
+        if request.max_tokens is None or self._unlimited():
             return None
         left = self.window - estimate_turns(request.turns) - to_ask_again(self.window)
-        return min(request.most, max(left, self.window // REPLY_SHARE))
+        return min(request.max_tokens, max(left, self.window // REPLY_SHARE))
 
     def _unlimited(self) -> bool:
         return self._thinks or self._window.thinks
@@ -305,7 +305,7 @@ class Chat:
         if ledger.tokens_left() < inf:
             prompt, limit = estimate_turns(request.turns), self.limit(request)
             granted = ledger.admit(prompt, limit or USUAL_REPLY)
-            request = replace(request, most=granted) if limit else request
+            request = replace(request, max_tokens=granted) if limit else request
             reserved = prompt + granted
         else:
             ledger.admit()
@@ -336,7 +336,7 @@ class Chat:
 
     def _slot(self, request: Request) -> ReplySlot:
         assert self._cache is not None
-        more: dict[str, Any] = {} if request.most is None else {"most": request.most}
+        more: dict[str, Any] = {} if request.max_tokens is None else {"most": request.max_tokens}
         if given := graph_of(self.model, request):
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
         if request.tools:
@@ -425,7 +425,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
 
 def _estimated_tokens(request: Request) -> int:
     """Estimate the tokens of a request and its reply."""
-    return estimate_turns(request.turns) + (request.most or USUAL_REPLY)
+    return estimate_turns(request.turns) + (request.max_tokens or USUAL_REPLY)
 
 
 def _booked(reply: Reply, booking: Booking) -> Reply:

@@ -32,19 +32,21 @@ _TURN_BEGINS = re.compile(r"\A\s*+(?:<s>|<\|start_header_id\|>assistant<\|end_he
 _TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of_turn>|<eos>", re.IGNORECASE)
 
 
-def fitted(chat: Chat, most: int, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
+def fitted(
+    chat: Chat, max_tokens: int, render: Callable[[int], Request]
+) -> Generator[Request, Reply, tuple[Request, Reply]]:
     """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
 
-    most: the tokens of the reply. A server whose window is smaller than was known says so, and is asked again with what
+    max_tokens: of the reply. A server whose window is smaller than was known says so, and is asked again with what
     `render` makes for less, until it takes the prompt. Raises PromptTooLong if `render` can leave nothing more out.
     """
-    request = replace(render(chat.room(most)), most=most)
+    request = replace(render(chat.room(max_tokens)), max_tokens=max_tokens)
     while True:
         limit = chat.limit(request)
         try:
             return request, (yield request)
         except PromptTooLong:
-            smaller = replace(render(chat.room(most)), most=most)
+            smaller = replace(render(chat.room(max_tokens)), max_tokens=max_tokens)
             if smaller.turns == request.turns and chat.limit(request) == limit:
                 raise
             request = smaller
@@ -66,7 +68,7 @@ def in_parts(
     while parts:
         part = parts.pop()
         request = render(part)
-        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.most, share=2) else ()
+        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.max_tokens, share=2) else ()
         if not smaller:
             limit = chat.limit(request)
             try:
@@ -87,7 +89,7 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: s
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
     turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form))
-    return Request(turns, most=request.most, graph=request.graph)
+    return Request(turns, max_tokens=request.max_tokens, graph=request.graph)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
@@ -99,7 +101,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
                 reply = chat.complete(request)
                 if _cut_in_its_thoughts(request, reply):
                     chat.lift_limit()
-                    reply = chat.complete(replace(request, most=None))
+                    reply = chat.complete(replace(request, max_tokens=None))
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -118,7 +120,7 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
                 reply = await chat.acomplete(request)
                 if _cut_in_its_thoughts(request, reply):
                     chat.lift_limit()
-                    reply = await chat.acomplete(replace(request, most=None))
+                    reply = await chat.acomplete(replace(request, max_tokens=None))
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -130,7 +132,7 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
     """Return whether the limit of a reply ended it before its first word that is not a thought."""
-    return request.most is not None and reply.truncated and not without_thinking(reply.text).strip()
+    return request.max_tokens is not None and reply.truncated and not without_thinking(reply.text).strip()
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:

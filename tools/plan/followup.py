@@ -17,7 +17,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions
 
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 _LABELS = ("next question", "standalone question", "rewritten question", "question")
@@ -54,8 +54,8 @@ class LLMRewriter:
 
     def _dialogue(self, question: str, exchanges: Sequence[Exchange]) -> Dialogue[str]:
         def prompt(shown: Sequence[Exchange]) -> tuple[Turn, ...]:
-            said = "\n".join(map(_as_data, shown))
-            return self._prompt.fill(conversation=fenced(CONVERSATION_FENCE, said), question=as_line(question))
+            conversation = "\n".join(map(_as_data, shown))
+            return self._prompt.fill(conversation=fenced(CONVERSATION_FENCE, conversation), question=as_line(question))
 
         def render(room: int) -> Request:
             shown = list(exchanges)  # the last turns are what a follow-up follows
@@ -63,7 +63,7 @@ class LLMRewriter:
                 del shown[0]
             return Request(prompt(shown))
 
-        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         if standalone := question_in(reply.text, question):
             return standalone
         second = yield repair(request, reply, self._repair, "it is no question", _FORM)
@@ -85,7 +85,7 @@ def question_in(reply: str, question: str) -> str:
     """
     text = without_thinking(reply)
     if is_json(text):
-        values = (found.get(key) for _, found in json_objects(text) for key in _KEYS)
+        values = (item.get(key) for _, item in json_objects(text) for key in _KEYS)
         text = next((value for value in values if isinstance(value, str)), "")
     asks = question.rstrip().endswith("?")
     for line in text.splitlines():

@@ -111,17 +111,17 @@ _STOPS: dict[str, Action] = {
 _FLAGS: dict[str, Action] = {"sufficient": "sufficient", "is_sufficient": "sufficient", "no_retrieval": "no_retrieval"}
 
 
-def parse_plan(reply: str, shown: str = "") -> Plan:
+def parse_plan(reply: str, prompt: str = "") -> Plan:
     """Return the plan that a reply states; prose in front of its action is the reason.
 
-    shown: what the model was shown. A question without any token counts only if it does not stand there: a model that
+    prompt: what the model was shown. A question without any token counts only if it does not stand there: a model that
     quotes a document searches for nothing.
     Raises ParseError if it states none.
     """
     text = without_thinking(reply)
     plan = _in_json(text) if is_json(text) or "```" in text else None
     if plan is None and not is_json(text):
-        plan = _in_tokens(text) or _bare_question(text, shown)
+        plan = _in_tokens(text) or _bare_question(text, prompt)
     if plan is None:
         raise ParseError(f"no action in the reply {reply.strip()[:200]!r}; expected {FORM}")
     return plan
@@ -136,11 +136,11 @@ def _in_tokens(text: str) -> Plan | None:
         action = cast(Action, token.lastgroup)
         if action == "subq":
             subquery = first_question(text[token.end() : end], opened=text[token.end() - 1] not in "]］】>")
-            stated = bool(subquery) and (_begins(text, token.start()) or _leads_to(text, token.start(), subquery))
+            is_plan = bool(subquery) and (_begins(text, token.start()) or _leads_to(text, token.start(), subquery))
         else:
             subquery = ""
-            stated = stop is None and _begins(text, token.start()) and _stops(text, token)
-        if not stated:
+            is_plan = stop is None and _begins(text, token.start()) and _stops(text, token)
+        if not is_plan:
             continue
         reason = text[: token.start()].strip(_AROUND_REASON)[:_LONGEST_REASON]
         plan = Plan(action, subquery, reason if any(map(str.isalpha, reason)) else "")
@@ -211,7 +211,7 @@ def _unquoted(text: str) -> str:
     return bare.strip('"') if bare.count('"') == 1 else bare
 
 
-def _bare_question(text: str, shown: str) -> Plan | None:
+def _bare_question(text: str, prompt: str) -> Plan | None:
     """Return the search for a question that a reply without any token ends with, if it can only be one to search for.
 
     It is the reply's one question, asks for something by name, and neither the user nor the model itself.
@@ -223,26 +223,26 @@ def _bare_question(text: str, shown: str) -> Plan | None:
     if line.endswith("?") and not _ASKS.match(question):  # "The next question is: Where ...", but "Who directed A: B?"
         question = next((part for part in re.split(r": |\bis (?=[A-Z])", question)[1:] if _ASKS.match(part)), "")
     question = question.strip(_AROUND_REASON)
-    named = any(word[0].isupper() or word[0].isdigit() for word in question.split()[1:])
-    if not line.endswith("?") or not named or not _ASKS.match(question) or _NO_SEARCH.search(question):
+    names_something = any(word[0].isupper() or word[0].isdigit() for word in question.split()[1:])
+    if not line.endswith("?") or not names_something or not _ASKS.match(question) or _NO_SEARCH.search(question):
         return None
-    return None if question in shown else Plan("subq", f"{question}?")
+    return None if question in prompt else Plan("subq", f"{question}?")
 
 
 def _in_json(text: str) -> Plan | None:
-    for _, found in json_objects(text):
-        search = next((_text(found[key]) for key in _SEARCH_KEYS if _text(found.get(key))), "")
-        word = next((_text(found[key]) for key in _ACTION_KEYS if _text(found.get(key))), "")
+    for _, item in json_objects(text):
+        search = next((_text(item[key]) for key in _SEARCH_KEYS if _text(item.get(key))), "")
+        word = next((_text(item[key]) for key in _ACTION_KEYS if _text(item.get(key))), "")
         action = "" if "?" in word else re.sub(r"[^A-Z]", "", word.upper())
-        flagged: list[Action] = [stop for key, stop in _FLAGS.items() if _is_yes(found.get(key))]
-        lacks = any(_text(value) for key, value in found.items() if "missing" in key)
-        reason = next((_text(found[key]) for key in ("reason", "thought", "reasoning") if _text(found.get(key))), "")
+        flagged: list[Action] = [stop for key, stop in _FLAGS.items() if _is_yes(item.get(key))]
+        lacks = any(_text(value) for key, value in item.items() if "missing" in key)
+        reason = next((_text(item[key]) for key in ("reason", "thought", "reasoning") if _text(item.get(key))), "")
         reason = reason[:_LONGEST_REASON]
         stop = _STOPS.get(action) or next(iter(flagged), None)
         if stop is not None:
             return None if search or lacks else Plan(stop, reason=reason)  # not one that stops and searches
         if action in _SEARCHES or not word:
-            by_name = next((_text(found[key]) for key in _TEXT_KEYS if action and _text(found.get(key))), "")
+            by_name = next((_text(item[key]) for key in _TEXT_KEYS if action and _text(item.get(key))), "")
             if subquery := first_question(search or by_name):
                 return Plan("subq", subquery, reason)
         elif plan := _in_tokens(word):

@@ -22,7 +22,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import FORM, first_question, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
-MOST_TOKENS = 2048
+MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 
@@ -74,21 +74,21 @@ class LLMPlanner:
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         evidence = Evidence()
         in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
-        found = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
+        passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
         bare = self._layout == "searches"
-        facts, passages = () if in_text or bare else graph.facts, tuple(found.values())
+        facts, passages = () if in_text or bare else graph.facts, tuple(passages_by_id.values())
         by_subquery = graph.by_subquery(steps)
         times = Counter(name for step in steps for name in step.triple_ids) if repeated else Counter[str]()
         times.update(hit.passage.id for step in steps for hit in step.hits)
 
         def prompt(facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
-            known = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
+            graph_shown = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
             if bare:
                 history = searches_block(steps)
             elif in_text:
                 history = text_history_block(passages, steps)
             else:
-                history = history_block(known, steps, repeated=repeated)
+                history = history_block(graph_shown, steps, repeated=repeated)
             return self._prompt.fill(history=history, task=task_block(self._task), question=as_data(question))
 
         def render(room: int) -> Request:
@@ -97,16 +97,18 @@ class LLMPlanner:
             evidence = fit(facts, passages, room - estimate_turns(prompt((), ())), ranked, steps, times)
             return Request(prompt(evidence.facts, evidence.passages), graph=by_subquery)
 
-        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         if evidence.left_out:
             current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
-        shown = request.turns[-1].text if steps or graph.facts else ""  # before any search, the question is a plan
+        prompt_text = (
+            request.turns[-1].text if steps or graph.facts else ""
+        )  # before any search, the question is a plan
         try:
-            plan = parse_plan(reply.text, shown)
+            plan = parse_plan(reply.text, prompt_text)
         except ParseError:
             second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM)
             try:
-                plan = parse_plan(second.text, shown)
+                plan = parse_plan(second.text, prompt_text)
             except ParseError:
                 text = first_question(without_thinking(second.text)) if self._follows_any else ""
                 if not text:

@@ -22,7 +22,7 @@ from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
-MOST_TOKENS = 1024
+MAX_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
 _WRAPPING = '*_`"“”> -'
@@ -79,7 +79,7 @@ class LLMReasoner:
         return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
 
     def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
-        shown = Evidence()
+        evidence = Evidence()
 
         def prompt(passages: Sequence[Passage]) -> tuple[Turn, ...]:
             return self._prompt.fill(
@@ -93,13 +93,13 @@ class LLMReasoner:
             return (), passages_by_use(passages, QuestionGraph(), (question, *thoughts))
 
         def render(room: int) -> Request:
-            nonlocal shown
-            shown = fit((), passages, room - estimate_turns(prompt(())), by_use)
-            return Request(prompt(shown.passages))
+            nonlocal evidence
+            evidence = fit((), passages, room - estimate_turns(prompt(())), by_use)
+            return Request(prompt(evidence.passages))
 
-        request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
-        if shown.left_out:
-            current_ledger().note(did_not_fit(shown.left_out, self._chat.window))
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+        if evidence.left_out:
+            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)
@@ -128,13 +128,13 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'
     """
-    known = {canonical_key(thought) for thought in thoughts}
+    keys = {canonical_key(thought) for thought in thoughts}
     text = _unwrapped(without_thinking(reply))
     for start, end in sentence_spans(text):
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
         sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip(_WRAPPING)
         sentence = _LABEL.sub("", sentence).strip(_WRAPPING)
-        if any(map(str.isalpha, sentence)) and canonical_key(sentence) not in known and not _REFUSES.match(sentence):
+        if any(map(str.isalpha, sentence)) and canonical_key(sentence) not in keys and not _REFUSES.match(sentence):
             return sentence
     return ""
 
@@ -142,8 +142,8 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
 def _unwrapped(text: str) -> str:
     """Return a reply without JSON around it, and without the chatter that announces what comes."""
     if is_json(text):
-        for _, found in json_objects(text):
-            sentence = next((found[key] for key in _KEYS if isinstance(found.get(key), str)), None)
+        for _, item in json_objects(text):
+            sentence = next((item[key] for key in _KEYS if isinstance(item.get(key), str)), None)
             return str(sentence or "")
         return ""
     return _CHATTER.sub("", text, count=1)

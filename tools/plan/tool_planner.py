@@ -25,7 +25,7 @@ from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.roles import RoleOptions
 
-MOST_TOKENS = 2048
+MAX_TOKENS = 2048
 MOST_LOOKS = 4
 """How often a model may look at neighbours and passages before it has to decide."""
 
@@ -98,8 +98,8 @@ class LLMToolPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
-        found = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
-        passages = tuple(found.values())
+        passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
+        passages = tuple(passages_by_id.values())
         moves = [(_Move("search", step.subquery), _search_result(step, graph, passages)) for step in steps]
         looks: list[_Move] = []
 
@@ -109,7 +109,7 @@ class LLMToolPlanner:
             return Request((*first, *_transcript(moves, room - estimate_turns(first))), tools=tools)
 
         while True:
-            request, reply = yield from fitted(self._chat, MOST_TOKENS, render)
+            request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
             _note_what_is_missing(request, moves, self._chat.window)
             move = _move_in(reply, request)
             if move is None:
@@ -118,7 +118,7 @@ class LLMToolPlanner:
             if move is None:
                 raise ParseError(f"no call of a tool in the reply {reply.text[:200]!r}")
             if move.tool == "search":
-                return Plan("subq", move.argument, _said(looks))
+                return Plan("subq", move.argument, _reason(looks))
             if move.tool == "finish":
                 return Plan("sufficient", reason=move.argument)
             looks.append(move)
@@ -165,16 +165,16 @@ def _transcript(moves: Sequence[tuple[_Move, str]], room: int) -> Iterator[Turn]
     excess = sum(map(estimate_turns, turns)) - room
     for call, answer in turns:
         if excess > 0:
-            whole = estimate_turns([answer])
-            answer = replace(answer, text=cut_to_tokens(answer.text, max(whole - excess, _SHORTEST_RESULT)))
-            excess -= whole - estimate_turns([answer])
+            size = estimate_turns([answer])
+            answer = replace(answer, text=cut_to_tokens(answer.text, max(size - excess, _SHORTEST_RESULT)))
+            excess -= size - estimate_turns([answer])
         yield call
         yield answer
 
 
 def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], window: int) -> None:
-    shown = [turn.text for turn in request.turns if turn.role == "tool"]
-    cut = sum(text != whole for text, (_, whole) in zip(shown, moves, strict=True))
+    texts = [turn.text for turn in request.turns if turn.role == "tool"]
+    cut = sum(text != result for text, (_, result) in zip(texts, moves, strict=True))
     if cut:
         current_ledger().note(f"{cut} results of tools were cut to fit into the model's window of {window:,} tokens")
 
@@ -200,6 +200,6 @@ def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str
     return "(no such passage was found: take a title or number from a search's result)"
 
 
-def _said(looks: Sequence[_Move]) -> str:
+def _reason(looks: Sequence[_Move]) -> str:
     """Say what was looked at before a search, for the trace."""
     return "; ".join(f"looked at {look.tool} {look.argument!r}" for look in looks)

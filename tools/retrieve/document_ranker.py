@@ -50,17 +50,17 @@ def contributions(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return the entities that count and what each adds to every document that names it, before lengths."""
     frequency = mentions.row_sizes()
-    named = np.flatnonzero(frequency)
-    if ranker.top and ranker.top < len(named):
-        found = probabilities[named]
-        named = named[found >= np.partition(found, -ranker.top)[-ranker.top] * (1 - 2 * TIE)]
-        named = named[best_places(probabilities[named], ranker.top, relative=True)]
-    weights = np.ones(len(named), dtype=np.float64)
+    entities = np.flatnonzero(frequency)
+    if ranker.top and ranker.top < len(entities):
+        scores = probabilities[entities]
+        entities = entities[scores >= np.partition(scores, -ranker.top)[-ranker.top] * (1 - 2 * TIE)]
+        entities = entities[best_places(probabilities[entities], ranker.top, relative=True)]
+    weights = np.ones(len(entities), dtype=np.float64)
     if ranker.weight in ("score", "score-rarity"):
-        weights *= probabilities[named]
+        weights *= probabilities[entities]
     if ranker.weight in ("rarity", "score-rarity"):
-        weights /= frequency[named] ** ranker.power
-    return named, weights
+        weights /= frequency[entities] ** ranker.power
+    return entities, weights
 
 
 def document_scores(
@@ -72,8 +72,8 @@ def document_scores(
 
     An entity that no document names counts for nothing, and takes no place among the top.
     """
-    named, weights = contributions(probabilities, mentions, ranker)
-    cells, which = row_entries(mentions.starts, named)
+    entities, weights = contributions(probabilities, mentions, ranker)
+    cells, which = row_entries(mentions.starts, entities)
     totals = np.bincount(mentions.columns[cells], weights=weights[which], minlength=mentions.width)
     lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)
     scores: Floats = (totals / lengths**ranker.length).astype(np.float32)

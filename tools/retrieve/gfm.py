@@ -112,10 +112,10 @@ class GFMRetriever(ExplainedRetriever):
         entities = self.entity_scores(query)
         if entities is None:
             return Ranking.empty()
-        found = document_scores(entities, self.graph.mentions, self._ranker)
+        by_document = document_scores(entities, self.graph.mentions, self._ranker)
         scores = np.zeros(len(self.passages), dtype=np.float32)
-        there = self._rows >= 0
-        scores[self._rows[there]] = found[there]
+        in_corpus = self._rows >= 0
+        scores[self._rows[in_corpus]] = by_document[in_corpus]
         return top_k(scores, k)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -147,24 +147,26 @@ class GFMRetriever(ExplainedRetriever):
         if entities is None:
             return [[] for _ in passage_ids]
         adds = np.zeros(len(entities))
-        counted, added = contributions(entities, self.graph.mentions, self._ranker)
-        adds[counted] = added
+        counting, added_scores = contributions(entities, self.graph.mentions, self._ranker)
+        adds[counting] = added_scores
         of_passage = [self._target(passage, start, entities, adds) for passage in passage_ids]
         targets = [target for target in dict.fromkeys(of_passage) if target is not None]
-        network, wanted = self.network, count or self._paths or 3
-        given = network.weights, network.graph, self.vector(query), start, targets
-        options: dict[str, Any] = {"relation_states": network.relation_states, "count": wanted, "beam": beam}
+        network, path_count = self.network, count or self._paths or 3
+        arguments = network.weights, network.graph, self.vector(query), start, targets
+        options: dict[str, Any] = {"relation_states": network.relation_states, "count": path_count, "beam": beam}
         options["published"] = published
-        found = best_paths(*given, **options) if targets else []
-        known = dict(zip(targets, found, strict=True))
-        paths = [known[target] if target is not None else [] for target in of_passage]
+        best = best_paths(*arguments, **options) if targets else []
+        paths_to = dict(zip(targets, best, strict=True))
+        paths = [paths_to[target] if target is not None else [] for target in of_passage]
         return [[fact_path(self.graph, network.graph, path, self._toward) for path in some] for some in paths]
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
         """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""
         document = self.graph.document_id(passage_id)
-        named = self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
-        others = named[~np.isin(named, start.entities)]
+        entities_of_passage = (
+            self.graph.documents_to_entities.row(document) if document is not None else np.zeros(0, dtype=np.int32)
+        )
+        others = entities_of_passage[~np.isin(entities_of_passage, start.entities)]
         # where none of them counts, the likeliest
         return int(others[np.lexsort((-entities[others], -adds[others]))[0]]) if len(others) else None
 
@@ -229,17 +231,17 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
             "the knowledge graph holds no vectors, which the GFM network reads: "
             "build it with an embedder, `ras-agent kg build --embedder minilm`"
         )
-    identity, wanted = graph.manifest.embedder, config.text_model
-    if identity is not None and wanted and not same_encoder(wanted, identity.name):
-        spec = wanted if ":" in wanted or wanted == "minilm" else f"st:{wanted}"
+    identity, encoder = graph.manifest.embedder, config.text_model
+    if identity is not None and encoder and not same_encoder(encoder, identity.name):
+        spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
-            f"the GFM network reads vectors of {wanted}, the knowledge graph holds those of {identity.name}: build it "
+            f"the GFM network reads vectors of {encoder}, the knowledge graph holds those of {identity.name}: build it "
             f"with that encoder, `ras-agent kg build {_place(graph)} --embedder {spec}`, or give other weights"
         )
     vectors = np.asarray(graph.relation_vectors, dtype=np.float32)
     if vectors.shape[1] != config.text_width:
         raise IndexMismatch(
-            f"the GFM network reads vectors of width {config.text_width}{f' of {wanted}' if wanted else ''}, the "
+            f"the GFM network reads vectors of width {config.text_width}{f' of {encoder}' if encoder else ''}, the "
             f"knowledge graph has width {vectors.shape[1]} ({identity}): build it with that encoder, or give other "
             "weights"
         )
@@ -298,9 +300,9 @@ def start_of(links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: 
     weights: dict[int, float] = {}
     for link in links:
         weights[link.entity] = weights.get(link.entity, 0.0) + link.weight
-    named = [entity for entity in sorted(weights) if not idf_start_weights or frequency[entity]]
-    entities = np.array(named, dtype=np.int64)
-    shares = np.array([weights[entity] for entity in named], dtype=np.float32)
+    named_entities = [entity for entity in sorted(weights) if not idf_start_weights or frequency[entity]]
+    entities = np.array(named_entities, dtype=np.int64)
+    shares = np.array([weights[entity] for entity in named_entities], dtype=np.float32)
     if idf_start_weights:
         shares = (shares / frequency[entities]).astype(np.float32)
     return GFMStart(entities, shares)

@@ -59,27 +59,27 @@ class GraphRetriever(ABC, Generic[Finder]):
         a filter if the retriever was not made by name. A RuntimeWarning reports that a model scored only a part.
         """
         check_query(query, k)
-        if not (chosen := Filter.of(filter)):
-            return self.found(query, k)
+        if not (restriction := Filter.of(filter)):
+            return self.retrieve_unfiltered(query, k)
         if self.filtered is None:
             raise FilterError(
                 f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
                 "retriever_over(index, name)"
             )
-        return self.filtered(chosen).retrieve(query, k)
+        return self.filtered(restriction).retrieve(query, k)
 
     @abstractmethod
-    def found(self, query: str, k: int) -> list[Hit]:
+    def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return what `retrieve` does over all passages."""
 
 
-def warn_of(failures: Sequence[Failure], scored: str, found: bool) -> None:
-    """Warn that a chat model failed while it scored. Raises ModelCallError if nothing was `found` because of that."""
+def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
+    """Warn that a chat model failed while it scored. Raises ModelCallError if there is no hit because of that."""
     if not failures:
         return
     count = "1 failure" if len(failures) == 1 else f"{len(failures):,} failures"
     message = f"{count} while {scored} scored, the first: {failures[0].message}"
-    if not found:
+    if not any_hit:
         raise ModelCallError(message)
     warnings.warn(message, RuntimeWarning, stacklevel=3)
 
@@ -116,17 +116,17 @@ def by_path(graph: Graph, paths: Sequence[RankedPath], passage_of: PassageOf, k:
     Its best paths are its reasons. A path none of whose facts is in a passage becomes a passage of its own, after
     others of its score.
     """
-    found: dict[str, _Candidate] = {}
-    for one in paths:
-        placed = _placed(one.path.triples(graph), passage_of)
-        if not placed and one.path.edges:
-            placed = [(len(found) + _AFTER_ALL, path_passage(graph, one))]
-        for row, passage in placed:
-            known = found.setdefault(passage.id, _Candidate(row, passage, one.score))
-            known.score = max(known.score, one.score)
-            if len(known.why) < _REASONS and row < _AFTER_ALL:
-                known.why.append(f"{one.score:.3f}  {one.path.text(graph)}")
-    return _hits(found.values(), k)
+    candidates: dict[str, _Candidate] = {}
+    for ranked_path in paths:
+        places = _places(ranked_path.path.triples(graph), passage_of)
+        if not places and ranked_path.path.edges:
+            places = [(len(candidates) + _AFTER_ALL, path_passage(graph, ranked_path))]
+        for row, passage in places:
+            candidate = candidates.setdefault(passage.id, _Candidate(row, passage, ranked_path.score))
+            candidate.score = max(candidate.score, ranked_path.score)
+            if len(candidate.why) < _REASONS and row < _AFTER_ALL:
+                candidate.why.append(f"{ranked_path.score:.3f}  {ranked_path.path.text(graph)}")
+    return _hits(candidates.values(), k)
 
 
 def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, k: int) -> list[Hit]:
@@ -135,13 +135,13 @@ def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, 
     A passage's score is the sum of the values of these facts; `values` has one per edge of the subgraph. If there is
     room, the subgraph itself follows as a passage that states all of its facts.
     """
-    found: dict[str, _Candidate] = {}
+    candidates: dict[str, _Candidate] = {}
     for triple, value in zip(subgraph.triples, values, strict=True):
-        for row, passage in _placed([triple], passage_of):
-            known = found.setdefault(passage.id, _Candidate(row, passage))
-            known.score += value
-            known.why.append(f"{triple.subject} → {triple.predicate} → {triple.object}")
-    hits = _hits(found.values(), k)
+        for row, passage in _places([triple], passage_of):
+            candidate = candidates.setdefault(passage.id, _Candidate(row, passage))
+            candidate.score += value
+            candidate.why.append(f"{triple.subject} → {triple.predicate} → {triple.object}")
+    hits = _hits(candidates.values(), k)
     if len(hits) < k and len(subgraph.edges):
         hits.append(Hit(subgraph_passage(subgraph), min((hit.score for hit in hits), default=0.0)))
     return hits
@@ -150,7 +150,7 @@ def by_fact(subgraph: Subgraph, values: Sequence[float], passage_of: PassageOf, 
 def path_passage(graph: Graph, ranked: RankedPath) -> Passage:
     """Write a path as a passage. The same path has the same id."""
     title = plain_name(graph.nodes[ranked.path.start])
-    return _written("path", title, ranked.path.triples(graph), {"path": ranked.path.text(graph)})
+    return _as_passage("path", title, ranked.path.triples(graph), {"path": ranked.path.text(graph)})
 
 
 def subgraph_passage(subgraph: Subgraph) -> Passage:
@@ -161,11 +161,11 @@ def subgraph_passage(subgraph: Subgraph) -> Passage:
     ends = subgraph.graph.edges[subgraph.edges][:, [0, 2]].ravel().tolist()
     title = plain_name(subgraph.graph.nodes[max(dict.fromkeys(ends), key=ends.count)])
     # names as they are: passages that state a fact of it are hits too, and the fact is to be the same one
-    return _written("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)}, named=str)
+    return _as_passage("subgraph", title, subgraph.triples, {"subgraph": textualise(subgraph)}, name_of=str)
 
 
-def _written(
-    kind: str, title: str, triples: Sequence[Triple], about: dict[str, str], named: Callable[[str], str] = plain_name
+def _as_passage(
+    kind: str, title: str, triples: Sequence[Triple], about: dict[str, str], name_of: Callable[[str], str] = plain_name
 ) -> Passage:
     """Write one sentence per fact. Equivalences, which no passage stated, are left out.
 
@@ -175,20 +175,20 @@ def _written(
     facts = []
     for triple in [triple for triple in triples if triple.sources] or triples:
         parts = (triple.subject, triple.predicate, triple.object)
-        facts.append([*map(named, parts), triple.sources[0].passage_id if triple.sources else kind])
+        facts.append([*map(name_of, parts), triple.sources[0].passage_id if triple.sources else kind])
     text = " ".join(sentence_of(*fact[:3]) for fact in facts)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return Passage(f"{kind}:{digest}", text, title, metadata={**about, STATED: facts})
 
 
-def _placed(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int, Passage]]:
+def _places(triples: Iterable[Triple], passage_of: PassageOf) -> list[tuple[int, Passage]]:
     sources = [source.passage_id for triple in triples for source in triple.sources]
     return [place for place in map(passage_of, dict.fromkeys(sources)) if place is not None]
 
 
-def _hits(found: Iterable[_Candidate], k: int) -> list[Hit]:
-    ranked = sorted(found, key=lambda one: -one.score)
-    scores = level(np.array([one.score for one in ranked]), relative=True).tolist()
+def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
+    ranked = sorted(candidates, key=lambda candidate: -candidate.score)
+    scores = level(np.array([candidate.score for candidate in ranked]), relative=True).tolist()
     order = sorted(range(len(ranked)), key=lambda place: (-scores[place], ranked[place].row))
     return [Hit(ranked[place].passage, scores[place], tuple(ranked[place].why)) for place in order[:k]]
 

@@ -82,8 +82,10 @@ class GReasonerRetriever(RankedRetriever):
         cosines = self._documents @ self.vector(query)
         first, count = self._network.graph.entities - len(cosines), min(self._nearest, len(cosines))
         # all that tie with the last, so that equal documents have equal scores
-        near = np.flatnonzero(cosines >= np.partition(cosines, -count)[-count] - TIE) if count else np.zeros(0, int)
-        nodes = np.array(sorted({*entities, *(near + first).tolist()}), dtype=np.int64)
+        documents = (
+            np.flatnonzero(cosines >= np.partition(cosines, -count)[-count] - TIE) if count else np.zeros(0, int)
+        )
+        nodes = np.array(sorted({*entities, *(documents + first).tolist()}), dtype=np.int64)
         return GFMStart(nodes, np.ones(len(nodes), dtype=np.float32))
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -95,9 +97,9 @@ class GReasonerRetriever(RankedRetriever):
         if not np.isfinite(logits).all():
             raise WeightsError("the network's scores are not finite: its weights are too large for the graph")
         scores = np.zeros(len(self.passages), dtype=np.float32)
-        there = self._rows >= 0
+        in_corpus = self._rows >= 0
         # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
-        scores[self._rows[there]] = np.logaddexp(0, logits[there].astype(np.float64))
+        scores[self._rows[in_corpus]] = np.logaddexp(0, logits[in_corpus].astype(np.float64))
         return top_k(scores, k)
 
 
@@ -163,22 +165,22 @@ def messages_with_documents(graph: KGIndex, vectors: Floats, inverse: Floats) ->
     vectors, inverse: (relations + 1, text width), of the relations, that of mentions last, and of their inverses.
     """
     mentions, count = graph.mentions, len(graph.entities)
-    named = np.repeat(np.arange(count), mentions.row_sizes())
-    relation = np.full(len(named), len(vectors) - 1)
-    edges = np.concatenate((np.asarray(graph.edges), np.column_stack((named, relation, mentions.columns + count))))
+    entities = np.repeat(np.arange(count), mentions.row_sizes())
+    relation = np.full(len(entities), len(vectors) - 1)
+    edges = np.concatenate((np.asarray(graph.edges), np.column_stack((entities, relation, mentions.columns + count))))
     return GFMGraph.from_edges(count + len(graph.documents), edges, vectors, inverse)
 
 
 def _encoder(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
     """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
-    found = resolve_embedder(embedder) if embedder is not None else linked.embedder
-    if found is None or (config.text_model and not same_encoder(config.text_model, found.name)):
+    encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
+    if encoder is None or (config.text_model and not same_encoder(config.text_model, encoder.name)):
         raise IndexMismatch(
             f"the weights read vectors of {config.text_model or 'their encoder'}, not of "
-            f"{found.name if found else 'no embedder'!r}: give the retriever that encoder, "
+            f"{encoder.name if encoder else 'no embedder'!r}: give the retriever that encoder, "
             f"embedder='st:{config.text_model}', or build index and graph with --embedder st:{config.text_model}"
         )
-    return found
+    return encoder
 
 
 @takes("graph", "linking", "mentions", "weights")
@@ -219,8 +221,8 @@ def greasoner(
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 
     def vectors_of(use: str, texts: Sequence[str]) -> Floats:
-        told = [config.passage_instruct + text for text in texts]
-        return text_vectors(kg.path, use, encoder, told, config, part=kg.is_part)
+        instructed = [config.passage_instruct + text for text in texts]
+        return text_vectors(kg.path, use, encoder, instructed, config, part=kg.is_part)
 
     nodes = vectors_of("nodes", node_texts(kg, passages, linked.rows))
     names, inverses = relation_texts(kg)

@@ -130,12 +130,14 @@ class LangChainRetriever:
         if getattr(self._retriever, "takes_filters", False):
             return filter
         kinds = {kind.__name__ for kind in type(getattr(self._retriever, "vectorstore", None)).__mro__}
-        own: Any = getattr(self._retriever, "search_kwargs", {}).get("filter")
-        if "InMemoryVectorStore" in kinds and (own is None or callable(own)):
-            return lambda document: filter.matches(_passage(document)) and (own is None or own(document))
-        named = {one.key for one in filter.conditions}
-        if kinds & _WITH_OPERATORS and own is None and not named & set(OWN_FIELDS):
-            parts = [{one.key: {"$in": list(one.values)}} for one in filter.conditions]
+        store_filter: Any = getattr(self._retriever, "search_kwargs", {}).get("filter")
+        if "InMemoryVectorStore" in kinds and (store_filter is None or callable(store_filter)):
+            return lambda document: (
+                filter.matches(_passage(document)) and (store_filter is None or store_filter(document))
+            )
+        keys = {condition.key for condition in filter.conditions}
+        if kinds & _WITH_OPERATORS and store_filter is None and not keys & set(OWN_FIELDS):
+            parts = [{condition.key: {"$in": list(condition.values)}} for condition in filter.conditions]
             return parts[0] if len(parts) == 1 else {"$and": parts}
         raise FilterError(
             f"{self.name} cannot be given the filter ({filter}): write a retriever around the store, with a method "
@@ -179,11 +181,11 @@ def _document(hit: Hit) -> Document:
 
 
 def _hits(documents: Iterable[Document], k: int) -> list[Hit]:
-    found = list(documents)[:k]
-    scores: list[Any] = [document.metadata.get("score") for document in found]
+    best = list(documents)[:k]
+    scores: list[Any] = [document.metadata.get("score") for document in best]
     if not _descend(scores):
-        scores = [1 / rank for rank in range(1, len(found) + 1)]
-    return [Hit(_passage(document), float(score)) for document, score in zip(found, scores, strict=True)]
+        scores = [1 / rank for rank in range(1, len(best) + 1)]
+    return [Hit(_passage(document), float(score)) for document, score in zip(best, scores, strict=True)]
 
 
 def _descend(scores: list[Any]) -> bool:
@@ -194,10 +196,10 @@ def _descend(scores: list[Any]) -> bool:
 def _passage(document: Document) -> Passage:
     about = dict(document.metadata)
     about.pop("score", None)
-    named = document.id or about.get("id")
+    name = document.id or about.get("id")
     text_hash = hashlib.blake2b(document.page_content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return Passage(
-        id=str(named or text_hash),
+        id=str(name or text_hash),
         text=document.page_content,
         title=str(about.pop("title", "")),
         document_id=str(about.pop("document_id", about.get("source", ""))),

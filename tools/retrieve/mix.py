@@ -94,7 +94,7 @@ class MixedRetriever(ExplainedRetriever):
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the reasons that its rankers give for each passage, one ranker after another."""
-        reasons = [one.why(query, passage_ids) for one in self._rankers if isinstance(one, Explaining)]
+        reasons = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
         by_passage = [tuple(chain.from_iterable(lines)) for lines in zip(*reasons, strict=True)]
         return by_passage or [()] * len(passage_ids)
 
@@ -110,9 +110,9 @@ class RankedHits:
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
-        found = [hit for hit in self._hits(query) if hit.passage.id in self._rows][:k]
-        rows = np.array([self._rows[hit.passage.id] for hit in found], dtype=np.int64)
-        return Ranking(rows, np.array([hit.score for hit in found], dtype=np.float32))
+        hits = [hit for hit in self._hits(query) if hit.passage.id in self._rows][:k]
+        rows = np.array([self._rows[hit.passage.id] for hit in hits], dtype=np.int64)
+        return Ranking(rows, np.array([hit.score for hit in hits], dtype=np.float32))
 
     def explained(self, paths: int) -> Self:
         """Return itself: its hits carry their reasons at no cost."""
@@ -165,8 +165,8 @@ class Mix:
         rankers: list[Ranker] = []
         for part in self.parts:
             factory = find("retriever", part)
-            known = options_of(factory)
-            asked_for = {name: value for name, value in options.items() if known is None or name in known}
+            parameters = options_of(factory)
+            asked_for = {name: value for name, value in options.items() if parameters is None or name in parameters}
             shared = {name: value for name, value in offered.items() if name in taken_by(factory)}
             retriever = factory(index, **asked_for, **shared)
             is_ranker = isinstance(retriever, Ranker)

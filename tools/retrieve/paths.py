@@ -30,11 +30,11 @@ class PathRetriever(GraphRetriever[PathFinder]):
         """Find the paths themselves, with the subgraph and the time of each module."""
         return self.finder.find(query, [link.entity for link in self.linked(query)])
 
-    def found(self, query: str, k: int) -> list[Hit]:
+    def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; see `by_path`."""
-        found = self.paths(query)
-        hits = by_path(self.finder.graph, found.paths, self._passage_of, k)
-        warn_of(found.failures, "paths were", found=bool(hits))
+        result = self.paths(query)
+        hits = by_path(self.finder.graph, result.paths, self._passage_of, k)
+        warn_of(result.failures, "paths were", any_hit=bool(hits))
         return hits
 
 
@@ -55,9 +55,9 @@ def paths(
         encoder; for a graph without vectors BM25 leads and chooses.
     """
     linked = LinkedGraph.of(index, graph, linking, mentions)
-    own = linked.embedder
-    chosen = composition if composition != "" else ("ppr>beam:kg>st" if own else "ppr>beam:bm25>bm25")
-    whole = Graph.from_index(linked.graph)
-    scorers = Scorers(models or ScorerModels(own or "minilm", graph=whole if own else None))
-    finder = PathFinder(whole, chosen, scorers, settings or INTERACTIVE)
+    embedder = linked.embedder
+    modules = composition if composition != "" else ("ppr>beam:kg>st" if embedder else "ppr>beam:bm25>bm25")
+    everything = Graph.from_index(linked.graph)
+    scorers = Scorers(models or ScorerModels(embedder or "minilm", graph=everything if embedder else None))
+    finder = PathFinder(everything, modules, scorers, settings or INTERACTIVE)
     return PathRetriever(index.snapshot.passages, linked, finder)

@@ -34,24 +34,24 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
         links = self.linked(query)
         return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
 
-    def found(self, query: str, k: int) -> list[Hit]:
+    def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
         """Return at most `k` hits; see `by_fact`."""
-        found = self.subgraph(query)
-        warn_of(found.failures, "a graph was", found=len(found.subgraph.nodes) > 0)
-        tree, values = found.subgraph, _values(found)
+        result = self.subgraph(query)
+        warn_of(result.failures, "a graph was", any_hit=len(result.subgraph.nodes) > 0)
+        tree, values = result.subgraph, _values(result)
         if not values:
             # nothing was worth connecting: take the facts of the nodes themselves
-            own = [edge for node in tree.nodes.tolist() for edge in self.finder.graph.incident.row(node).tolist()]
-            tree = Subgraph.of_edges(self.finder.graph, own)
+            edges = [edge for node in tree.nodes.tolist() for edge in self.finder.graph.incident.row(node).tolist()]
+            tree = Subgraph.of_edges(self.finder.graph, edges)
             values = [0.0] * len(tree.edges)
         return by_fact(tree, values, self._passage_of, k)
 
 
-def _values(found: QuestionSubgraph) -> list[float]:
+def _values(result: QuestionSubgraph) -> list[float]:
     """Add the prizes of each edge and its ends."""
-    subgraph = found.subgraph
+    subgraph = result.subgraph
     ends = np.searchsorted(subgraph.nodes, subgraph.graph.edges[subgraph.edges][:, [0, 2]])
-    values: list[float] = (found.edge_prizes + found.node_prizes[ends].sum(axis=1)).tolist()
+    values: list[float] = (result.edge_prizes + result.node_prizes[ends].sum(axis=1)).tolist()
     return values
 
 

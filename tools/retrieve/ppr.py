@@ -55,8 +55,8 @@ class PPRRetriever(RankedRetriever):
         self.passages, self.graph, self._linker = passages, graph, linker
         self._rank = PageRank(walk_matrix(graph, equivalence=equivalence), damping=damping)
         self._specificity = specificity
-        there = np.flatnonzero(rows >= 0)
-        self._naming, self._rows = _weights(graph, length)[there], rows[there]
+        in_corpus = np.flatnonzero(rows >= 0)
+        self._naming, self._rows = _weights(graph, length)[in_corpus], rows[in_corpus]
 
     def linked(self, query: str) -> tuple[LinkedEntity, ...]:
         """Return the entities that walks start from."""
@@ -84,11 +84,11 @@ class PPRRetriever(RankedRetriever):
 
 def _weights(graph: KGIndex, length: float) -> csr_matrix:
     """Weigh how strongly documents name entities (D, N): log of the count, over a power of the document's sum."""
-    named = graph.mentions.to_scipy().T.tocsr()
-    named.data = np.log1p(named.data)
-    sums = np.asarray(named.sum(axis=1), dtype=np.float32).ravel()
-    named.data /= np.repeat(sums**length, np.diff(named.indptr))
-    return named
+    counts = graph.mentions.to_scipy().T.tocsr()
+    counts.data = np.log1p(counts.data)
+    sums = np.asarray(counts.sum(axis=1), dtype=np.float32).ravel()
+    counts.data /= np.repeat(sums**length, np.diff(counts.indptr))
+    return counts
 
 
 @takes("graph", "linking", "mentions")

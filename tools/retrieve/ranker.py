@@ -73,14 +73,14 @@ class RankedRetriever(ABC):
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        chosen = Filter.of(filter)
-        if not chosen:
+        restriction = Filter.of(filter)
+        if not restriction:
             return hits(self.passages, self.rank(query, k))
         if self.filtered is not None:
-            return self.filtered(chosen).retrieve(query, k)
+            return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)
-        every = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
-        return list(islice((hit for hit in every if chosen.matches(hit.passage)), k))
+        all_hits = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
+        return list(islice((hit for hit in all_hits if restriction.matches(hit.passage)), k))
 
 
 class ExplainedRetriever(RankedRetriever):
@@ -94,14 +94,14 @@ class ExplainedRetriever(RankedRetriever):
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
-        chosen = Filter.of(filter)
-        if chosen and self._paths and self.filtered is not None:
-            return explained(self.filtered(chosen), self._paths).retrieve(query, k)
-        found = super().retrieve(query, k, chosen)
-        if chosen or not self._paths:  # reasons may hold facts of passages that the filter leaves out
-            return found
-        reasons = self.why(query, [hit.passage.id for hit in found])
-        return [replace(hit, why=why) for hit, why in zip(found, reasons, strict=True)]
+        restriction = Filter.of(filter)
+        if restriction and self._paths and self.filtered is not None:
+            return explained(self.filtered(restriction), self._paths).retrieve(query, k)
+        best = super().retrieve(query, k, restriction)
+        if restriction or not self._paths:  # reasons may hold facts of passages that the filter leaves out
+            return best
+        reasons = self.why(query, [hit.passage.id for hit in best])
+        return [replace(hit, why=why) for hit, why in zip(best, reasons, strict=True)]
 
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits say why, each by at most `paths` reasons."""

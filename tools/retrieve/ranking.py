@@ -30,8 +30,8 @@ def top_k(scores: npt.NDArray[np.float32], k: int) -> Ranking:
     rows = np.flatnonzero(scores >= max(_floor(scores, k) * np.float32(1 - 2 * TIE), _LEAST))
     best = scores[rows]
     if len(rows) > k:
-        near = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)
-        rows, best = rows[near], best[near]
+        candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 2 * TIE)
+        rows, best = rows[candidates], best[candidates]
     order = np.argsort(-best, kind="stable")
     rows, best = rows[order], level(best[order], relative=True)
     order = np.lexsort((rows, -best))[:k]

@@ -76,10 +76,10 @@ def options_of(factory: Callable[..., Any]) -> frozenset[str] | None:
 
 def check_options(name: str, factory: Callable[..., Any], options: Iterable[str]) -> None:
     """Raise UnknownName for an option that the factory of the retriever `name` does not take."""
-    known = options_of(factory)
+    parameters = options_of(factory)
     for option in options:
-        if known is not None and option not in known:
-            raise UnknownName(f"option of retriever {name!r}", option, tuple(known) or ("none",))
+        if parameters is not None and option not in parameters:
+            raise UnknownName(f"option of retriever {name!r}", option, tuple(parameters) or ("none",))
 
 
 @runtime_checkable

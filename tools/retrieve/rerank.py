@@ -48,22 +48,24 @@ class Reranker:
         Terms count by their BM25 rarity; one that no passage holds counts for nothing.
         """
         matrix, tokeniser = self._snapshot.bm25(), self._snapshot.tokeniser
-        held, whole = np.zeros(len(rows), dtype=np.float32), 0.0
+        sums, total = np.zeros(len(rows), dtype=np.float32), 0.0
         for term in dict.fromkeys(tokeniser.terms(query)):
             having = matrix.having(term)
             if not len(having):
                 continue
             rarity = log(1 + (matrix.size - len(having) + 0.5) / (len(having) + 0.5))
-            whole += rarity
+            total += rarity
             holds = having[np.searchsorted(having, rows).clip(max=len(having) - 1)] == rows
             if not holds[0]:
-                held += np.float32(rarity) * holds
-        return held / np.float32(whole) if whole else held
+                sums += np.float32(rarity) * holds
+        return sums / np.float32(total) if total else sums
 
     def _named(self, rows: Ints) -> Floats:
         """Return 1 for rows whose titles have all terms in the first one's text, its own title apart; 0 for others."""
         terms = self._snapshot.tokeniser.terms
         first, *others = (self._snapshot.passages[row] for row in rows.tolist())
-        said = set(terms(first.text))
-        titles = [set(terms(bare_title(one.title))) if one.title != first.title else set() for one in others]
-        return np.array([0, *(bool(title) and title <= said for title in titles)], dtype=np.float32)
+        first_terms = set(terms(first.text))
+        titles = [
+            set(terms(bare_title(passage.title))) if passage.title != first.title else set() for passage in others
+        ]
+        return np.array([0, *(bool(title) and title <= first_terms for title in titles)], dtype=np.float32)

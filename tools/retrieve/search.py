@@ -106,8 +106,8 @@ class LiveRetriever:
                     del self._indexes[old], self._last_seen[old]
             for key in [key for key in self._views if key[0] not in self._indexes]:
                 del self._views[key]
-            known = commit if commit in self._indexes else last
-            return known, self._indexes[known]
+            commit = commit if commit in self._indexes else last
+            return commit, self._indexes[commit]
 
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index

@@ -54,12 +54,12 @@ class ToolRetriever:
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and what the tool raises."""
         check_query(query, k)
-        asked = {self._argument: query}
+        arguments = {self._argument: query}
         try:
-            answer = self._tool.invoke(asked)
+            answer = self._tool.invoke(arguments)
         except NotImplementedError:  # a tool of an MCP server has coroutines alone
             # in a thread of its own, since a notebook's event loop may be running in this one
-            answer = in_thread(lambda: asyncio.run(self._tool.ainvoke(asked))).result()
+            answer = in_thread(lambda: asyncio.run(self._tool.ainvoke(arguments))).result()
         return _hits(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
@@ -69,26 +69,26 @@ class ToolRetriever:
 
 
 def _argument_of(tool: BaseTool) -> str:
-    known = tool.args
+    arguments = tool.args
     for name in _QUERIES:
-        if name in known:
+        if name in arguments:
             return name
-    needed = [name for name, about in known.items() if "default" not in about]
+    needed = [name for name, about in arguments.items() if "default" not in about]
     if len(needed) == 1:
         return needed[0]
     raise SettingsError(
-        f"tool {tool.name!r} has the arguments {', '.join(known) or '(none)'}, and which one takes the query cannot be "
+        f"tool {tool.name!r} has the arguments {', '.join(arguments) or '(none)'}, and which takes the query cannot be "
         "told: ToolRetriever(tool, argument=...) from ras_agent.tools.retrieve.tool_adapter names it"
     )
 
 
 def _hits(answer: Any, k: int) -> list[Hit]:
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for passage in _passages(answer):
-        found.setdefault(passage.id, passage)
-        if len(found) == k:
+        passages.setdefault(passage.id, passage)
+        if len(passages) == k:
             break
-    return [Hit(passage, 1 / rank) for rank, passage in enumerate(found.values(), start=1)]
+    return [Hit(passage, 1 / rank) for rank, passage in enumerate(passages.values(), start=1)]
 
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
@@ -102,8 +102,8 @@ def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
     elif isinstance(answer, Mapping):
         yield from _of_mapping(answer, depth)
     elif isinstance(answer, Sequence):
-        for one in answer:
-            yield from _passages(one, depth) if depth < _DEEPEST else ()
+        for item in answer:
+            yield from _passages(item, depth) if depth < _DEEPEST else ()
     elif hasattr(answer, "page_content"):  # a Document
         about = dict(getattr(answer, "metadata", None) or {})
         yield from _of_mapping({**about, "id": answer.id or about.get("id"), "text": answer.page_content}, depth)
@@ -127,11 +127,11 @@ def _passage(text: str, about: Mapping[str, Any]) -> Passage:
         return next((str(about[key]) for key in keys if isinstance(about.get(key), str | int) and about[key] != ""), "")
 
     source = first(_SOURCES)
-    own = hashlib.blake2b(f"{source}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(f"{source}\n{text}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     rest = {key: value for key, value in about.items() if isinstance(value, str | int | float) and value != text}
     metadata = {**rest, "url": source} if source else rest
-    given = first(_IDS)  # not enough by itself: many tools count the results of each search from 1
-    return Passage(f"{given}/{own}" if given else own, text, first(_TITLES) or source, source, metadata)
+    own_id = first(_IDS)  # not enough by itself: many tools count the results of each search from 1
+    return Passage(f"{own_id}/{digest}" if own_id else digest, text, first(_TITLES) or source, source, metadata)
 
 
 def _json_in(text: str) -> Any:

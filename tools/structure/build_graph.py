@@ -60,19 +60,19 @@ def build_graph(
     """
     path = Path(index)
     skipped: list[Skipped] = []
-    ready = usable(load_openie(regular_file(openie), Path(openie).name), skipped) if openie else []
-    given = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in ready]
+    openie_items = usable(load_openie(regular_file(openie), Path(openie).name), skipped) if openie else []
+    imported_facts = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in openie_items]
     files = read_gfm_files(Path(gfm), skipped, exact=bool(exact)) if gfm else GFMFiles(graph=False)
-    given += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
+    imported_facts += [ImportedFacts(facts, str(gfm)) for facts in files.facts]
     if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
         equivalence = {"kind": IMPORTED}
-    texts = [*(item.passage for item in ready), *files.passages]
+    texts = [*(item.passage for item in openie_items), *files.passages]
     if (openie or gfm) and not texts and not PassageIndex.exists(path):
         reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
         raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
     passages = open_passages(path, embedder) if texts else PassageIndex.open(path)
     language = language_of(passages)
-    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not given
+    foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not imported_facts
     if foreign and not any(STATED in passage.metadata for passage in passages.passages):
         raise IndexMismatch(
             f"{path} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
@@ -85,7 +85,7 @@ def build_graph(
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())
-        matched = match_facts(given, passages.passages if given else ())
+        matched = match_facts(imported_facts, passages.passages if imported_facts else ())
         imported = writer.put(matched.facts, matched.passages)
         if files.graph:
             writer.put_edges(files.edges)
@@ -100,5 +100,5 @@ def build_graph(
         graph = writer.write(passages_held(passages))
     unchanged = report.unchanged - imported
     skipped += matched.skipped
-    done = report.read, imported, unchanged, report.erased, report.failures
-    return KGReport(graph, *done, tuple(skipped), finished, writer.edits_gone)
+    counts = report.read, imported, unchanged, report.erased, report.failures
+    return KGReport(graph, *counts, tuple(skipped), finished, writer.edits_gone)

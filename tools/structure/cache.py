@@ -35,7 +35,7 @@ def facts_key(fingerprint: str, passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CachedFacts:
-    """Holds the facts of one passage and the model calls that reading them took."""
+    """Facts of one passage, and the model calls that reading them took."""
 
     triples: tuple[Triple, ...] = ()
     calls: tuple[Call, ...] = ()
@@ -49,7 +49,7 @@ class CachedFacts:
 
 
 class TripleCache:
-    """Maps `facts_key` to facts, in one SQLite file. The first facts for a key stay.
+    """Facts by `facts_key`, in one SQLite file. The first facts for a key stay.
 
     Safe between threads and processes. A killed run leaves no half passage. The file holds facts and titles; no
     text of a passage and no credentials.
@@ -72,10 +72,10 @@ class TripleCache:
         """Return the facts under a key; None if there are none, or none that can be read."""
         return read_row(self._rows, key, lambda row: _from_json(row[3].encode(), row[4].encode()))
 
-    def put(self, key: str, extractor: str, title: str, found: CachedFacts) -> None:
+    def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
         """Store a passage's facts. extractor, title: for a human reader of the file."""
-        facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in found.triples]
-        calls = [call.to_dict() for call in found.calls]
+        facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in cached.triples]
+        calls = [call.to_dict() for call in cached.calls]
         self._rows.put((key, extractor, _encodable(title), _to_json(facts), _to_json(calls)))
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class TripleCache:
 
 
 class CachedExtractor:
-    """Wraps an extractor whose facts of a passage depend on nothing but the passage and its own `fingerprint`.
+    """Extractor with a cache, for one whose facts of a passage depend on the passage and its own `fingerprint` alone.
 
     Passages are read one by one, `at_once` of them at the same time. A passage that another caller is reading is waited
     for. A passage of which any part failed is not cached. Cached facts cost no call: neither tokens nor the run's
@@ -97,9 +97,9 @@ class CachedExtractor:
             raise ValueError(f"at_once must be positive, got {at_once}")
         fingerprint = getattr(extractor, "fingerprint", None)
         if not isinstance(fingerprint, str) or not fingerprint:
-            named = getattr(extractor, "name", type(extractor).__name__)
+            name = getattr(extractor, "name", type(extractor).__name__)
             raise SettingsError(
-                f"the facts of the extractor {named!r} cannot be cached passage by passage: it has no fingerprint; "
+                f"the facts of the extractor {name!r} cannot be cached passage by passage: it has no fingerprint; "
                 "use an extractor on a model, or no triple cache"
             )
         self._extractor, self._cache, self._at_once = extractor, cache, at_once
@@ -115,27 +115,27 @@ class CachedExtractor:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
         if len(passages) < 2:
-            return _joined([self._one(passage, subquery) for passage in passages])
+            return _joined([self._read(passage, subquery) for passage in passages])
         with ThreadPoolExecutor(min(self._at_once, len(passages))) as pool:
             # each thread needs its own copy of the context, which holds the ledger
-            reading = [pool.submit(copy_context().run, self._one, passage, subquery) for passage in passages]
+            reading = [pool.submit(copy_context().run, self._read, passage, subquery) for passage in passages]
             return _joined([future.result() for future in reading])
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Work the same as `extract`, for coroutines."""
         free = asyncio.Semaphore(self._at_once)
 
-        async def one(passage: Passage) -> Extraction:
+        async def read_when_free(passage: Passage) -> Extraction:
             async with free:
-                return await self._aone(passage, subquery)
+                return await self._aread(passage, subquery)
 
-        return _joined(await asyncio.gather(*map(one, passages)))
+        return _joined(await asyncio.gather(*map(read_when_free, passages)))
 
-    def _one(self, passage: Passage, subquery: str) -> Extraction:
+    def _read(self, passage: Passage, subquery: str) -> Extraction:
         key = facts_key(self.fingerprint, passage)
-        while (ahead := self._in_flight.join(key)) is not None:
-            if (found := ahead.result()) is not None:
-                return Extraction(found.of(passage))
+        while (other_caller := self._in_flight.join(key)) is not None:
+            if (facts := other_caller.result()) is not None:
+                return Extraction(facts.of(passage))
         cached = None
         try:
             cached = self._cache.get(key)
@@ -148,12 +148,12 @@ class CachedExtractor:
         finally:
             self._in_flight.finish(key, cached)
 
-    async def _aone(self, passage: Passage, subquery: str) -> Extraction:
+    async def _aread(self, passage: Passage, subquery: str) -> Extraction:
         key = facts_key(self.fingerprint, passage)
-        while (ahead := self._ain_flight.join(key)) is not None:
+        while (other_caller := self._ain_flight.join(key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
-            if (found := await asyncio.shield(asyncio.wrap_future(ahead))) is not None:
-                return Extraction(found.of(passage))
+            if (facts := await asyncio.shield(asyncio.wrap_future(other_caller))) is not None:
+                return Extraction(facts.of(passage))
         cached = None
         try:
             cached = self._cache.get(key) if self._cache.is_local else await asyncio.to_thread(self._cache.get, key)
@@ -170,10 +170,12 @@ class CachedExtractor:
         """Cache an extraction and return what was cached; nothing if any part of it failed."""
         if extraction.failures:
             return None
-        of_passage = (fact for fact in extraction.triples if any(one.passage_id == passage.id for one in fact.sources))
-        found = CachedFacts(tuple(of_passage), tuple(calls))
-        self._cache.put(key, self.fingerprint, passage.title, found)
-        return found
+        of_passage = (
+            fact for fact in extraction.triples if any(source.passage_id == passage.id for source in fact.sources)
+        )
+        cached = CachedFacts(tuple(of_passage), tuple(calls))
+        self._cache.put(key, self.fingerprint, passage.title, cached)
+        return cached
 
 
 class _RecordingLedger(Ledger):

@@ -92,14 +92,14 @@ class LLMExtractor:
         triples: list[Triple] = []
         failures: list[Failure] = []
 
-        def failed(message: str, detail: str = "") -> None:
+        def fail(message: str, detail: str = "") -> None:
             where = ", ".join(passage.id for passage in passages)
             failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
 
         def render(part: Sequence[Passage]) -> Request:
-            shown = passage_block(part)
-            most = max(LEAST_TOKENS, TOKENS_PER_TOKEN * estimate_tokens(shown))
-            return Request(self._prompt.fill(passages=shown), most=most)
+            block = passage_block(part)
+            max_tokens = max(LEAST_TOKENS, TOKENS_PER_TOKEN * estimate_tokens(block))
+            return Request(self._prompt.fill(passages=block), max_tokens=max_tokens)
 
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
             parsed = parse_triples(reply.text, cut_off=reply.truncated)
@@ -109,22 +109,22 @@ class LLMExtractor:
                 parsed = parse_triples(reply.text, cut_off=reply.truncated)
                 triples.extend(parsed.triples)
             if reply.truncated:
-                failed("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
+                fail("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
             elif problem_of(parsed, reply.text):
-                failed("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
+                fail("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
 
         try:
             yield from in_parts(self._chat, passages, render, _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
-            failed(str(error))
+            fail(str(error))
         if len(triples) > MOST_FACTS:
-            failed(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
+            fail(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
         sentences = [(passage, sentences_of(passage.text)) for passage in passages]
-        found = [located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
-        for triple in found:
+        facts = [located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
+        for triple in facts:
             if not triple.sources:
-                failed("a fact shares no word with any of its passages", str(triple))
-        return Extraction(tuple(triple for triple in found if triple.sources), tuple(failures))
+                fail("a fact shares no word with any of its passages", str(triple))
+        return Extraction(tuple(triple for triple in facts if triple.sources), tuple(failures))
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:

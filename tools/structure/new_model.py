@@ -27,8 +27,8 @@ def new_model(
     """
     try:
         tokenizer = byte_tokenizer(texts, vocabulary)
-        made = _t5 if cast(Kind, kind) == "t5" else _llama
-        return made(tokenizer, width, layers, heads, dropout), tokenizer
+        build = _t5 if cast(Kind, kind) == "t5" else _llama
+        return build(tokenizer, width, layers, heads, dropout), tokenizer
     except ImportError as error:
         raise MissingExtra("a text-to-triples model", "llm") from error
 

@@ -81,13 +81,13 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
         fields, position = _read(text, match)
         if fields is None:
             continue
-        more, left = _between(text[read_up_to : match.start()])
+        more, unread = _between(text[read_up_to : match.start()])
         triples += (*more, Triple(*fields))
-        leftovers += left
+        leftovers += unread
         read_up_to = position
-    more, left = _between(text[read_up_to:], cut_off=cut_off)
+    more, unread = _between(text[read_up_to:], cut_off=cut_off)
     triples += more
-    leftovers += left
+    leftovers += unread
     return ParsedTriples(tuple(triples), tuple(leftovers))
 
 

@@ -85,8 +85,8 @@ class SpanCopying:
         room = most - self._marks.longest_fact
         self._span_tokens = min(SPAN_TOKENS, (room - 1) // 3)
         self._predicate_tokens = min(PREDICATE_TOKENS, room - 2 * self._span_tokens)
-        self._rows = [_Copyable.of(text, one, self._vocabulary, self._span_tokens) for one in texts]
-        self._known: list[dict[tuple[int, ...], _State | None]] = [{} for _ in texts]
+        self._rows = [_Copyable.of(text, text_of_row, self._vocabulary, self._span_tokens) for text_of_row in texts]
+        self._states: list[dict[tuple[int, ...], _State | None]] = [{} for _ in texts]
         self._masks: dict[Any, Tensor] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
@@ -118,27 +118,27 @@ class SpanCopying:
 
     def _state(self, text: int, tokens: tuple[int, ...]) -> _State | None:
         """Return what the reply `tokens` is in the middle of; None where it has ended, or left the form."""
-        known = self._known[text]
+        states = self._states[text]
         if not tokens:
-            return self._begun(self._rows[text])
-        if tokens not in known:
+            return self._first_state(self._rows[text])
+        if tokens not in states:
             before = self._state(text, tokens[:-1])
-            left = self._most - len(tokens)
-            known[tokens] = (
+            tokens_left = self._most - len(tokens)
+            states[tokens] = (
                 None
                 if before is None or tokens[-1] in self._ends
-                else self._after(before, tokens[-1], self._rows[text], left)
+                else self._after(before, tokens[-1], self._rows[text], tokens_left)
             )
-        return known[tokens]
+        return states[tokens]
 
-    def _begun(self, row: _Copyable) -> _State:
+    def _first_state(self, row: _Copyable) -> _State:
         nothing = (self._marks.nothing, "")
         return _State(((self._marks.first, "S"), nothing) if row.starts else (nothing,))
 
-    def _next(self, state: _State, row: _Copyable, left: int) -> tuple[set[int], str]:
+    def _next(self, state: _State, row: _Copyable, tokens_left: int) -> tuple[set[int], str]:
         """Return the tokens that may come next, and besides them the kind of words: "first", "further" or none.
 
-        left: the tokens that may come after the next.
+        tokens_left: those that may come after the next.
         """
         if state.marks:
             listed = {mark[state.written] for mark, _ in state.marks if state.written < len(mark)}
@@ -153,21 +153,21 @@ class SpanCopying:
             return {row.tokens[place] for place in row.starts}, ""
         listed = {row.tokens[place + 1] for place, length in state.spans if row.goes_on(place, length)}
         if any(row.ends(place, length) for place, length in state.spans):
-            listed |= {mark[0] for mark, _ in self._after_span(state.field, left)}
+            listed |= {mark[0] for mark, _ in self._after_span(state.field, tokens_left)}
         return listed, ""
 
-    def _after(self, state: _State, token: int, row: _Copyable, left: int) -> _State | None:
-        """Return the state after one more token, with `left` tokens to come; None if the form does not allow it."""
+    def _after(self, state: _State, token: int, row: _Copyable, tokens_left: int) -> _State | None:
+        """Return the state after one more token, with `tokens_left` to come; None if the form does not allow it."""
         if state.marks:
             marks = tuple(
                 (mark, field)
                 for mark, field in state.marks
                 if state.written < len(mark) and mark[state.written] == token
             )
-            return self._settled(replace(state, marks=marks, written=state.written + 1)) if marks else None
+            return self._in_next_field(replace(state, marks=marks, written=state.written + 1)) if marks else None
         if state.field == "P":
             if state.words and token == self._marks.object[0]:
-                return self._settled(_State(((self._marks.object, "O"),), 1))
+                return self._in_next_field(_State(((self._marks.object, "O"),), 1))
             return replace(state, words=state.words + 1)
         if not state.spans:
             spans = frozenset((place, 1) for place in row.starts if row.tokens[place] == token)
@@ -179,18 +179,18 @@ class SpanCopying:
             )
         if spans:
             return replace(state, spans=spans)
-        marks = tuple((mark, field) for mark, field in self._after_span(state.field, left) if mark[0] == token)
-        return self._settled(_State(marks, 1)) if marks else None
+        marks = tuple((mark, field) for mark, field in self._after_span(state.field, tokens_left) if mark[0] == token)
+        return self._in_next_field(_State(marks, 1)) if marks else None
 
-    def _after_span(self, field: str, left: int) -> list[tuple[tuple[int, ...], str]]:
+    def _after_span(self, field: str, tokens_left: int) -> list[tuple[tuple[int, ...], str]]:
         """Return the marks behind a subject or an object; another fact only where there is room for all of it."""
         if field == "S":
             return [(self._marks.predicate, "P")]
         fact = self._marks.longest_fact + 2 * self._span_tokens + self._predicate_tokens
-        return [(self._marks.last, ""), *([(self._marks.another, "S")] if left >= fact else [])]
+        return [(self._marks.last, ""), *([(self._marks.another, "S")] if tokens_left >= fact else [])]
 
     @staticmethod
-    def _settled(state: _State) -> _State:
+    def _in_next_field(state: _State) -> _State:
         """Return the state, in its next field where the marks in front of that are complete."""
         fields = [field for mark, field in state.marks if field and len(mark) == state.written]
         return _State(field=fields[0]) if fields else state
@@ -213,14 +213,14 @@ class _Copyable:
     most: int
 
     @classmethod
-    def of(cls, text: TripleText, shown: str, vocabulary: _Vocabulary, most: int) -> _Copyable:
+    def of(cls, text: TripleText, source: str, vocabulary: _Vocabulary, most: int) -> _Copyable:
         """Find the spans of a text that a fact can copy, of at most `most` tokens."""
         # behind a blank, as behind a mark, so that the first word's tokens are those of a word inside a text
-        behind = f" {shown}"
-        found = text.tokenizer(behind, add_special_tokens=False, return_offsets_mapping=True)
-        tokens: list[int] = list(found["input_ids"])
+        behind = f" {source}"
+        tokenized = text.tokenizer(behind, add_special_tokens=False, return_offsets_mapping=True)
+        tokens: list[int] = list(tokenized["input_ids"])
         # some tokenizers count the blank in front of a word to its token
-        spans = [_trimmed(behind, start, end) for start, end in found["offset_mapping"]]
+        spans = [_trimmed(behind, start, end) for start, end in tokenized["offset_mapping"]]
         words = [behind[start:end] for start, end in spans]
         plain = [
             token in vocabulary.plain and not _SPECIAL.intersection(word)
@@ -299,21 +299,21 @@ def _vocabulary(tokenizer: Any) -> _Vocabulary:
 
 
 def _marks(text: TripleText) -> _Marks:
-    def plain(shown: str) -> tuple[int, ...]:
-        return tuple(text.tokenizer(shown, add_special_tokens=False)["input_ids"])
+    def tokens_of(mark: str) -> tuple[int, ...]:
+        return tuple(text.tokenizer(mark, add_special_tokens=False)["input_ids"])
 
-    def behind_a_word(shown: str) -> tuple[int, ...]:
-        anchor, whole = plain(_ANCHOR), plain(_ANCHOR + shown)
-        return whole[len(anchor) :] if whole[: len(anchor)] == anchor else plain(shown)
+    def behind_a_word(mark: str) -> tuple[int, ...]:
+        anchor, both = tokens_of(_ANCHOR), tokens_of(_ANCHOR + mark)
+        return both[len(anchor) :] if both[: len(anchor)] == anchor else tokens_of(mark)
 
     another = behind_a_word(f"), ({SUBJECT}")
     # a reply begins as its targets do: see TripleText.target
     lead = "" if text.seq2seq or text.tokenizer.chat_template else " "
     return _Marks(
-        plain(f"{lead}({SUBJECT}"),
+        tokens_of(f"{lead}({SUBJECT}"),
         behind_a_word(f" | {PREDICATE}"),
         behind_a_word(f" | {OBJECT}"),
         another,
         behind_a_word(")"),
-        plain(f"{lead}{NONE}"),
+        tokens_of(f"{lead}{NONE}"),
     )

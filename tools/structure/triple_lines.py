@@ -50,7 +50,7 @@ class LineTriples:
 
 def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
     """Return the triples of the lines of a text. cut_off: the text ends too early, so its last line states none."""
-    found = LineTriples()
+    result = LineTriples()
     labelled: list[str] = []
     waiting: list[str] = []
     lines = text.split("\n")
@@ -59,24 +59,24 @@ def read_lines(text: str, *, cut_off: bool = False) -> LineTriples:
         if "|" in line and "|-" in below.replace(" ", "").replace(":", "") and _RULE.fullmatch(below):
             continue  # the head of a table
         last = cut_off and place == len(lines) - 1
-        one = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
+        part = "" if last or (label := _LABELS[len(labelled)].match(line)) is None else unmarked(line[label.end() :])
         alone = not _NEXT_LABEL.search(line) and len(_MARKED.findall(line)) < 2
-        if one and len(one) <= LONGEST_FIELD and alone:
-            labelled.append(one)
+        if part and len(part) <= LONGEST_FIELD and alone:
+            labelled.append(part)
             waiting.append(line)
             if len(labelled) == len(_LABELS):
-                found.triples.append((labelled[0], labelled[1], labelled[2]))
+                result.triples.append((labelled[0], labelled[1], labelled[2]))
                 labelled, waiting = [], []
             continue
         if line.strip():
-            found.others += waiting
+            result.others += waiting
             labelled, waiting = [], []
         triples = [] if last else _in_line(line)
-        found.triples += triples
+        result.triples += triples
         if not triples and not (_RULE.fullmatch(line) or _is_header(line)):
-            found.others.append(line)
-    found.others += waiting
-    return found
+            result.others.append(line)
+    result.others += waiting
+    return result
 
 
 def unmarked(text: str) -> str:
@@ -126,8 +126,8 @@ def _three(parts: Sequence[str]) -> list[Fields]:
     )
     fields = (subject, predicate, object_)
     readable = all(len(text) <= LONGEST_FIELD and any(map(str.isalnum, text)) for text in fields)
-    told = _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields))  # about the text, or its form
-    return [fields] if readable and not told else []
+    about_itself = _META.match(subject) or _NAMES.issuperset(map(str.casefold, fields))  # about the text, or its form
+    return [fields] if readable and not about_itself else []
 
 
 def _plain(field: str) -> str:

@@ -54,9 +54,9 @@ class Decoding:
     batch_tokens: int = 16384
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if getattr(self, one.name) < (0 if one.name == "copy" else 1):
-                raise SettingsError(f"{one.name} has to be at least 1, got {getattr(self, one.name)}")
+        for option in fields(self):
+            if getattr(self, option.name) < (0 if option.name == "copy" else 1):
+                raise SettingsError(f"{option.name} has to be at least 1, got {getattr(self, option.name)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,24 +155,24 @@ class _Reading:
         """Return the facts of all pieces, and record a call for each."""
         seconds = (time.monotonic() - self.began) / max(1, len(written))
         triples: dict[str, list[Triple]] = {}
-        for piece, one in zip(self.pieces, written, strict=True):
+        for piece, reply in zip(self.pieces, written, strict=True):
             call = Call(
-                self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), one.tokens, seconds=seconds
+                self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), reply.tokens, seconds=seconds
             )
             self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
-            parsed = parse_triples(one.text, cut_off=one.cut_off)
+            parsed = parse_triples(reply.text, cut_off=reply.cut_off)
             triples.setdefault(piece.passage.id, []).extend(parsed.triples)
             leftovers = "\n".join(parsed.leftovers)
-            if one.cut_off:
+            if reply.cut_off:
                 self._failed(piece.passage, "the facts were cut off at their token limit", leftovers)
-            elif problem_of(parsed, one.text):
-                self._failed(piece.passage, "facts could not be read", leftovers or one.text)
-        found = []
+            elif problem_of(parsed, reply.text):
+                self._failed(piece.passage, "facts could not be read", leftovers or reply.text)
+        extractions = []
         for passage in self.passages:
             sentences = [(passage, sentences_of(passage.text))]
             facts = dict.fromkeys(triples.pop(passage.id, ()))
-            found.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
-        return joined([*found, Extraction(failures=tuple(self.failures))])
+            extractions.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
+        return joined([*extractions, Extraction(failures=tuple(self.failures))])
 
     def failed(self, error: ModelCallError) -> Extraction:
         """Return a failure for each passage, where the model wrote nothing."""
@@ -275,12 +275,12 @@ class TransformersWriter:
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
         """Return what the model writes about each piece, in their order."""
-        found: list[Written | None] = [None] * len(pieces)
+        replies: list[Written | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
             written = self._in_memory([pieces[place] for place in batch], decoding)
-            for place, one in zip(batch, written, strict=True):
-                found[place] = one
-        return cast(list[Written], found)
+            for place, reply in zip(batch, written, strict=True):
+                replies[place] = reply
+        return cast(list[Written], replies)
 
     def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
         """Write about a batch, in halves where the graphics processor has no memory for all of it."""
@@ -311,7 +311,7 @@ class TransformersWriter:
             [*piece.tokens, *[pad] * gap] if seq2seq else [*[pad] * gap, *piece.tokens]
             for piece, gap in zip(pieces, gaps, strict=True)
         ]
-        seen = [
+        attention = [
             [*[1] * (longest - gap), *[0] * gap] if seq2seq else [*[0] * gap, *[1] * (longest - gap)] for gap in gaps
         ]
         device = self.model.device
@@ -326,16 +326,16 @@ class TransformersWriter:
             # as the authors of the public model search
             options |= {"num_beams": decoding.beams, "early_stopping": True, "length_penalty": 0.6}
         with torch.inference_mode():
-            made = self.model.generate(
+            output = self.model.generate(
                 input_ids=torch.tensor(rows, device=device),
-                attention_mask=torch.tensor(seen, device=device),
+                attention_mask=torch.tensor(attention, device=device),
                 max_new_tokens=decoding.target_tokens,
                 do_sample=False,
                 pad_token_id=pad,
                 **options,
             )
         begins = 1 if seq2seq else longest  # a decoder's start token, or the prompt
-        return [self._written(row[begins:]) for row in made.tolist()]
+        return [self._written(row[begins:]) for row in output.tolist()]
 
     def _copying(self, pieces: Sequence[Piece], decoding: Decoding, begins: int) -> Any:
         from ras_agent.tools.structure.span_copy import SpanCopying
@@ -348,9 +348,9 @@ class TransformersWriter:
     @cached_property
     def _ends(self) -> frozenset[int]:
         """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
-        own = getattr(self.model.generation_config, "eos_token_id", None)
-        listed = own if isinstance(own, list) else [own]
-        return frozenset(token for token in (*listed, self.tokenizer.eos_token_id) if token is not None)
+        end = getattr(self.model.generation_config, "eos_token_id", None)
+        ends = end if isinstance(end, list) else [end]
+        return frozenset(token for token in (*ends, self.tokenizer.eos_token_id) if token is not None)
 
     def _written(self, tokens: list[int]) -> Written:
         stop = next((place for place, token in enumerate(tokens) if token in self._ends), None)
@@ -363,16 +363,16 @@ def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[l
 
     Each row takes the longest text of its batch and the facts' room, times the beams.
     """
-    found: list[list[int]] = []
+    batches: list[list[int]] = []
     for place in sorted(range(len(lengths)), key=lambda place: (-lengths[place], place)):
-        if found:
-            rows = len(found[-1]) + 1
-            tokens = rows * decoding.beams * (lengths[found[-1][0]] + decoding.target_tokens)
+        if batches:
+            rows = len(batches[-1]) + 1
+            tokens = rows * decoding.beams * (lengths[batches[-1][0]] + decoding.target_tokens)
             if rows <= _ROWS and tokens <= decoding.batch_tokens:
-                found[-1].append(place)
+                batches[-1].append(place)
                 continue
-        found.append([place])
-    return found
+        batches.append([place])
+    return batches
 
 
 def load_text_model(name: str) -> tuple[Any, Any]:
@@ -407,8 +407,10 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
     for option in filter(None, options.split(",")):
         match = _OPTION.fullmatch(option.strip())
         if match is None or match["name"] not in Decoding.__dataclass_fields__:
-            known = ", ".join("copy" if name == "copy" else f"{name}=N" for name in Decoding.__dataclass_fields__)
-            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {known}")
+            options_known = ", ".join(
+                "copy" if name == "copy" else f"{name}=N" for name in Decoding.__dataclass_fields__
+            )
+            raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {options_known}")
         value: Any = True if match["name"] == "copy" else int(match["value"] or 0)
         decoding = replace(decoding, **{match["name"]: value})
     return model or PUBLIC_MODEL, decoding

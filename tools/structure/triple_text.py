@@ -76,15 +76,15 @@ class TripleText:
             begins = [] if self.tokenizer.bos_token_id is None else [self.tokenizer.bos_token_id]
             return [*begins, *self._plain("\n\n".join(turn.text for turn in turns) + "\n\nTriples:")]
         messages = [{"role": turn.role, "content": turn.text} for turn in turns]
-        shown = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return self._plain(shown)  # the template has written the tokens that begin a text
+        prompt = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return self._plain(prompt)  # the template has written the tokens that begin a text
 
     def fitting(self, text: str) -> tuple[str, list[int]]:
         """Return the beginning of a text that fits, and its input tokens."""
-        tokens, kept, source = self._plain(text), self._room, self.source(text)
-        while len(source) > self._most and kept:
-            text = self.tokenizer.decode(tokens[:kept], skip_special_tokens=True).strip()
-            source, kept = self.source(text), kept - 1
+        tokens, length, source = self._plain(text), self._room, self.source(text)
+        while len(source) > self._most and length:
+            text = self.tokenizer.decode(tokens[:length], skip_special_tokens=True).strip()
+            source, length = self.source(text), length - 1
         return text, source
 
     def target(self, triples: Sequence[tuple[str, str, str]]) -> list[int]:

@@ -69,8 +69,8 @@ class VLLMWriter:
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
         """Return what the model writes about each piece, in their order. The engine makes batches by itself."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
-        made = self._engine.generate(prompts, self._sampling, use_tqdm=False)
-        return [_written(one.outputs[0]) for one in made]
+        outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
+        return [_written(output.outputs[0]) for output in outputs]
 
 
 def _written(output: Any) -> Written:

@@ -47,7 +47,7 @@ class Decomposer:
             return tuple(documents[number - 1] for number in read_numbers(text, len(documents)))
 
         form = f"the numbers of the documents, separated by commas, or {NONE}"
-        return await aconverse(self._chat, self._dialogue(Request(turns, most=MOST_TOKENS), parse, form))
+        return await aconverse(self._chat, self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form))
 
     async def subquery(
         self, question: Question, document: Passage, searches: Sequence[str], documents: Sequence[Passage]
@@ -69,7 +69,7 @@ class Decomposer:
             return search
 
         form = "one search question on one line"
-        return await aconverse(self._chat, self._dialogue(Request(turns, most=MOST_TOKENS), parse, form))
+        return await aconverse(self._chat, self._dialogue(Request(turns, max_tokens=MOST_TOKENS), parse, form))
 
     def _dialogue(self, request: Request, parse: Callable[[str], P], form: str) -> Dialogue[P]:
         reply: Reply = yield request

@@ -248,7 +248,7 @@ def test_tokens_that_no_server_reports_are_estimated(scripted_llm: Any) -> None:
 
 def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Bell", "repeat": True})
-    chat, request = as_chat(scripted_llm.spec), replace(REQUEST, most=500)
+    chat, request = as_chat(scripted_llm.spec), replace(REQUEST, max_tokens=500)
     with metered(Ledger("answerer", limits=Limits(max_tokens=200))):
         chat.complete(request)
     (asked,) = scripted_llm.requests()

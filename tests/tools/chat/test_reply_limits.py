@@ -16,7 +16,7 @@ from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.models import capped, limits_sent
 
-REQUEST = Request((Turn("user", "Who?"),), most=100)
+REQUEST = Request((Turn("user", "Who?"),), max_tokens=100)
 
 
 def once(request: Request = REQUEST) -> Dialogue[Reply]:
@@ -84,7 +84,7 @@ async def test_a_limit_of_the_models_own_is_sent_by_the_other_name_too(
 ) -> None:
     scripted_llm.script({"status": 400, "body": refusing(name)}, {"reply": "Bell.", "repeat": True})
     model = ChatOpenAI(model="m", base_url=scripted_llm.base_url, api_key=SecretStr("any"), max_retries=0, **own)
-    assert (await as_chat(model).acomplete(Request(REQUEST.turns, most=most))).text == "Bell."
+    assert (await as_chat(model).acomplete(Request(REQUEST.turns, max_tokens=most))).text == "Bell."
     assert limits(scripted_llm) == sent
 
 
@@ -129,8 +129,8 @@ def test_a_smaller_limit_of_the_models_own_stays(scripted_llm: Any) -> None:
 def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Bell."}, {"reply": "Bell."})
     chat = as_chat(scripted_llm.spec, ChatSettings(context_window=2000))
-    converse(chat, once(Request((Turn("user", "word " * 1000),), most=1000)))
-    converse(chat, once(Request((Turn("user", "word " * 1600),), most=1000)))
+    converse(chat, once(Request((Turn("user", "word " * 1000),), max_tokens=1000)))
+    converse(chat, once(Request((Turn("user", "word " * 1600),), max_tokens=1000)))
     assert limits(scripted_llm) == [(None, 642), (None, 250)]
 
 

@@ -118,9 +118,11 @@ def test_equal_texts_with_other_graphs_have_replies_of_their_own_in_the_cache(
     model = GraphLLMChat.in_folder(folder)
     chat = Chat(model, settings=ChatSettings(cache=tmp_path / "replies"))
     asked = Request((Turn("user", "Where?"),), graph=((BELL,),))
-    replies = [chat.complete(Request(asked.turns, most=8, graph=graph)) for graph in (((BELL,),), ((LEITH,),), ())]
+    replies = [
+        chat.complete(Request(asked.turns, max_tokens=8, graph=graph)) for graph in (((BELL,),), ((LEITH,),), ())
+    ]
     assert [reply.replayed for reply in replies] == [False, False, False]
-    assert chat.complete(Request(asked.turns, most=8, graph=((LEITH,),))).replayed
+    assert chat.complete(Request(asked.turns, max_tokens=8, graph=((LEITH,),))).replayed
     assert replies[0].output_tokens == 8
     assert replies[0].truncated
 

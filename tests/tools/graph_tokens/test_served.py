@@ -25,7 +25,7 @@ pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
 from tests.loopback_vllm import SCHEMAS, misfits, serving  # noqa: E402
 from tests.tools.graph_tokens.conftest import BELL, LEITH  # noqa: E402
 
-WHERE = Request((Turn("system", "You plan."), Turn("user", "Question: Where was Bell born?")), most=12)
+WHERE = Request((Turn("system", "You plan."), Turn("user", "Question: Where was Bell born?")), max_tokens=12)
 
 
 def _served(folder: Path, server: Any, name: str, **options: Any) -> Chat:
@@ -51,7 +51,7 @@ def test_a_server_writes_what_the_model_writes_here(
     with serving(base, adapters) as server:
         texts = []
         for graph in graphs:
-            asked = Request(WHERE.turns, most=12, graph=graph or ())
+            asked = Request(WHERE.turns, max_tokens=12, graph=graph or ())
             options = {"reads_graphs": graph is not None}
             there = _served(folder, server, "tuned" if adapters else str(base), **options).complete(asked)
             here = _local(folder, **options).complete(asked)
@@ -74,7 +74,7 @@ def test_many_at_once_write_what_a_batch_writes_here(trained: Callable[[str], Pa
 
     folder = trained("frozen")
     graphs = [((BELL,),), ((LEITH, BELL),), (), ((BELL,), (LEITH,))]
-    asked = [Request(WHERE.turns, most=12, graph=graph) for graph in graphs]
+    asked = [Request(WHERE.turns, max_tokens=12, graph=graph) for graph in graphs]
     with serving(tiny_llm) as server:
         chat = _served(folder, server, str(tiny_llm))
 
@@ -174,7 +174,7 @@ def test_a_server_of_another_model_is_refused(trained: Callable[[str], Path], ti
 def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str], Path], tiny_llm: Path) -> None:
     folder = trained("frozen")
     with serving(tiny_llm, window=600) as server:
-        long = Request((Turn("user", "word " * 700),), most=8)
+        long = Request((Turn("user", "word " * 700),), max_tokens=8)
         with pytest.raises(PromptTooLong) as refused:
             _served(folder, server, str(tiny_llm)).complete(long)
         assert refused.value.window == 600

@@ -208,7 +208,7 @@ def test_another_question_without_a_token_is_none(reply: str) -> None:
 
 def test_a_question_that_the_model_was_shown_is_not_searched_for() -> None:
     with pytest.raises(ParseError):
-        parse_plan("Where was Bell born?", shown="Question: Where was Bell born, the inventor?\nWhere was Bell born?")
+        parse_plan("Where was Bell born?", prompt="Question: Where was Bell born, the inventor?\nWhere was Bell born?")
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class LLMScorer:
 
         def render(part: range) -> Request:
             lines = "\n".join(f"{number}. {as_line(texts[place])}" for number, place in enumerate(part, 1))
-            return Request(self._prompt.fill(question=as_data(question), candidates=lines), most=MOST_TOKENS)
+            return Request(self._prompt.fill(question=as_data(question), candidates=lines), max_tokens=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
             found = read_shares(reply.text, len(part))

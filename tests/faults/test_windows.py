@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.windows import ircot, ras
 from ras_agent.eval.bench.loopback_model import serving
-from ras_agent.eval.bench.windows import ircot, ras
 from tests.faults.attack import Attack
 
 MOST_REFUSALS = 8  # halved from 32,768, a window of 2,048 is found after four, and five calls are made at once

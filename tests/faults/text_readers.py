@@ -12,10 +12,10 @@ from typing import NamedTuple
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 
 import ras_agent
+from lab.path_answers import read_answers
 from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import RasError
-from ras_agent.eval.bench.path_answers import read_answers
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
@@ -245,8 +245,6 @@ OWN_TEXTS = {
     "tools.subgraph.scorers.graph_vectors": "paths that this package wrote",
     "tools.structure.triple_model": "the options behind a model's name, which the user writes",
     "train.graphllm.examples": "prompts that this package wrote",
-    "train.graphqa.examples": "training data",
-    "train.graphqa.signs": "training data",
     "train.pseudo_questions": "training data",
     "train.ranker.examples": "training data",
     "train.reader.examples": "training data",

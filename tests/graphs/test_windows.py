@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.windows import QUESTION, ircot, passages, ras
 from ras_agent.eval.bench.loopback_model import serving
-from ras_agent.eval.bench.windows import QUESTION, ircot, passages, ras
 from ras_agent.settings import Settings
 
 pytest.importorskip("langchain_openai")

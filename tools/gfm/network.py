@@ -16,7 +16,7 @@ reference. Speed has other forms of the same three steps, and all of these files
     triton_kernels.py  `propagate_block` and `update`, as Triton kernels
     cuda.py            calls these two, and compares them with torch's operations before it uses them
     paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
-    eval/bench/gfm_systems.py and tests/tools/gfm/conftest.py have a network each to compare with
+    lab/gfm_systems.py and tests/tools/gfm/conftest.py have a network each to compare with
 
 Where the paper and its published code differ, this follows the code, since its weights were trained with it: the
 initial states enter the sum of messages at every layer, and what the linear layer makes of [state; sum] is normalised,

@@ -103,7 +103,7 @@ def test_the_study_trains_for_each_seed_and_measures_the_last_part(
 ) -> None:
     pytest.importorskip("scipy")
     pytest.importorskip("pcst_fast")
-    from ras_agent.train.aligner.study import AlignerStudyConfig, study
+    from lab.aligner_study import AlignerStudyConfig, study
 
     parts = ("train", "train", "dev", "test")
     write_samples(config.samples, [sample(number, parts[number % 4]) for number in range(16)])

@@ -1,0 +1,1 @@
+"""The ExplaGraphs twin: a small model of stance whose designs are compared."""

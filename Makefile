@@ -44,7 +44,7 @@ bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also a
 	$(BIN)/python -m ras_agent.eval.bench.graph --json build/bench.jsonl
 	$(BIN)/python -m ras_agent.eval.bench.throughput --json build/bench.jsonl
 
-results: $(VENV)/.dev  ## Measure docs/results.md anew: make results DATA=folder
+results: $(VENV)/.dev  ## Measure lab/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/bench/results.sh "$(DATA)"
 
 clean:  ## Remove the environment and everything built

@@ -4,7 +4,7 @@
 
 Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that refuses prompts longer than its window.
 Each of five searches finds five new passages of a thousand characters, made of the packaged sample, and ten facts are
-read in each. The table is markdown; docs/windows.md shows it.
+read in each. The table is markdown; lab/windows.md shows it.
 """
 
 from __future__ import annotations

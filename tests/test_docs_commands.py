@@ -2,7 +2,7 @@
 
 A block runs in a folder of its own, which holds everything that the pages name but what the block itself makes. Models
 are a loopback server, and studies and evaluations ask the first two questions. The programs that the pages start with
-`python -m` run in tests/eval/bench and tests/train.
+`python -m` run in tests/eval/bench, tests/lab and tests/train.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow("commands of pages")
 
 Run = Callable[[list[str]], Any]
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "lab").glob("*.md"))]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r"(openai|anthropic|vllm|graphllm):\S+")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what docs/results.md shows, and writes it anew:
+# Measures what lab/results.md shows, and writes it anew:
 #
 #     eval/bench/results.sh DATA [OUT] [part ...]
 #
@@ -80,5 +80,5 @@ EOF
       "$(cat "$study/title")" "$(cat "$study/command")" "$(cat "$study/measured")"
     sed 's/^## /### /' "$study/tables.md"
   done
-} >"$root/docs/results.md"
-echo "docs/results.md written; the studies are in $out"
+} >"$root/lab/results.md"
+echo "lab/results.md written; the studies are in $out"

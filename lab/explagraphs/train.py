@@ -3,7 +3,7 @@
     python -m lab.explagraphs.train --data DATA/explagraphs --design full --seed 0 --out RUN
 
 DATA/explagraphs has train.tsv and val.tsv (arg1, arg2, label, graph). A design (`--design`) says what the model reads:
-docs/explagraphs.md compares them. Designs and numbers are chosen with `--fold 0` .. `4`, which trains on four fifths of
+lab/explagraphs.md compares them. Designs and numbers are chosen with `--fold 0` .. `4`, which trains on four fifths of
 train.tsv and scores the fifth that is left after each epoch, and once more with the weights of its lowest loss. Without
 it, all of train.tsv is for training, and val.tsv is scored once, after the last step.
 

@@ -76,7 +76,7 @@ class FastGFM:
         half_products: multiply matrices in bfloat16, which changes scores in about the third digit.
         tolerance: how far a probability may be off because something was left out: a change of a state that cannot move
             a probability by more, were it the last layer's, and a last state and score that cannot. What is left out
-            can add up where an entity has many messages, so this is no proof; docs/gfm-speed.md has measured
+            can add up where an entity has many messages, so this is no proof; lab/gfm-speed.md has measured
             differences. 0 leaves nothing out.
         """
         import torch

@@ -37,7 +37,7 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
 
     A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
     not hold scores 0 in it. Graph scores fall off so fast that without roots all but their first few would hardly count
-    beside dense scores, whatever these are worth (docs/graphs.md).
+    beside dense scores, whatever these are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -176,4 +176,4 @@ class Mix:
 
 
 graph = Mix(("gfm", "ppr", "dense"), name="graph")
-"""The retriever registered as "graph", which found most on HotpotQA's tuning half (docs/graphs.md)."""
+"""The retriever registered as "graph", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""

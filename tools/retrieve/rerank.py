@@ -2,7 +2,7 @@
 
 A ranking scores each passage by itself. A question of several hops needs passages that say different things: the second
 has to hold what the question asks and the first does not say, and is often about something that the first names.
-docs/graphs.md says what this gains.
+lab/graph-retrieval.md says what this gains.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page docs/graphllm-end-to-end.md: each of its commands runs, from questions to cited answers, behind vLLM too."""
+"""The page lab/graphllm-end-to-end.md: each of its commands runs, from questions to cited answers, behind vLLM too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.loopback_vllm import serving
 
 pytestmark = pytest.mark.slow("trainings")
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/graphllm-end-to-end.md"
+PAGE = Path(__file__).resolve().parents[3] / "lab/graphllm-end-to-end.md"
 PEOPLE = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway", "Adam": "Kirkcaldy"}
 SMALLER = {
     "ras_agent.train.subq.build": "--validation 0",

@@ -31,9 +31,8 @@ def test_links_lead_to_files_that_are_there(page: Path) -> None:
 
 
 def test_what_the_page_for_readers_of_the_code_names_is_there() -> None:
-    rows = re.findall(
-        r"^\| \[[^]]+\]\(\.\./([^)]+)\) \| ([^|]+) \|", (ROOT / "docs/read-the-code.md").read_text(), re.MULTILINE
-    )
+    page = (ROOT / "docs/read-the-code.md").read_text("utf-8")
+    rows = re.findall(r"^\| \[[^]]+\]\(\.\./([^)]+)\) \| ([^|]+) \|", page, re.MULTILINE)
     assert len(rows) == 12
     for file, names in rows:
         tree = ast.parse((ROOT / file).read_text("utf-8"))

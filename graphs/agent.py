@@ -22,7 +22,7 @@ from ras_agent.graphs.tool import as_tool
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
-    """Is what `create_ras_agent` and its siblings return; LangGraph runs it as any compiled graph.
+    """Compiled graph that `create_ras_agent` and its siblings return; LangGraph runs it as any other.
 
     An unknown key of the input raises UnknownName. As a node of a bigger graph the agent is given that graph's whole
     state: there it takes the keys that it knows, as LangGraph does.

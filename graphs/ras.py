@@ -17,12 +17,10 @@ from ras_agent.review import PLACES
 def create_ras_agent(**arguments: Unpack[AgentArguments]) -> Agent:
     """Make the agent of the RAS paper, a compiled LangGraph graph.
 
-    arguments: index, planner, answerer, extractor, retriever, rewriter, limits, preset, checkpointer, store, review,
-        settings, task: see ras_agent.graphs.parts.AgentArguments.
-
-    The input's keys are in ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed
-    in the output's `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which).
-    Raises RasError children for specs that cannot be resolved.
+    What may be given, and what it means: ras_agent.graphs.parts.AgentArguments. The input's keys are in
+    ras_agent.graphs.state.Inputs, the output's in Outputs. A tool that fails in a run is listed in the output's
+    `failures`; mistakes in code and set-up are raised (ras_agent.graphs.node.RAISED has which). Raises RasError
+    children for specs that cannot be resolved.
     """
     return create_agent("ras", **arguments)
 

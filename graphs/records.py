@@ -15,7 +15,7 @@ _Record = TypeVar("_Record")
 
 
 class Records:
-    """Remembers which record each JSON value became, and which JSON each fact, by their identity.
+    """Memory of which record each JSON value became, and which JSON each fact, by their identity.
 
     State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
     from a checkpoint is a new one and parsed once. This relies on state values never being changed in place. It is

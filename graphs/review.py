@@ -250,10 +250,10 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 update |= {"again": back[to], "messages": unsaid}
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]
-            kept = decision.citations
+            numbers = decision.citations
             reply = Answer(
                 decision.answer,
-                tuple(citation for citation in citations if kept is None or citation.number in kept),
+                tuple(citation for citation in citations if numbers is None or citation.number in numbers),
             )
             if decision.action == "remove":
                 reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)

@@ -23,7 +23,7 @@ _MOST_SUPPORTING = 2
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Holds an answer's citations.
+    """Citations of an answer.
 
     bare: the text without bracketed numbers. numbered: the text with one number per passage, counted from 1.
     numbers: those of the evidence, in the order of first mention. invented: those that stand for no evidence.
@@ -57,7 +57,7 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvidence:
-    """Holds passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
+    """Passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
 
     chain: the hops; if there are any, what they found is shown behind their sub-queries. in_text: whether passages and
     facts are shown at all; if not, none of their numbers can be cited.

@@ -52,7 +52,7 @@ _ONE_LINER = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """Describes one form of answers.
+    """Form of answers: how it is asked for, and read.
 
     prompt: the name of its prompt. request: the form in words, for a repair.
     prose: whether citations stay in the text, and lines after the first.

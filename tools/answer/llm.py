@@ -38,7 +38,7 @@ _PART = 1 / 16
 
 
 class LLMAnswerer:
-    """Answers with a chat model.
+    """Answerer on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
@@ -237,7 +237,7 @@ class _Instructions:
 
 
 class _TokenStream:
-    """Emits the new part of a growing answer.
+    """Stream of the new parts of a growing answer.
 
     A call that was retried, or a reply that was repaired, begins anew. Where the answer then differs from the tokens
     that were emitted already, no more are emitted.

@@ -26,7 +26,7 @@ from ras_agent.tools.index.row_table import find_rows, hash_of
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
-from ras_agent.tools.kg.edits import Anchor, Held
+from ras_agent.tools.kg.edits import Anchor, PassageLookup
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
@@ -174,7 +174,7 @@ def for_erasing(path: Path) -> object:
     return _AsNamed(identity) if identity else None
 
 
-def _write(writer: KGWriter, path: Path, held: Held) -> None:
+def _write(writer: KGWriter, path: Path, held: PassageLookup) -> None:
     """Write the graph without what was erased; if a first build was killed, there is none to write."""
     if KGIndex.exists(path):
         writer.write(held)
@@ -182,7 +182,7 @@ def _write(writer: KGWriter, path: Path, held: Held) -> None:
         writer.clear(held)
 
 
-def passages_held(passages: PassageIndex, *, without: Iterable[str] = ()) -> Held:
+def passages_held(passages: PassageIndex, *, without: Iterable[str] = ()) -> PassageLookup:
     """Return what tells which passages an index holds, with the text that an edit is about. without: ids of others."""
     table, gone = passages.snapshot.table, set(without)
 

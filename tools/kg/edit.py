@@ -19,7 +19,7 @@ from ras_agent.errors import EditError, IndexNotFound
 from ras_agent.review import person
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import for_erasing, passages_held
-from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, Held, key_of, read_edits, write_edits
+from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, PassageLookup, key_of, read_edits, write_edits
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
 
@@ -143,7 +143,7 @@ def _editing(index: str | Path, embedder: object, on_progress: _OnProgress) -> I
 class _Editing:
     """Makes one edit, alone. The graph is up to date before it: an edit that was killed is ended first."""
 
-    def __init__(self, path: Path, writer: KGWriter, passages: PassageIndex | None, held: Held | None) -> None:
+    def __init__(self, path: Path, writer: KGWriter, passages: PassageIndex | None, held: PassageLookup | None) -> None:
         self._path, self._writer, self._passages, self._held = path, writer, passages, held
         self.graph = writer.write(held)
         self.edits = read_edits(path / FOLDER)

@@ -41,7 +41,7 @@ class Anchor:
     text: int = 0
 
 
-Held = Callable[[Iterable[Anchor]], set[Anchor]]
+PassageLookup = Callable[[Iterable[Anchor]], set[Anchor]]
 """Returns those of some passages that are still there with the same text"""
 
 
@@ -169,7 +169,7 @@ def key_of(name: str, *, exact: bool = False) -> str:
 
 
 def edited(
-    found: Occurrences, edits: Sequence[Edit], held: Held, texts: Mapping[str, int], *, exact: bool = False
+    found: Occurrences, edits: Sequence[Edit], held: PassageLookup, texts: Mapping[str, int], *, exact: bool = False
 ) -> tuple[Occurrences, tuple[Edit, ...]]:
     """Return what was read as the edits change it, and the edits that stay, with the passages that they rest on now.
 
@@ -177,7 +177,7 @@ def edited(
     is changed.
     """
     there = held(anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors))
-    work = _Work(found, held, texts, exact=exact)
+    replay = _Replay(found, held, texts, exact=exact)
     stay = []
     for before in edits:
         left = replace(
@@ -185,15 +185,15 @@ def edited(
             anchors=tuple(anchor for anchor in before.anchors if anchor in there),
             new_anchors=tuple(anchor for anchor in before.new_anchors if anchor in there),
         )
-        if (edit := work.do(left, before)) is not None:
+        if (edit := replay.apply(left, before)) is not None:
             stay.append(edit)
-    return work.result(), tuple(stay)
+    return replay.result(), tuple(stay)
 
 
-class _Work:
+class _Replay:
     """Applies edits to a copy of what was read."""
 
-    def __init__(self, found: Occurrences, held: Held, texts: Mapping[str, int], *, exact: bool) -> None:
+    def __init__(self, found: Occurrences, held: PassageLookup, texts: Mapping[str, int], *, exact: bool) -> None:
         self._held, self._texts, self._exact = held, texts, exact
         self._names, self._documents = list(found.names), list(found.documents)
         self._numbers: dict[str, list[int]] = {}
@@ -206,7 +206,7 @@ class _Work:
     def result(self) -> Occurrences:
         return Occurrences(self._names, self._documents, self._facts, self._mentions, self._edges, self._similarities)
 
-    def do(self, edit: Edit, before: Edit) -> Edit | None:
+    def apply(self, edit: Edit, before: Edit) -> Edit | None:
         """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
         if edit.kind == "add":
             return self._add(edit, before)

@@ -38,7 +38,7 @@ from ras_agent.tools.kg.disk import (
 from ras_agent.tools.kg.edits import (
     Anchor,
     Edit,
-    Held,
+    PassageLookup,
     clear_half_written,
     digest_of_edits,
     edited,
@@ -193,7 +193,7 @@ class KGWriter:
         self._store.leave_remains()
         self._store.commit()
 
-    def write(self, held: Held | None = None) -> KGIndex:
+    def write(self, held: PassageLookup | None = None) -> KGIndex:
         """Write the graph of all that was read and edited, unless the folder holds it already, and open it.
 
         held: tells which passages are there with the text that an edit is about; by default, those that were read.
@@ -237,7 +237,7 @@ class KGWriter:
         self._store.sweep()
         return KGIndex.open(self.folder, self._embedder)
 
-    def clear(self, held: Held | None = None) -> None:
+    def clear(self, held: PassageLookup | None = None) -> None:
         """Erase names that nothing refers to any more, as `write` does, where there is no graph to write anew."""
         clear_away(self.folder, None)  # a first build may have been killed while it wrote one
         self._store.erase_unused_names()
@@ -247,7 +247,7 @@ class KGWriter:
         self._store.commit()
         self._store.sweep()
 
-    def _edited(self, edits: tuple[Edit, ...], held: Held) -> tuple[Occurrences, tuple[Edit, ...]]:
+    def _edited(self, edits: tuple[Edit, ...], held: PassageLookup) -> tuple[Occurrences, tuple[Edit, ...]]:
         """Return all that was read as edits change it, and the edits that stay, which alone are left in the log."""
         found = self._store.occurrences()
         if not edits:

@@ -27,7 +27,7 @@ _FORM = "the question alone, on one line"
 
 
 class LLMRewriter:
-    """Rewrites follow-up questions with a chat model.
+    """Rewriter of follow-up questions on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     prompts_dir: a folder whose files override the packaged prompts (followup, repair).
@@ -53,15 +53,15 @@ class LLMRewriter:
         return await aconverse(self._chat, self._dialogue(question, exchanges))
 
     def _dialogue(self, question: str, exchanges: Sequence[Exchange]) -> Dialogue[str]:
-        def prompt(shown: Sequence[Exchange]) -> tuple[Turn, ...]:
-            conversation = "\n".join(map(_as_data, shown))
+        def prompt(turns: Sequence[Exchange]) -> tuple[Turn, ...]:
+            conversation = "\n".join(map(_as_data, turns))
             return self._prompt.fill(conversation=fenced(CONVERSATION_FENCE, conversation), question=as_line(question))
 
         def render(room: int) -> Request:
-            shown = list(exchanges)  # the last turns are what a follow-up follows
-            while len(shown) > 1 and estimate_turns(prompt(shown)) > room:
-                del shown[0]
-            return Request(prompt(shown))
+            turns = list(exchanges)  # the last turns are what a follow-up follows
+            while len(turns) > 1 and estimate_turns(prompt(turns)) > room:
+                del turns[0]
+            return Request(prompt(turns))
 
         request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         if standalone := question_in(reply.text, question):

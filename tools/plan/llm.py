@@ -27,7 +27,7 @@ MAX_TOKENS = 2048
 
 
 class LLMPlanner:
-    """Plans with a chat model.
+    """Planner on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.

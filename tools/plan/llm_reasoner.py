@@ -42,7 +42,7 @@ _FORM = "one sentence that says something new"
 
 
 class LLMReasoner:
-    """Reasons with a chat model.
+    """Reasoner on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether a worked example comes before the question.

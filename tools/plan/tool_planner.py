@@ -53,7 +53,7 @@ _ARGUMENTS = {tool["function"]["name"]: tool["function"]["parameters"]["required
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Holds a tool's name and its one argument."""
+    """Call of a tool: its name and its one argument."""
 
     tool: str
     argument: str
@@ -63,7 +63,7 @@ class _Move:
 
 
 class LLMToolPlanner:
-    """Plans with a chat model that can call tools.
+    """Planner on a chat model that can call tools.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     task: a task's own instruction, shown above the question.

@@ -15,7 +15,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 
 
 class BM25Retriever(RankedRetriever):
-    """Ranks passages by BM25 over title and text; passages that share no term with the query are no hits."""
+    """Retriever by BM25 over title and text; passages that share no term with the query are no hits."""
 
     name = "bm25"
 

@@ -16,7 +16,7 @@ from ras_agent.tools.retrieve.registered import takes
 
 
 class DenseRetriever(RankedRetriever):
-    """Ranks passages by cosine similarity of title and text to the query; scores in -1..1.
+    """Retriever by cosine similarity of title and text to the query; scores in -1..1.
 
     By inner product where the index's vectors are unscaled, as those of "unscaled:st:facebook/contriever-msmarco".
     """

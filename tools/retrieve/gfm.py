@@ -42,7 +42,7 @@ _REMEMBERED = 8  # queries whose scores are remembered while their hits are expl
 
 @dataclass(frozen=True, slots=True)
 class FactPath:
-    """Holds a chain of facts (subject, relation, object) and how much the score depends on it.
+    """Chain of facts (subject, relation, object), and how much the score depends on it.
 
     A fact that is walked from its object to its subject has its ends swapped and "^-1" after its relation.
     """
@@ -56,7 +56,7 @@ class FactPath:
 
 
 class GFMRetriever(ExplainedRetriever):
-    """Ranks passages by the entities they name, and entities by the network's probability that they help.
+    """Retriever that ranks passages by the entities they name, and these by the network's probability that they help.
 
     A query that is linked to no entity of the graph has no hits.
     """

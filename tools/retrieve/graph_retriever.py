@@ -34,7 +34,7 @@ Finder = TypeVar("Finder")
 
 
 class GraphRetriever(ABC, Generic[Finder]):
-    """Searches a graph with a finder of paths or subgraphs, and knows the passages that state its facts."""
+    """Retriever with a finder of paths or subgraphs in a graph, and the passages that state the graph's facts."""
 
     filtered: Callable[[Filter], Retriever] | None = None
 

@@ -38,7 +38,7 @@ NEAREST_DOCUMENTS = 5
 
 
 class GReasonerRetriever(RankedRetriever):
-    """Ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
+    """Retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
 
     name = "greasoner"
 

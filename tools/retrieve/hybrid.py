@@ -22,7 +22,7 @@ def fuse(rankings: Sequence[Ranking], size: int, k: int, constant: float) -> Ran
 
 
 class HybridRetriever(RankedRetriever):
-    """Fuses rankers of the same passages, so that what several rank well comes first."""
+    """Retriever that fuses rankers of the same passages, so that what several rank well comes first."""
 
     name = "hybrid"
 

@@ -94,7 +94,7 @@ def is_langchain_retriever(thing: object) -> bool:
 
 
 class LangChainRetriever:
-    """Wraps any LangChain BaseRetriever as a Retriever.
+    """Retriever around any LangChain BaseRetriever.
 
     A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; `metadata` also gives title
     and document_id ("source" where there is none). Scores are `metadata["score"]` where every document has one and
@@ -155,7 +155,7 @@ def as_langchain(retriever: Retriever, k: int = 5) -> BaseRetriever:
     from langchain_core.retrievers import BaseRetriever
 
     class PassageRetriever(BaseRetriever):
-        """Offers a ras_agent retriever through LangChain's interface."""
+        """LangChain retriever around one of ours."""
 
         takes_filters: ClassVar[bool] = True
 

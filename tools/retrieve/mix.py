@@ -51,7 +51,7 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
 
 
 class MixedRetriever(ExplainedRetriever):
-    """Ranks by the weighted mean of what several rankers of the same passages score (see `mixed`)."""
+    """Retriever that ranks by the weighted mean of what several rankers of the same passages score (see `mixed`)."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class MixedRetriever(ExplainedRetriever):
 
 
 class RankedHits:
-    """Ranks the rows of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
+    """Ranker of `passages` by the hits of any retriever, so that it can be mixed; other hits do not count."""
 
     def __init__(self, retriever: Retriever, passages: Sequence[Passage], name: str) -> None:
         self.passages, self.name = passages, name

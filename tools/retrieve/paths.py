@@ -22,7 +22,7 @@ HotpotQA's tuning half."""
 
 
 class PathRetriever(GraphRetriever[PathFinder]):
-    """Ranks passages by the best path that has a fact from them."""
+    """Retriever that ranks passages by the best path that has a fact from them."""
 
     name = "paths"
 

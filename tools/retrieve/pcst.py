@@ -25,7 +25,7 @@ question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):
-    """Ranks passages by the facts of the question's subgraph that they state, by their and their ends' prizes."""
+    """Retriever by the prizes of the facts of the question's subgraph that a passage states, and of their ends."""
 
     name = "pcst"
 

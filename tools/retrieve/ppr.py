@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PPRRetriever(RankedRetriever):
-    """Ranks passages by the PageRank of the entities they name, walks starting at the question's entities.
+    """Retriever that ranks passages by the PageRank of the entities they name; walks start at the question's entities.
 
     A passage that no walk reaches is no hit.
     """

@@ -17,7 +17,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Ranks the rows of a corpus, so that several rankers can be fused."""
+    """Ranker of the rows of a corpus, so that several can be fused."""
 
     passages: Sequence[Passage]
 
@@ -28,7 +28,7 @@ class Ranker(Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """Can say why it found a passage. That costs time, so it is done on request."""
+    """Retriever that can say why it found a passage. That costs time, so it is done on request."""
 
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits carry at most `paths` reasons each."""
@@ -61,7 +61,7 @@ class Filterable(Protocol):
 
 
 class RankedRetriever(ABC):
-    """Retrieves by ranking rows; a subclass implements `rank`."""
+    """Retriever that ranks rows; a subclass implements `rank`."""
 
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
@@ -84,7 +84,7 @@ class RankedRetriever(ABC):
 
 
 class ExplainedRetriever(RankedRetriever):
-    """Retrieves hits that carry at most `_paths` reasons each; none by default, since they cost time."""
+    """Retriever whose hits carry at most `_paths` reasons each; none by default, since they cost time."""
 
     _paths = 0
 

@@ -14,7 +14,7 @@ _LEAST = np.finfo(np.float32).smallest_subnormal
 
 
 class Ranking(NamedTuple):
-    """Lists rows of a corpus, best first, ties in corpus order, with their descending scores (float32)."""
+    """Rows of a corpus, best first, ties in corpus order, with their descending scores (float32)."""
 
     rows: npt.NDArray[np.int64]
     scores: npt.NDArray[np.float32]

@@ -22,7 +22,7 @@ _REST, _NAMED = 0.6, 0.2  # chosen on training sets
 
 
 class Reranker:
-    """Ranks the first passages of rankings over `index` again; scores are expected in 0..1. The first stays first."""
+    """Second ranker of the first passages of rankings over `index`, with scores in 0..1. The first stays first."""
 
     def __init__(self, index: PassageIndex) -> None:
         self._snapshot = index.snapshot

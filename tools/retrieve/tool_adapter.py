@@ -34,7 +34,7 @@ def is_langchain_tool(thing: object) -> bool:
 
 
 class ToolRetriever:
-    """Wraps a tool as a Retriever: what it returns for the query becomes passages, in its order.
+    """Retriever around a tool: what that returns for the query becomes passages, in its order.
 
     tool: a LangChain tool, as `@tool` makes it or as langchain-mcp-adapters makes it of an MCP server's.
     argument: the name of the argument that takes the query; without it one called query, q, question or the like, else

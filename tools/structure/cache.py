@@ -179,7 +179,7 @@ class CachedExtractor:
 
 
 class _RecordingLedger(Ledger):
-    """Records the calls of one passage, and enters them in the run's own ledger too."""
+    """Ledger of the calls for one passage, which enters them in the run's own ledger too."""
 
     def __init__(self, run: Ledger) -> None:
         super().__init__(run.role, run.hop, run.limits, run.started, run.earlier)

@@ -32,7 +32,7 @@ LEAST_TOKENS, TOKENS_PER_TOKEN = 1024, 3
 
 
 class LLMExtractor:
-    """Extracts with a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
+    """Extractor on a chat model: one call for every `passages_per_call` passages, `at_once` calls at the same time.
 
     Passages that do not fit into the model's window together are read in several calls, a long one in parts.
 

@@ -57,7 +57,7 @@ _KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedTriples:
-    """Holds the triples that a reply states, in order, and its lines that state nothing readable."""
+    """Triples that a reply states, in order, and its lines that state nothing readable."""
 
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ _ANCHOR = " x"  # a word, after which the marks are as they are in a fact
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Holds the tokens around the fields of a fact."""
+    """Tokens around the fields of a fact."""
 
     first: tuple[int, ...]  # (S>
     predicate: tuple[int, ...]  # | P>
@@ -50,7 +50,7 @@ class _Marks:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Says what a reply is in the middle of.
+    """Place in the form that a reply has come to.
 
     marks: the marks that it may be writing, each with the field that comes after ("" for the end), and how many of
     their tokens are written. field: S, P or O. spans: for the ends, the places of the text's tokens at which the copy
@@ -65,7 +65,7 @@ class _State:
 
 
 class SpanCopying:
-    """Is a logits processor of transformers that keeps each row of a batch in the form of facts about its text.
+    """Logits processor of transformers that keeps each row of a batch in the form of facts about its text.
 
     texts: what the rows are about. beams: rows that one text has. begins: the tokens in front of a reply. most: those
     that a reply may have. ends: the tokens that end it. Raises SettingsError where a fact does not fit into a reply.
@@ -198,7 +198,7 @@ class SpanCopying:
 
 @dataclass(frozen=True, slots=True)
 class _Copyable:
-    """Holds a text's tokens, and where spans may begin and end.
+    """Tokens of a text, and where spans may begin and end.
 
     stops: where a span may end; a stop without a letter or digit, such as the point of "U.S.", follows a stop.
     nearest: for each place, the first stop from there on that is reached without a token that cannot be copied, or -1.
@@ -278,7 +278,7 @@ def _inside_a_word(text: str, place: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Vocabulary:
-    """Holds the tokens that are plain text, and those that a predicate may begin with, or go on with."""
+    """Tokens that are plain text, and those that a predicate may begin with, or go on with."""
 
     plain: frozenset[int]
     words: dict[str, list[int]]

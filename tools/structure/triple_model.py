@@ -40,7 +40,7 @@ _ROWS = 64  # of a batch, however short they are
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """Says how facts are written. The lengths are RAS's; the authors' own code searches with 8 beams.
+    """Way in which facts are written. The lengths are RAS's; the authors' own code searches with 8 beams.
 
     beams: 1 takes the likeliest token each time. copy: subjects and objects are spans of the text, and only facts in
     the agreed form are written. source_tokens, target_tokens: of a text and of its facts. batch_tokens: of a batch,
@@ -61,7 +61,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Holds what a model wrote about one piece of text. cut_off: it was not at its end."""
+    """Reply of a model about one piece of text. cut_off: it was not at its end."""
 
     text: str
     tokens: int
@@ -69,7 +69,7 @@ class Written:
 
 
 class Writer(Protocol):
-    """Is a model that writes facts, wherever it runs."""
+    """Model that writes facts, wherever it runs."""
 
     text: TripleText
 
@@ -84,7 +84,7 @@ class Writer(Protocol):
 
 
 class TripleModel:
-    """Extracts with a local model, which reads each passage alone and, where it is long, in several pieces.
+    """Extractor on a local model, which reads each passage alone and, where it is long, in several pieces.
 
     A piece whose facts cannot be read, or are cut off, is a Failure; what could be read of it is taken. Safe between
     threads and coroutines: one pass of the model runs at a time.
@@ -132,7 +132,7 @@ class TripleModel:
 
 
 class _Reading:
-    """Reads some passages for one caller, within the limits of that caller's run."""
+    """Passages that one caller wants read, within the limits of that caller's run."""
 
     def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
         self.model, self.passages = model, passages
@@ -190,7 +190,7 @@ class _Reading:
 
 
 class _Passes:
-    """Runs the model in one thread at a time, each pass for all callers that wait when it begins."""
+    """Queue before a model that runs in one thread at a time, each pass for all callers that wait when it begins."""
 
     def __init__(self, write: Callable[[Sequence[Piece]], list[Written]]) -> None:
         self._write = write
@@ -232,7 +232,7 @@ class _Passes:
 
 @dataclass
 class TransformersWriter:
-    """Writes with a model of transformers in this process, on a graphics processor if there is one."""
+    """Writer on a model of transformers in this process, on a graphics processor if there is one."""
 
     model: Any
     tokenizer: Any

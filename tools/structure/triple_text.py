@@ -25,7 +25,7 @@ SOURCE_TOKENS, TARGET_TOKENS = 512, 256
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Holds a part of a passage that fits into the model: its text with the passage's title, and its input tokens."""
+    """Part of a passage that fits into the model: its text with the passage's title, and its input tokens."""
 
     passage: Passage
     text: str
@@ -45,7 +45,7 @@ def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
 
 
 class TripleText:
-    """Turns texts into a model's input tokens, and facts into its target tokens.
+    """Form of a model's input and target tokens, for texts and facts.
 
     tokenizer: of transformers. seq2seq: whether the model has an encoder.
     """

@@ -25,7 +25,7 @@ from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
 class VLLMWriter:
-    """Writes facts with a vLLM engine. Raises SettingsError for decoding that vLLM has not."""
+    """Writer of facts on a vLLM engine. Raises SettingsError for decoding that vLLM has not."""
 
     def __init__(self, name: str, decoding: Decoding, *, prompts_dir: str | Path | None = None) -> None:
         if decoding.beams > 1 or decoding.copy:

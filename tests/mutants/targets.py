@@ -56,5 +56,9 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/graphs/test_pruning.py",
     ),
     "tools/graph_tokens/prompt_embeds.py": ("tests/tools/graph_tokens/test_prompt_embeds.py",),
-    "tools/retrieve/search.py": ("tests/tools/retrieve/test_current.py", "tests/tools/retrieve/test_tenants.py"),
+    "tools/retrieve/search.py": (
+        "tests/tools/retrieve/test_search.py",
+        "tests/tools/retrieve/test_live_retriever.py",
+        "tests/tools/retrieve/test_tenants.py",
+    ),
 }

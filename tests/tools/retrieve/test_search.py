@@ -1,0 +1,222 @@
+"""A search binds a retriever to a filter and a commit; a retriever by name remembers what it made for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import pytest
+
+from ras_agent import registry
+from ras_agent.errors import FilterError, IndexMismatch
+from ras_agent.filters import ALL, Filter
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve import search
+from ras_agent.tools.retrieve.search import LiveRetriever, Search, scope_of, scoped, searched_by
+
+CORPUS = [
+    Passage(f"p{n}", f"The mill number {n}.", metadata={"team": "x" if n % 2 else "y", "n": n}) for n in range(12)
+]
+X, Y = Filter.of({"team": "x"}), Filter.of({"team": "y"})
+
+
+class Obeying:
+    """Finds every passage that its filter admits."""
+
+    name = "obeying"
+
+    def retrieve(self, query: str, k: int = 5, filter: Filter | None = None) -> list[Hit]:
+        return [Hit(passage, 1.0) for passage in CORPUS if filter is None or filter.matches(passage)][:k]
+
+
+class Nameless(Obeying):
+    name = ""
+
+
+class Careless(Obeying):
+    """Takes a filter, and forgets it."""
+
+    def retrieve(self, query: str, k: int = 5, filter: Filter | None = None) -> list[Hit]:
+        return super().retrieve(query, k)
+
+
+class Plain:
+    """Takes no filter."""
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        return [Hit(CORPUS[0], 1.0)]
+
+
+class Explained(Plain):
+    """Says why, on request."""
+
+    reasons = 0
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        return [Hit(CORPUS[0], 1.0, tuple(f"reason {n}" for n in range(self.reasons)))]
+
+    def explained(self, paths: int) -> Self:
+        other = type(self)()
+        other.reasons = paths
+        return other
+
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        return [("because",)] * len(passage_ids)
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], LiveRetriever]:
+    """live(make): the retriever registered as "mine" over CORPUS in memory, which `make` makes of an index."""
+    monkeypatch.setitem(registry.PLUGINS, "retriever", dict(registry.PLUGINS["retriever"]))
+
+    def retriever(make: Any) -> LiveRetriever:
+        registry.register("retriever", "mine", make)
+        return LiveRetriever("mine", PassageIndex.in_memory(CORPUS), {})
+
+    return retriever
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.passage.id for hit in hits]
+
+
+# ---- a retriever by name
+
+
+def test_what_cannot_be_made_is_an_error_at_once() -> None:
+    with pytest.raises(IndexMismatch, match="no vectors"):
+        LiveRetriever("dense", PassageIndex.in_memory(CORPUS), {})
+
+
+def test_five_hits_are_found_unless_told_otherwise(live: Any) -> None:
+    retriever = LiveRetriever("bm25", PassageIndex.in_memory(CORPUS), {})
+    assert len(retriever.retrieve("mill")) == len(asyncio.run(retriever.aretrieve("mill"))) == 5
+    assert len(Search(retriever, X).retrieve("mill")) == len(asyncio.run(Search(retriever, X).aretrieve("mill"))) == 5
+    assert len(retriever.retrieve("mill", 7)) == 7
+
+
+def test_it_remembers_sixteen_filters_those_that_were_used_last(live: Any) -> None:
+    made: list[int] = []
+    retriever = live(lambda index: made.append(len(index.passages)) or Plain())
+    filters = [Filter.of({"n": n}) for n in range(17)]
+    for filter in filters[:15]:
+        retriever.at("", filter)  # with that of all passages, sixteen
+    made.clear()
+    retriever.at("", filters[0])
+    retriever.at("", ALL)
+    assert made == []
+    retriever.at("", filters[15])  # in place of filters[1], which was not used since
+    retriever.at("", filters[0])
+    retriever.at("", ALL)
+    assert len(made) == 1
+    retriever.at("", filters[1])
+    assert len(made) == 2
+
+
+def test_it_remembers_four_commits() -> None:
+    index = PassageIndex.in_memory(CORPUS[:1])
+    retriever = LiveRetriever("bm25", index, {})
+    first = retriever.at("", ALL).commit
+    for passage in CORPUS[1:4]:
+        index.add([passage])
+        retriever.at("", ALL)
+    assert retriever.at(first, ALL).commit == first
+    index.add(CORPUS[4:5])
+    assert retriever.at(first, ALL).commit == index.commit != first
+
+
+def test_its_hits_say_why_on_request_alone(live: Any) -> None:
+    retriever = live(lambda index: Explained())
+    assert retriever.retrieve("mill")[0].why == ()
+    assert retriever.explained(2).retrieve("mill")[0].why == ("reason 0", "reason 1")
+    assert retriever.retrieve("mill")[0].why == ()
+    assert retriever.why("mill", ["p0", "p1"]) == [("because",), ("because",)]
+    assert live(lambda index: Plain()).why("mill", ["p0", "p1"]) == [(), ()]
+
+
+# ---- a search
+
+
+def test_what_is_asked_for_is_found_within_both_filters() -> None:
+    bound = Search(Obeying(), X)
+    assert ids(bound.retrieve("mill", 2)) == ["p1", "p3"]
+    assert ids(bound.retrieve("mill", 9, {"n": [1, 2, 3]})) == ["p1", "p3"]
+    assert ids(asyncio.run(bound.aretrieve("mill", 9, {"n": [1, 2, 3]}))) == ["p1", "p3"]
+    assert bound.retrieve("mill", 9, {"team": "y"}) == []
+    assert ids(Search(bound, Filter.of({"n": [2, 3]})).retrieve("mill")) == ["p3"]
+    assert searched_by(Search(bound, Y)) is bound.retriever
+
+
+def test_scoped_binds_nothing_without_a_filter() -> None:
+    retriever = Obeying()
+    assert scoped(retriever, None) is retriever
+    bound = scoped(retriever, {"team": "x"})
+    assert (scope_of(bound), scope_of(retriever)) == (X, ALL)
+
+
+def test_a_retriever_that_takes_no_filter_is_refused_when_it_is_bound() -> None:
+    assert ids(Search(Plain()).retrieve("mill")) == ["p0"]
+    with pytest.raises(FilterError, match=r"retriever 'Plain' cannot apply a filter \(team = x\)"):
+        Search(Plain(), X)
+    with pytest.raises(FilterError, match="retriever 'Plain' cannot apply"):
+        Search(Plain()).retrieve("mill", 5, {"team": "x"})
+
+
+@pytest.mark.parametrize(("retriever", "name"), [(Obeying(), "obeying"), (Nameless(), "Nameless")])
+def test_a_search_goes_by_the_retrievers_name(retriever: Any, name: str) -> None:
+    assert Search(retriever).name == name
+
+
+def test_a_passage_that_the_filter_leaves_out_is_an_error_that_does_not_name_it() -> None:
+    with pytest.raises(FilterError, match=r"retriever 'obeying' was to find only what .* \(team = x\)") as error:
+        Search(Careless(), X).retrieve("mill")
+    assert "p0" not in str(error.value)
+    assert ids(Search(Careless()).retrieve("mill", 2)) == ["p0", "p1"]
+
+
+def test_a_written_out_path_is_admitted_if_all_of_its_passages_are(live: Any) -> None:
+    def path(*places: str) -> Passage:
+        return Passage("path", "A is B.", metadata={"facts": [["A", "is", "B", place] for place in places]})
+
+    class Paths(Plain):
+        def __init__(self, passage: Passage) -> None:
+            self.passage = passage
+
+        def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+            return [Hit(self.passage, 1.0)]
+
+    assert ids(live(lambda index: Paths(path("p1", "p3"))).retrieve("mill", 5, {"team": "x"})) == ["path"]
+    for passage in (path("p1", "p2"), path("p2"), Passage("path", "A is B.")):
+        retriever = live(lambda index, passage=passage: Paths(passage))
+        with pytest.raises(FilterError, match="retriever 'mine' was to find only"):
+            retriever.retrieve("mill", 5, {"team": "x"})
+
+
+def test_a_search_says_which_commit_it_saw_and_another_sees_it_again() -> None:
+    index = PassageIndex.in_memory(CORPUS[:1])
+    retriever = LiveRetriever("bm25", index, {})
+    bound = Search(retriever)
+    assert (bound.commit, ids(bound.retrieve("mill"))) == ("", ["p0"])
+    before = bound.commit
+    index.add(CORPUS[1:2])
+    assert ids(bound.retrieve("mill")) == ["p0", "p1"]
+    assert bound.commit == index.commit != before
+    assert ids(Search(retriever, ALL, before).retrieve("mill")) == ["p0"]
+    assert ids(Search(retriever, ALL, before).retrieve("mill", 5, {"team": "y"})) == ["p0"]
+
+
+def test_a_hit_is_explained_within_the_filter(live: Any) -> None:
+    bound = Search(live(lambda index: Explained()), Y)
+    assert bound.explained(1).retrieve("mill")[0].why == ("reason 0",)
+    assert bound.explained(1).filter == Y
+    assert bound.why("mill", ["p0"]) == [()]
+
+
+def test_what_fails_to_be_made_is_tried_again() -> None:
+    lazy = search._Lazy[str]()
+    with pytest.raises(OSError, match="away"):
+        lazy.get(lambda: (_ for _ in ()).throw(OSError("away")))
+    assert lazy.get(lambda: "made") == "made"
+    assert lazy.get(lambda: "again") == "made"

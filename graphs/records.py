@@ -74,7 +74,7 @@ class Records:
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
         def parse(step: JSON) -> Step:
             names = {hit["passage_id"] for hit in step["hits"]}
-            return Step.from_dict(step, {name: self.passage(passages[name]) for name in names})
+            return Step.of_dict(step, {name: self.passage(passages[name]) for name in names})
 
         return self._load(data, parse)
 

@@ -1,14 +1,20 @@
 """The nouns of the agent: small frozen records with a plain-JSON form.
 
-`to_dict` returns JSON values only, which is what graph state and traces hold; `from_dict` is its inverse.
+A record's JSON has its fields, so that each is defined once: `to_dict` and `from_dict` read them off, and `json_shape`
+makes of them what a schema checks (ras_agent.trace). Where a record's JSON differs, it says so itself.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import Field, dataclass, field, fields
+from functools import cache
+from operator import attrgetter
+from types import UnionType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, Union, cast, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypedDict  # typing's own will do for pydantic from Python 3.12
 
 from ras_agent.marks import SUBQ, fact_text
 from ras_agent.text.canonical import canonical_key
@@ -43,11 +49,103 @@ EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches"]
 with its passages; each sub-query alone, for a model that reads the facts through graph tokens"""
 
 
+# ---- records as JSON
+
+
+class Record:
+    """Base of records whose JSON has their fields, in their order."""
+
+    __slots__ = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def to_dict(self) -> JSON:
+        """Return JSON values only, which is what graph state and traces hold."""
+        form = _json_form(cast(Any, type(self)))
+        data = dict(zip(form.names, form.values(self), strict=True))
+        for name, write in form.writers:
+            data[name] = write(data[name])
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the record that `to_dict` wrote; a missing field has its default, and other keys are left out."""
+        form = _json_form(cast(Any, cls))
+        read = {name: data[name] for name in form.names if name in data}
+        for name, load in form.loaders:
+            if name in read:
+                read[name] = load(read[name])
+        return cls(**read)
+
+
+def to_json_value(value: Any) -> Any:
+    """Return a field's value as JSON has it: records and mappings as objects, tuples as lists."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: to_json_value(item) for name, item in value.items()}
+    return [to_json_value(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def json_shape(name: str, record: type, *, without: Collection[str] = (), **more: Any) -> Any:
+    """Return a TypedDict of a record's fields, for a schema. more: fields that its JSON has besides, or instead."""
+    kept = {field: kind for field, kind in field_types(record).items() if field not in without}
+    return TypedDict(name, {**kept, **more})  # type: ignore[operator]
+
+
+def field_types(record: Any) -> dict[str, Any]:
+    """Return the types of a dataclass's fields, by name."""
+    kinds = get_type_hints(record)
+    return {field.name: kinds[field.name] for field in fields(record)}
+
+
+class _JSONForm(NamedTuple):
+    """How a record becomes JSON: its fields, what gets their values, and what to do with those that are no JSON."""
+
+    names: tuple[str, ...]
+    values: Callable[[Any], tuple[Any, ...]]
+    writers: tuple[tuple[str, Callable[[Any], Any]], ...]
+    loaders: tuple[tuple[str, Callable[[Any], Any]], ...]
+
+
+@cache
+def _json_form(record: Any) -> _JSONForm:
+    kinds = field_types(record)
+    getters = tuple(map(attrgetter, kinds))
+    values = attrgetter(*kinds) if len(kinds) > 1 else lambda one: tuple(get(one) for get in getters)
+    loaders = {name: load for name, kind in kinds.items() if (load := _loader(kind))}
+    writers = {name: _writer(kind) for name, kind in kinds.items() if not _is_scalar(kind)}
+    return _JSONForm(tuple(kinds), values, tuple(writers.items()), tuple(loaders.items()))
+
+
+def _is_scalar(kind: Any) -> bool:
+    if get_origin(kind) in (Union, UnionType):
+        return all(map(_is_scalar, get_args(kind)))
+    return get_origin(kind) is Literal or kind in (str, int, float, bool, type(None))
+
+
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    """Return what makes JSON of a field's value."""
+    item = get_args(kind)[0] if get_origin(kind) is tuple else None
+    if isinstance(item, type) and issubclass(item, Record):
+        return lambda records: [record.to_dict() for record in records]
+    return list if item is str else to_json_value
+
+
+def _loader(kind: Any) -> Callable[[Any], Any] | None:
+    """Return what makes a field's value of its JSON; None where it is the value."""
+    if get_origin(kind) is not tuple:
+        return None
+    item = get_args(kind)[0]
+    if isinstance(item, type) and issubclass(item, Record):
+        return lambda values: tuple(map(item.from_dict, values))
+    return tuple
+
+
 # ---- what is searched and found
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Record):
     """Holds a piece of a document that a retriever returns whole. `id` is unique in its index."""
 
     id: str
@@ -73,15 +171,6 @@ class Passage:
         """Return the title; "" where it is but the name of the file, which need not name what the text is about."""
         return "" if self.file and self.title == file_title(self.file) else self.title
 
-    def to_dict(self) -> JSON:
-        return {
-            "id": self.id,
-            "text": self.text,
-            "title": self.title,
-            "document_id": self.document_id,
-            "metadata": dict(self.metadata),
-        }
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the passage of `data`; a missing title, document_id or metadata is empty."""
@@ -95,7 +184,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Record):
     """Pairs a retrieved passage with its score: higher is better, and only scores of one query compare.
 
     `why` holds explanations from retrievers that can give them, one per line: for example, the chain of facts that
@@ -135,7 +224,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Source:
+class Source(Record):
     """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor."""
 
     passage_id: str
@@ -144,20 +233,6 @@ class Source:
     hop: int = 0
     subquery: str = ""
     extractor: str = ""
-
-    def to_dict(self) -> JSON:
-        return {
-            "passage_id": self.passage_id,
-            "start": self.start,
-            "end": self.end,
-            "hop": self.hop,
-            "subquery": self.subquery,
-            "extractor": self.extractor,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
 
 
 # a graph asks for the same keys and ids at every hop
@@ -177,7 +252,7 @@ def fact_id(key: tuple[str, str, str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Triple:
+class Triple(Record):
     """States a fact in the words of its text. Triples with the same `key` state the same fact."""
 
     subject: str
@@ -198,35 +273,15 @@ class Triple:
     def __str__(self) -> str:
         return fact_text(self.subject, self.predicate, self.object)
 
-    def to_dict(self) -> JSON:
-        return {
-            "subject": self.subject,
-            "predicate": self.predicate,
-            "object": self.object,
-            "sources": [source.to_dict() for source in self.sources],
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        sources = tuple(Source.from_dict(source) for source in data.get("sources", ()))
-        return cls(data["subject"], data["predicate"], data["object"], sources)
-
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Record):
     """Reports something that went wrong without ending the run. `detail` is an excerpt of what could not be used."""
 
     role: str
     message: str
     hop: int = 0
     detail: str = ""
-
-    def to_dict(self) -> JSON:
-        return {"role": self.role, "message": self.message, "hop": self.hop, "detail": self.detail}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +296,7 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
     Raises ValueError for an unknown action, and for "subq" with a blank sub-query.
@@ -257,16 +312,9 @@ class Plan:
         if self.action == "subq" and not self.subquery.strip():
             raise ValueError(f"a {SUBQ} plan needs a sub-query")
 
-    def to_dict(self) -> JSON:
-        return {"action": self.action, "subquery": self.subquery, "reason": self.reason}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
-
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record):
     """Records one hop: its sub-query, its hits and its facts.
 
     `triple_ids` are all facts read at this hop, `new_triple_ids` those that the graph did not hold before. `thought` is
@@ -281,21 +329,12 @@ class Step:
     thought: str = ""
     seconds: float = 0.0
 
-    def to_dict(self) -> JSON:
-        """Return the JSON form, whose hits name passages by id: a trace holds each passage once, under `passages`."""
-        return {
-            "hop": self.hop,
-            "subquery": self.subquery,
-            "hits": [hit.to_dict() for hit in self.hits],
-            "triple_ids": list(self.triple_ids),
-            "new_triple_ids": list(self.new_triple_ids),
-            "thought": self.thought,
-            "seconds": self.seconds,
-        }
-
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step of `data`. `passages` maps ids to passages; a KeyError names one that is missing."""
+    def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
+        """Return the step of `data`. `passages` maps ids to passages; a KeyError names one that is missing.
+
+        Its hits name them by id: a trace holds each passage once, under `passages`.
+        """
         return cls(
             data["hop"],
             data["subquery"],
@@ -308,7 +347,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(Record):
     """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there.
 
     file, page: those of the passage, if it has any; the run fills them in.
@@ -323,23 +362,6 @@ class Citation:
     triple_ids: tuple[str, ...] = ()
     file: str = ""
     page: int | None = None
-
-    def to_dict(self) -> JSON:
-        return {
-            "number": self.number,
-            "passage_id": self.passage_id,
-            "title": self.title,
-            "file": self.file,
-            "page": self.page,
-            "start": self.start,
-            "end": self.end,
-            "quote": self.quote,
-            "triple_ids": list(self.triple_ids),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{**data, "triple_ids": tuple(data.get("triple_ids", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,25 +381,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record):
     """Holds an earlier turn of a conversation: a question in words that need no other turn, and its answer, if any."""
 
     question: str
     answer: str = ""
-
-    def to_dict(self) -> JSON:
-        return {"question": self.question, "answer": self.answer}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
 
 
 # ---- model calls
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record):
     """Records one model call.
 
     Tokens are those that the endpoint reported. estimated: it reported none, and they are an estimate from the texts.
@@ -394,16 +409,9 @@ class Call:
     replayed: bool = False
     estimated: bool = False
 
-    def to_dict(self) -> JSON:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
-
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Record):
     """Sums up the model calls of a run."""
 
     calls: tuple[Call, ...] = ()

@@ -13,17 +13,30 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import GenericAlias
 from typing import Any, Literal, NotRequired, Self
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict  # typing's own will do for pydantic from Python 3.12
 
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Action, Call, Citation, Failure, Passage, Plan, Step, Usage
+from ras_agent.records import (
+    JSON,
+    Citation,
+    Failure,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Step,
+    Triple,
+    Usage,
+    field_types,
+    json_shape,
+)
 from ras_agent.review import Action as ReviewAction
-from ras_agent.review import Place, Reviewed
+from ras_agent.review import Decision, Reviewed
 
 _VERSION = 1
 _Outcome = Literal["answered", "abstained", "failed"]
@@ -70,7 +83,7 @@ class Trace:
     @classmethod
     def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
         """Return the trace of an agent's output state."""
-        known = {name: out[name] for name in _Trace.__annotations__ if out.get(name) is not None}
+        known = {name: out[name] for name in cls.__dataclass_fields__ if out.get(name) is not None}
         return cls.from_dict({**cls("", "").to_dict(), **known, "mode": mode, "roles": dict(roles or {})})
 
     @classmethod
@@ -101,7 +114,7 @@ class Trace:
             mode=wire["mode"],
             roles=wire["roles"],
             seconds=wire["seconds"],
-            steps=tuple(Step.from_dict(step, passages) for step in wire["steps"]),
+            steps=tuple(Step.of_dict(step, passages) for step in wire["steps"]),
             plans=tuple(_planned(plan, f"{where}: plans.{n}") for n, plan in enumerate(wire["plans"])),
             graph=graph,
             usage=Usage(tuple(wire["usage"]["calls"])),
@@ -166,127 +179,66 @@ def trace_schema() -> JSON:
     return {**_shape().json_schema(), "title": "ras-agent trace"}
 
 
-class _Hit(TypedDict):
-    passage_id: str
-    title: str
-    score: float
-    why: NotRequired[list[str]]
+@dataclass
+class _GraphJSON:
+    """JSON of a question graph, whose facts have their ids (QuestionGraph.to_dict)."""
 
-
-class _Step(TypedDict):
-    hop: int
-    subquery: str
-    hits: list[_Hit]
-    triple_ids: list[str]
-    new_triple_ids: list[str]
-    thought: str
-    seconds: float
-
-
-class _Plan(TypedDict):
-    hop: int
-    action: Action
-    subquery: str
-    reason: str
-    thought: NotRequired[bool]
-    by: NotRequired[str]
-
-
-class _Source(TypedDict):
-    passage_id: str
-    start: int
-    end: int
-    hop: int
-    subquery: str
-    extractor: str
-
-
-class _Fact(TypedDict):
-    id: str
-    subject: str
-    predicate: str
-    object: str
-    sources: list[_Source]
-    readings: NotRequired[list[tuple[str, str, str, list[int]]]]
-
-
-class _Graph(TypedDict):
-    facts: list[_Fact]
+    facts: list[JSON]
     conflicts: list[list[str]]
     shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
 
 
-class _Usage(TypedDict):
-    llm_calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    calls: list[Call]
-
-
-class _Review(TypedDict):
-    at: Place
-    hop: int
-    action: ReviewAction
-    by: NotRequired[str]
-    note: NotRequired[str]
-    to: NotRequired[str]
-    subquery: NotRequired[str]
-    stop: NotRequired[bool]
-    fact: NotRequired[str]
-    subject: NotRequired[str]
-    predicate: NotRequired[str]
-    object: NotRequired[str]
-    passage_id: NotRequired[str]
-    quote: NotRequired[str]
-    answer: NotRequired[str]
-    citations: NotRequired[list[int]]
-    before: NotRequired[_Before]
-
-
-class _Before(TypedDict, total=False):
-    """Holds the plan, the fact or the answer that a person changed."""
-
-    action: Action
-    subquery: str
-    reason: str
-    subject: str
-    predicate: str
-    object: str
-    sources: list[_Source]
-    answer: str
-
-
-class _Trace(TypedDict):
-    schema: Literal["ras-agent/trace"]
-    version: Literal[1]
-    question: str
-    asked: NotRequired[str]
-    answer: str
-    abstained: bool
-    failed: str
-    grounded: bool
-    confidence: float | None
-    citations: list[Citation]
-    stop_reason: str
-    mode: str
-    roles: dict[str, str]
-    seconds: float
-    steps: list[_Step]
-    plans: list[_Plan]
-    graph: _Graph
-    usage: _Usage
-    failures: list[Failure]
-    passages: dict[str, Passage]
-    reviews: NotRequired[list[_Review]]
-
-
 @cache
-def _shape() -> TypeAdapter[_Trace]:
-    return TypeAdapter(_Trace)
+def _shape() -> TypeAdapter[Any]:
+    """Return what checks a trace's JSON, made of the records that it holds."""
+    hit = json_shape(
+        "_Hit", Hit, without=("passage", "score", "why"),
+        passage_id=str, title=str, score=float, why=NotRequired[list[str]],
+    )  # fmt: skip
+    source = json_shape("_Source", Source)
+    plan = json_shape("_Plan", Plan, hop=int, thought=NotRequired[bool], by=NotRequired[str])
+    fact = json_shape(
+        "_Fact", Triple, id=str, sources=_list(source),
+        readings=NotRequired[list[tuple[str, str, str, list[int]]]],
+    )  # fmt: skip
+    graph = json_shape("_Graph", _GraphJSON, facts=_list(fact))
+    counts: dict[str, Any] = dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cached_tokens"), int)
+    changed = {**field_types(Plan), **field_types(Triple), "sources": _list(source), "answer": str}
+    before = json_shape("_Before", Plan, **{name: _optional(kind) for name, kind in changed.items()})
+    before.__doc__ = "Holds the plan, the fact or the answer that a person changed."
+    decided = {
+        name: _optional(list[int] if name == "citations" else kind)
+        for name, kind in field_types(Decision).items()
+        if name != "action"
+    }
+    review = json_shape(
+        "_Review", Reviewed, without=("decision", "before"), action=ReviewAction, **decided, before=_optional(before)
+    )
+    return TypeAdapter(
+        json_shape(
+            "_Trace",
+            Trace,
+            schema=Literal["ras-agent/trace"],
+            version=Literal[1],
+            asked=NotRequired[str],
+            steps=_list(json_shape("_Step", Step, hits=_list(hit))),
+            plans=_list(plan),
+            graph=graph,
+            usage=json_shape("_Usage", Usage, **counts),
+            reviews=_optional(_list(review)),
+        )
+    )
 
 
-def _checked(data: Mapping[str, Any], where: str) -> _Trace:
+def _list(item: Any) -> Any:
+    return GenericAlias(list, (item,))
+
+
+def _optional(kind: Any) -> Any:
+    return NotRequired[kind]
+
+
+def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping) or data.get("schema") != "ras-agent/trace":
         raise TraceError(f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"')
     if data.get("version") != _VERSION:
@@ -295,7 +247,7 @@ def _checked(data: Mapping[str, Any], where: str) -> _Trace:
             "read it with the ras-agent that wrote it, or run the question again"
         )
     try:
-        wire = _shape().validate_python(data)
+        wire: Mapping[str, Any] = _shape().validate_python(data)
     except ValidationError as error:
         first, *others = error.errors()
         place = ".".join(map(str, first["loc"]))
@@ -309,7 +261,7 @@ def _checked(data: Mapping[str, Any], where: str) -> _Trace:
     return wire
 
 
-def _planned(data: _Plan, where: str) -> Planned:
+def _planned(data: Mapping[str, Any], where: str) -> Planned:
     try:
         plan = Plan(data["action"], data["subquery"], data["reason"])
     except ValueError as error:

@@ -68,10 +68,9 @@ class Record:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record that `to_dict` wrote; a missing field has its default, and other keys are left out."""
-        form = _json_form(cast(Any, cls))
-        read = {name: data[name] for name in form.names if name in data}
-        for name, load in form.loaders:
+        """Return the record that `to_dict` wrote; a missing field has its default. Raises TypeError for other keys."""
+        read = dict(data)
+        for name, load in _json_form(cast(Any, cls)).loaders:
             if name in read:
                 read[name] = load(read[name])
         return cls(**read)
@@ -272,6 +271,12 @@ class Triple(Record):
 
     def __str__(self) -> str:
         return fact_text(self.subject, self.predicate, self.object)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the fact of `data`, which may have other keys: a graph's facts have their ids and readings."""
+        sources = tuple(map(Source.from_dict, data.get("sources", ())))
+        return cls(data["subject"], data["predicate"], data["object"], sources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from ras_agent import create_ras_agent
 from ras_agent.checkpoints import aopen_checkpointer, open_checkpointer
 from ras_agent.errors import RasError, SettingsError, UnknownName
 from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Triple
+from tests.messages import says
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
@@ -248,7 +249,7 @@ def test_a_checkpoint_loads_under_strict_msgpack_without_a_warning(tmp_path):
 
 def test_an_unknown_kind_is_named_with_the_known_ones():
     with (
-        pytest.raises(UnknownName, match="unknown checkpointer 'redis'; known: memory, postgres, sqlite"),
+        pytest.raises(UnknownName, match=says("unknown checkpointer 'redis'", "known: memory, postgres, sqlite")),
         open_checkpointer("redis:there"),
     ):
         pass

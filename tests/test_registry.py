@@ -7,6 +7,7 @@ import pytest
 from ras_agent import registry
 from ras_agent.errors import UnknownName
 from ras_agent.registry import PLUGINS, find, known, names, register
+from tests.messages import says
 
 KINDS = sorted(PLUGINS)
 
@@ -38,7 +39,7 @@ def test_a_name_may_be_registered_again() -> None:
 
 
 def test_a_built_in_name_is_not_replaced() -> None:
-    with pytest.raises(ValueError, match="retriever 'bm25' is built in: register yours under another name"):
+    with pytest.raises(ValueError, match=says("retriever 'bm25'", "built in", "another name")):
         register("retriever", "bm25", object())
 
 
@@ -49,7 +50,7 @@ def test_a_name_that_a_setting_cannot_hold_is_refused(name: str) -> None:
 
 
 def test_an_unknown_kind_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=r"unknown kind of plug-in 'retriver'; known: answerer, .*retriever"):
+    with pytest.raises(UnknownName, match=says("unknown kind of plug-in 'retriver'", "known: answerer", "retriever")):
         register("retriver", "mine", object())
 
 
@@ -67,5 +68,5 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     assert not known("answerer", "nobody")
-    with pytest.raises(UnknownName, match=r"^unknown answerer 'nobody'; known: graphllm, llm, offline$"):
+    with pytest.raises(UnknownName, match=r"known: graphllm, llm, offline$"):
         find("answerer", "nobody")

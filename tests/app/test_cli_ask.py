@@ -15,6 +15,7 @@ from ras_agent.app.sample import sample_file
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.trace import Trace
+from tests.messages import says
 
 Cli = Callable[..., Any]
 QUESTION = "Where was the inventor of the telephone born?"
@@ -249,7 +250,7 @@ class TestSettings:
         Path("mine.toml").write_text("max_hop = 1")
         result = cli("ask", QUESTION, "--sample", "--config", "mine.toml")
         assert result.exit_code == 1
-        assert result.stderr == "ras-agent: mine.toml: unknown setting 'max_hop'; did you mean 'max_hops'?\n"
+        assert says("mine.toml", "unknown setting 'max_hop'", "did you mean 'max_hops'").search(result.stderr)
 
     def test_a_wrong_flag_is_reported(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--sample", "--max-hops", "0")
@@ -299,7 +300,8 @@ class TestErrors:
     def test_a_missing_index_is_one_line(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--index", "gone.index")
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "ras-agent: no index at gone.index: make one with `ras-agent index`\n"
+        (line,) = result.stderr.splitlines()
+        assert says("no index", "gone.index", "make one with `ras-agent index`").search(line)
 
     def test_debug_shows_the_traceback(self, cli: Cli) -> None:
         result = cli("ask", QUESTION, "--index", "gone.index", "--debug")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ras_agent.tools.index.ingest import ingest
+from tests.messages import says
 
 
 @pytest.fixture
@@ -48,4 +49,4 @@ def test_a_filter_of_the_settings_file_is_replaced_by_one_on_the_command_line(
 def test_a_filter_that_cannot_be_read_is_wrong_usage(cli: Callable[..., Any], index: Path) -> None:
     result = cli("ask", "Where?", "--index", index, "--filter", "team")
     assert result.exit_code == 2
-    assert "a filter is written key=value, such as team=x, got 'team'" in " ".join(result.stderr.split())
+    assert says("filter", "key=value", "such as team=x", "got 'team'").search(result.stderr)

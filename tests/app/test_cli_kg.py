@@ -12,6 +12,7 @@ import pytest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex
+from tests.messages import says
 
 Cli = Callable[..., Any]
 
@@ -39,18 +40,15 @@ def test_ppr_and_the_graph_s_index_answer(cli: Cli, bell_index: Path) -> None:
 def test_ppr_without_a_graph_names_the_remedy(cli: Cli, bell_index: Path) -> None:
     result = cli("ask", "Where was Bell born?", "--index", "bell.index", "--retriever", "ppr")
     assert result.exit_code == 1
-    assert result.stderr == (
-        "ras-agent: bell.index has no knowledge graph: make it with `ras-agent kg build bell.index`\n"
-    )
+    assert says("bell.index", "no knowledge graph", "`ras-agent kg build bell.index`").search(result.stderr)
 
 
 def test_triples_are_added_and_deleted_by_their_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "bell.tsv").write_text("Bell\tborn in\tEdinburgh\nbroken\n")
     added = cli("kg", "add", "my.index", "bell.tsv")
     assert added.exit_code == 3
-    assert (
-        added.stderr == "skipped  bell.tsv line 2: expected head, relation and tail between tabs, found 1: 'broken'\n"
-    )
+    (skipped,) = added.stderr.splitlines()
+    assert says("skipped", "bell.tsv line 2", "head, relation and tail between tabs", "'broken'").search(skipped)
     assert added.stdout == (
         "my.index 1 fact of 1 passage · 2 entities · 0 equivalences · 1 imported · 1\n         skipped\n"
     )
@@ -112,7 +110,7 @@ def test_an_unknown_format_names_the_known_ones(cli: Cli, bell_index: Path) -> N
     cli("kg", "build", "bell.index")
     result = cli("kg", "export", "bell.index", "g.png")
     assert result.exit_code == 1
-    assert "known: .graphml, .nt, .tsv, .jsonl, .html, or a folder" in result.stderr
+    assert says("known: .graphml, .nt, .tsv, .jsonl, .html", "folder").search(result.stderr)
 
 
 def test_a_picture_around_an_entity(cli: Cli, bell_index: Path, tmp_path: Path) -> None:

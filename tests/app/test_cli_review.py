@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.messages import says
+
 Cli = Callable[..., Any]
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
 ANSWERED = ("there is", "'e' is", "nothing", "removed", "fact 2", "added", "corrected")
@@ -95,9 +97,7 @@ def test_a_wrong_decision_is_asked_again_and_the_end_of_input_interrupts(bell_in
     arguments = ["ask", QUESTION, "--index", bell_index, "--review", "plan", "--quiet", "--max-hops", 1]
     code, shown = typed(arguments, ["e", "", "s"], tmp_path)
     assert code == 4
-    assert 'review decision: edit at plan takes a subquery that is not blank, or "stop": true' in " ".join(
-        shown.split()
-    )
+    assert says("review decision", "edit at plan", "a subquery that is not blank", '"stop": true').search(shown)
     assert "No answer: the run ended before its first search: a person stopped it." in shown
     code, shown = typed(arguments, ["\x04"], tmp_path)
     assert (code, shown.splitlines()[-1]) == (130, "ras-agent: interrupted")

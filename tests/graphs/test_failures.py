@@ -7,6 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent.errors import MissingExtra, ModelCallError, PromptError
 from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan
+from tests.messages import says
 
 
 def failures(out):
@@ -124,7 +125,7 @@ def test_a_role_that_returns_another_type_is_a_type_error(ras):
         def plan(self, question, graph, steps):
             return "[SUFFICIENT]"
 
-    with pytest.raises(TypeError, match=r"Wrong.plan must return Plan, got str: '\[SUFFICIENT\]'"):
+    with pytest.raises(TypeError, match=says("Wrong.plan", "must return Plan", "str: '[SUFFICIENT]'")):
         ras(planner=Wrong()).invoke({"question": "Who?"})
 
 
@@ -154,7 +155,7 @@ def test_anything_but_a_hit_is_a_type_error(ras, found):
         def retrieve(self, query, k=5):
             return [found]
 
-    with pytest.raises(TypeError, match=r"a retriever must return hits, Hit\(Passage\(id, text\), score\), got "):
+    with pytest.raises(TypeError, match=says("retriever", "must return hits", "Hit(Passage(id, text), score)", "got")):
         ras("q", retriever=Retriever()).invoke({"question": "Who?"})
 
 

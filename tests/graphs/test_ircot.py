@@ -4,6 +4,7 @@ import pytest
 
 from ras_agent import Limits, create_ircot_agent
 from ras_agent.errors import ModelCallError
+from tests.messages import says
 
 
 class ScriptedReasoner:
@@ -125,7 +126,7 @@ def test_seed_passages_take_the_place_of_the_first_retrieval(ircot):
 
 
 def test_static_passages_are_refused(ircot):
-    with pytest.raises(ValueError, match="this graph has no mode for static_passages: give seed_passages"):
+    with pytest.raises(ValueError, match=says("static_passages", "no mode", "give seed_passages")):
         ircot("one").invoke({"question": "Q?", "static_passages": ["a"]})
 
 

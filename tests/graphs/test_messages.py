@@ -10,6 +10,7 @@ from langgraph_supervisor import create_supervisor
 
 from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import UnknownName
+from tests.messages import says
 
 OF_THE_SUPERVISOR = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 THREAD = {"configurable": {"thread_id": "1"}}
@@ -94,7 +95,7 @@ def test_what_is_no_message_is_refused(ras):
 @pytest.mark.parametrize("method", ["invoke", "stream", "batch"])
 def test_an_unknown_key_of_the_input_is_an_error_that_names_the_known_ones(ras, method):
     given = {"question": "Who?", "chat_history": []}
-    with pytest.raises(UnknownName, match=r"unknown input key 'chat_history'; known: .*messages, question, seed_"):
+    with pytest.raises(UnknownName, match=says("unknown input key 'chat_history'", "known:", "messages, question")):
         list(getattr(ras("q"), method)([given] if method == "batch" else given))
 
 

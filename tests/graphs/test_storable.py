@@ -8,6 +8,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import create_ircot_agent, create_ras_agent
 from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan, Source, Triple
+from tests.messages import says
 
 HALF = "\ud83d"
 
@@ -56,13 +57,15 @@ def test_a_passage_of_anything_but_texts_is_a_type_error(passage):
         def retrieve(self, query, k=5):
             return [Hit(passage, 1.0)]
 
-    with pytest.raises(TypeError, match=r"a retriever must return hits, Hit\(Passage\(id, text\), score\), got "):
+    with pytest.raises(TypeError, match=says("retriever", "must return hits", "Hit(Passage(id, text), score)", "got")):
         create_ras_agent(retriever=Retriever()).invoke({"question": "Who?"})
 
 
 def test_a_given_passage_of_anything_but_texts_is_named():
     agent = create_ras_agent(retriever=ROLES)
-    with pytest.raises(ValueError, match=r"^given passage 2: id, text, title and document_id must be texts, got "):
+    with pytest.raises(
+        ValueError, match=says("given passage 2", "id, text, title and document_id", "must be texts", "got")
+    ):
         agent.invoke({"question": "Who?", "seed_passages": ["one", {"text": "two", "title": None}]})
 
 

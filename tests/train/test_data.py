@@ -8,6 +8,7 @@ import pytest
 
 from ras_agent.errors import IngestError, UnknownName
 from ras_agent.train.data import passages_in, question_answers, training_set
+from tests.messages import says
 
 HOTPOT: dict[str, Any] = {
     "_id": "h1",
@@ -40,7 +41,7 @@ def test_a_plain_sample_has_its_corpus_next_to_it(tmp_path: Path) -> None:
 
 
 def test_a_missing_set_names_the_files_that_it_may_be_in(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"holds neither reading/nq_oracle\.jsonl nor .*; docs/data\.md says where"):
+    with pytest.raises(IngestError, match=says("reading/nq_oracle.jsonl", "docs/data.md")):
         training_set("nq", tmp_path)
     with pytest.raises(UnknownName, match="unknown training set 'triviaqa'; known: hotpotqa"):
         training_set("triviaqa", tmp_path)

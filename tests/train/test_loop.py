@@ -21,6 +21,7 @@ from safetensors.torch import load_file  # noqa: E402
 from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
 from ras_agent.train.loop import FitConfig, FitResult, fit, validations  # noqa: E402
 from ras_agent.train.options import config_from  # noqa: E402
+from tests.messages import says  # noqa: E402
 
 QUICK = FitConfig(epochs=3, rate=0.05, warmup=0.2, decay=0.0, save_every=2)
 
@@ -267,7 +268,9 @@ def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:
 
 def test_other_settings_or_another_network_are_not_resumed(tmp_path: Path) -> None:
     trained(tmp_path)
-    with pytest.raises(SettingsError, match=r"other settings \(rate: 0.05 there, 0.1 here\): .* choose another folder"):
+    with pytest.raises(
+        SettingsError, match=says("other settings", "rate: 0.05 there, 0.1 here", "choose another folder")
+    ):
         trained(tmp_path, replace(QUICK, rate=0.1))
     with pytest.raises(SettingsError, match="data"):
         fit(Line(), points, None, QUICK, tmp_path, {"data": "another"})

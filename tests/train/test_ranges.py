@@ -13,6 +13,7 @@ from ras_agent.train.gfm.train import GFMTrainingConfig
 from ras_agent.train.paths.train import PathTrainingConfig
 from ras_agent.train.ranker import config as answer_config
 from ras_agent.train.reader.train import ReaderTrainingConfig
+from tests.messages import says
 
 HERE = Path("out")
 NETWORK: dict[str, Any] = {"sets": (), "out": HERE}
@@ -50,7 +51,7 @@ def test_the_ends_of_a_range_are_in_it() -> None:
 
 
 def test_a_training_of_no_step_is_refused() -> None:
-    with pytest.raises(SettingsError, match="nothing to train: --steps and --completion are both 0"):
+    with pytest.raises(SettingsError, match=says("nothing to train", "--steps", "--completion", "0")):
         GFMTrainingConfig(**NETWORK, steps=0)
     assert GFMTrainingConfig(**NETWORK, steps=0, completion=1).steps == 0
     with pytest.raises(SettingsError, match="nothing to train: --pseudo and --epochs are both 0"):
@@ -59,7 +60,7 @@ def test_a_training_of_no_step_is_refused() -> None:
 
 
 def test_a_path_encoders_options_name_what_they_take() -> None:
-    with pytest.raises(SettingsError, match="--wording names: unknown; known: facts, relations, both"):
+    with pytest.raises(SettingsError, match=says("--wording names", "unknown", "known: facts, relations, both")):
         PathTrainingConfig(**PATHS, wording="names")
     with pytest.raises(SettingsError, match="--kb once for each --questions"):
         PathTrainingConfig(**{**PATHS, "kb": (HERE,)})

@@ -15,6 +15,7 @@ from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
+from tests.messages import says
 
 ROOT, SALES, LABS = "root-0123456789abcdef", "sales-0123456789abcdef", "labs-0123456789abcdef"
 BOTH, SINGLE = "both-0123456789abcdef", "single-0123456789abcdef"
@@ -45,7 +46,7 @@ def _as(token: str) -> dict[str, str]:
 
 
 def test_a_server_that_other_machines_reach_starts_with_a_token_only(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="so callers have to show a token: set RAS_AGENT_SERVE_TOKEN"):
+    with pytest.raises(SettingsError, match=says("callers", "token", "RAS_AGENT_SERVE_TOKEN")):
         read_access("0.0.0.0", None, {})
     assert not read_access("0.0.0.0", None, {"RAS_AGENT_SERVE_TOKEN": ROOT}).open
     assert all(read_access(host, None, {}).open for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"))

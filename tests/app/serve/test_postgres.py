@@ -41,8 +41,8 @@ class Database:
                 connection.execute(statement.encode())
 
     def end_connections(self) -> None:
-        """End all connections, as a restart of the server does."""
-        self._execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{self._name}'")
+        """End all connections, as a restart of the server does, and wait until they have ended."""
+        self._execute(f"SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = '{self._name}'")
 
     @contextmanager
     def away(self) -> Iterator[None]:

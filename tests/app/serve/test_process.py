@@ -14,6 +14,7 @@ import httpx
 
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
+from tests.messages import says
 
 TOKEN = "right-0123456789abcdef"
 CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": "Who?"}]}
@@ -68,5 +69,5 @@ def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> N
     with socket.create_server(("127.0.0.1", 0)) as taken:
         shown = cli("serve", "--sample", "--port", str(taken.getsockname()[1]))
     assert shown.exit_code == 1
-    assert "choose another --port (0 takes a free one) or --host" in shown.stderr
+    assert says("choose another --port", "0 takes a free one", "--host").search(shown.stderr)
     assert "give --index PATH, or --sample" in cli("serve").stderr

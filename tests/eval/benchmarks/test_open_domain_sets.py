@@ -10,6 +10,7 @@ from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.records import Passage
+from tests.messages import says
 
 TRIVIA = [
     {
@@ -157,12 +158,12 @@ def test_popqa_reads_its_list_of_answers_out_of_a_cell(tmp_path: Path) -> None:
 
 
 def test_popqa_names_a_cell_that_is_no_list(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match="line 3: 'possible_answers' should be a JSON list, found 'poet'"):
+    with pytest.raises(IngestError, match=says("line 3", "'possible_answers'", "JSON list", "'poet'")):
         benchmark("popqa").load(_file(tmp_path / "PopQA.tsv", POPQA.replace('"[""poet""]"', "poet")))
 
 
 def test_pubhealth_keeps_what_is_true_or_false(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"2 records are no questions of pubhealth .*, the first: .*sample.tsv line 4"):
+    with pytest.warns(UserWarning, match=says("2 records", "pubhealth", "sample.tsv line 4")):
         questions = benchmark("pubhealth").load(_file(tmp_path / "sample.tsv", PUBHEALTH))
     assert [(question.id, question.label) for question in questions] == [("501", "false"), ("502", "true")]
     assert questions[0].question == "Stone-ground flour cures colds."
@@ -178,7 +179,7 @@ def test_pubhealth_has_other_forms_of_verdict(tmp_path: Path, told: dict[str, An
 
 def test_a_statement_without_a_verdict_is_named(tmp_path: Path) -> None:
     records = [{"question": "Bran helps.", "output": ["perhaps"]}]
-    with pytest.raises(IngestError, match="line 1: expected a label true or false, found perhaps"):
+    with pytest.raises(IngestError, match=says("line 1", "label", "true", "false", "perhaps")):
         benchmark("pubhealth").load(_file(tmp_path / "q.jsonl", records))
 
 
@@ -291,7 +292,7 @@ def test_squad_reads_flat_records_and_locates_a_wrong_place(tmp_path: Path) -> N
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (read,) = benchmark("squad").load(path, limit=1)
     assert read.metadata["spans"] == [(4, 7)]
-    with pytest.raises(IngestError, match=r"squad.jsonl line 2: the answer 'Orr' is not at character 3 of its context"):
+    with pytest.raises(IngestError, match=says("squad.jsonl line 2", "'Orr'", "character 3")):
         benchmark("squad").load(path)
 
 
@@ -327,5 +328,5 @@ def test_ragbench_names_the_documents_with_a_relevant_sentence(tmp_path: Path) -
 def test_a_sentence_of_no_document_is_named(key: str, tmp_path: Path) -> None:
     path = tmp_path / "hagrid.jsonl"
     path.write_text(json.dumps({"question": "?", "documents": ["One."], "all_relevant_sentence_keys": [key]}))
-    with pytest.raises(IngestError, match=f"the sentence key '{key}' names none of its 1 documents"):
+    with pytest.raises(IngestError, match=says(f"'{key}'", "names none", "1 documents")):
         benchmark("ragbench-hagrid").load(path)

@@ -14,6 +14,7 @@ from ras_agent.eval.benchmarks import Benchmark, benchmark, benchmark_names
 from ras_agent.eval.metrics.registry import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
+from tests.messages import says
 
 PLAIN = {"id": "q1", "question": "Who owned Fell Mill?", "answers": ["Tam Orr"], "supporting_titles": ["Fell Mill"]}
 
@@ -87,14 +88,14 @@ def test_a_folder_is_searched_for_the_split(tmp_path: Path) -> None:
     mine = replace(benchmark("jsonl"), files={"validation": "dev.jsonl", "train": "train.jsonl", "test": "test.jsonl"})
     assert len(mine.load(tmp_path)) == 1
     assert len(mine.load(tmp_path, "train")) == 2
-    with pytest.raises(IngestError, match=r"holds none of test.jsonl; write one JSON object a line"):
+    with pytest.raises(IngestError, match=says("none of", "test.jsonl", "one JSON object a line")):
         mine.load(tmp_path, "test")
-    with pytest.raises(UnknownName, match="unknown split of jsonl 'dev'; known: test, train, validation"):
+    with pytest.raises(UnknownName, match=says("jsonl", "unknown split", "'dev'", "test, train, validation")):
         mine.load(tmp_path, "dev")
 
 
 def test_a_missing_file_names_where_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"no such file; get hotpot_dev_distractor_v1.json from hotpotqa.github.io"):
+    with pytest.raises(IngestError, match=says("no such file", "hotpot_dev_distractor_v1.json", "hotpotqa.github.io")):
         benchmark("hotpotqa").load(tmp_path / "hotpot_dev_distractor_v1.json")
 
 
@@ -106,7 +107,7 @@ def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
 
 def test_an_official_name_is_held_to_its_count(tmp_path: Path) -> None:
     file = _plain(tmp_path / "hotpot_dev_distractor_v1.json")
-    with pytest.raises(IngestError, match="1 questions, the official file of that name has 7405; get it again"):
+    with pytest.raises(IngestError, match=says("1 questions", "7405", "get it again")):
         benchmark("hotpotqa").load(file)
     assert len(benchmark("hotpotqa").load(file, limit=5)) == 1
 
@@ -116,7 +117,7 @@ def test_an_official_name_is_held_to_its_checksum(tmp_path: Path) -> None:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     mine: Benchmark = replace(benchmark("jsonl"), files={"": "dev.jsonl"}, sha256={"dev.jsonl": digest})
     assert len(mine.load(file)) == 1
-    with pytest.raises(IngestError, match=f"its sha256 is {digest}, that of the official file is 0"):
+    with pytest.raises(IngestError, match=says("sha256", digest, "official file", "0")):
         replace(mine, sha256={"dev.jsonl": "0"}).load(file)
 
 

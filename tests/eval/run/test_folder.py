@@ -13,6 +13,7 @@ import pytest
 from ras_agent.errors import RunError
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
+from tests.messages import says
 
 MANIFEST = {"name": "one", "graph": "ras", "limits": {"k": 5}, "started": "2025-01-01T00:00:00+00:00"}
 
@@ -93,7 +94,7 @@ def test_what_is_cut_off_is_off_the_disk_before_a_line_is_written(
 def test_a_bad_line_in_the_middle_is_told_with_its_number(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.results_path.write_text('{"id": "q1", "question": "?"}\nnot json\n')
-    with pytest.raises(RunError, match=r"results\.jsonl line 2: not a result .* remove the line to ask it again"):
+    with pytest.raises(RunError, match=says("results.jsonl line 2", "not a result", "remove the line")):
         list(folder.results())
 
 
@@ -167,7 +168,7 @@ def test_two_processes_cannot_write_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-c", code]
     with folder.writing():
         refused = subprocess.run(command, capture_output=True, text=True)
-    assert f"another process is writing to {folder.path}; wait for it, or name another folder" in refused.stderr
+    assert says("another process", f"writing to {folder.path}", "wait for it", "another folder").search(refused.stderr)
     assert subprocess.run(command).returncode == 0
 
 
@@ -189,7 +190,7 @@ def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(tmp_path:
 
 def test_a_run_cannot_be_taken_up_while_another_process_writes(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
-    with folder.writing(), pytest.raises(RunError, match=r"another process is writing to .*; wait for it, or name"):
+    with folder.writing(), pytest.raises(RunError, match=says("another process", "writing to", "wait for it")):
         RunFolder.begin(tmp_path / "run", {**MANIFEST, "packages": {"numpy": "3"}})
     assert folder.manifest() == MANIFEST
 

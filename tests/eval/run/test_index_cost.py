@@ -7,6 +7,7 @@ from ras_agent.eval.run.index_cost import ReadingCost, compare, mean_passage, pu
 from ras_agent.eval.run.prices import Price
 from ras_agent.eval.run.result import Result
 from ras_agent.records import Call, Passage
+from tests.messages import says
 
 CORPUS = {f"p{n}": Passage(f"p{n}", "word " * 80, f"T{n}") for n in range(10)}
 MEASURED = ReadingCost(1, 1, 100, 50, measured=True)
@@ -43,7 +44,7 @@ def test_titles_name_passages_where_the_run_did() -> None:
 
 
 def test_another_corpus_and_an_empty_run_are_refused() -> None:
-    with pytest.raises(RunError, match="read 'x', which is not among the ids of this corpus"):
+    with pytest.raises(RunError, match=says("'x'", "not among the ids", "corpus")):
         compare([Result("q", "?", retrieved=("x",))], CORPUS)
     with pytest.raises(RunError, match="no results yet"):
         compare([], CORPUS)

@@ -20,6 +20,7 @@ from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.settings import Settings
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.retrieve.registered import retriever_over
+from tests.messages import says
 
 MILLS = [["Fell Mill", "mill.river", "Ardle"], ["Fell Mill", "mill.owner", "Tam Orr"], ["Ardle", "flows", "Isla"]]
 BELLS = [["Ada Bell", "people.spouse", "Tam Orr"], ["Tam Orr", "people.town", "Blair"]]
@@ -145,7 +146,7 @@ def test_answers_that_cite_the_graph_are_held_to_it(tmp_path: Path, scripted_llm
     assert "Nodes:" in request["messages"][-1]["content"]
     with pytest.raises(RunError, match="instruction"):
         _begin("explagraphs", file, tmp_path / "run", settings, limit=1)
-    with pytest.raises(UnknownName, match="unknown instruction of webqsp 'answer_citing'; known: answer"):
+    with pytest.raises(UnknownName, match=says("webqsp", "unknown instruction", "'answer_citing'", "known: answer")):
         _begin("webqsp", _file("webqsp", tmp_path), tmp_path / "x", settings, instruction="answer_citing")
 
 
@@ -194,7 +195,7 @@ def test_a_search_outside_of_a_question_says_so() -> None:
 
 def test_vectors_are_made_where_an_embedder_is_given(hash_embedder: Any) -> None:
     question = Question("q", "what river turns fell mill", (), metadata={"graph": MILLS})
-    with pytest.raises(SettingsError, match="'dense' needs vectors of the questions' graphs: give --embedder minilm"):
+    with pytest.raises(SettingsError, match=says("'dense'", "needs vectors", "--embedder minilm")):
         retriever_over(OwnGraphs.embedded_by(), "dense")
     search = retriever_over(OwnGraphs.embedded_by(hash_embedder), "ppr+dense")
     with asking(question):

@@ -14,6 +14,7 @@ from ras_agent.eval.run.runner import evaluate
 from ras_agent.settings import Settings
 from ras_agent.tools.workers.pool import Here, WorkSpec
 from ras_agent.tools.workers.processes import Processes
+from tests.messages import says
 
 pytestmark = pytest.mark.slow("processes and Ray")
 
@@ -56,7 +57,7 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, spec: WorkSpec) -> 
     task = {**spec.arguments["task"], "data": str(tmp_path / "nowhere.jsonl")}
     broken = WorkSpec(spec.factory, {**spec.arguments, "task": task})
     with pytest.raises(
-        RunError, match=r"a worker process could not start: IngestError: .*nowhere\.jsonl: no such file"
+        RunError, match=says("worker process", "could not start", "IngestError", "nowhere.jsonl: no such file")
     ):
         evaluate(Processes(broken, 2), QUESTIONS, RunFolder.begin(tmp_path / "run", {}))
 
@@ -68,7 +69,7 @@ def test_a_worker_that_dies_ends_a_run_that_can_be_resumed(tmp_path: Path, spec:
         for child in multiprocessing.active_children():
             child.kill()
 
-    with pytest.raises(RunError, match=r"a worker process ended \(exit code -9\); the same command resumes the work"):
+    with pytest.raises(RunError, match=says("worker process", "exit code -9", "same command resumes")):
         evaluate(Processes(spec, 1), QUESTIONS, folder, concurrency=1, on_end=kill_the_worker)
     assert [result.id for result in folder.results()] == ["q1"]
     assert [result.id for result in evaluate(Processes(spec, 1), QUESTIONS, folder)] == ["q1", "q2", "q3"]

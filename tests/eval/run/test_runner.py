@@ -18,6 +18,7 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.workers.pool import Here
+from tests.messages import says
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", (f"answer {number}",), ("p1",)) for number in range(6)]
 CALL = {"role": "planner", "hop": 1, "model": "m", "input_tokens": 7, "output_tokens": 3, "cached_tokens": 2}
@@ -200,12 +201,9 @@ def test_where_a_model_cannot_be_asked_the_run_ends_with_what_is_done_and_goes_o
         return await Asked()(question)
 
     folder = _folder(tmp_path)
-    with pytest.raises(ModelRefused) as caught:
+    told = says("nothing listens", "http://127.0.0.1:9", "2 of 6 questions", "stored", "same command goes on")
+    with pytest.raises(ModelRefused, match=told):
         evaluate(Here(question_work(gone, _score)), QUESTIONS, folder, concurrency=1)
-    assert str(caught.value) == (
-        "nothing listens at http://127.0.0.1:9; 2 of 6 questions are done and stored, and the same command goes on "
-        "from there"
-    )
     ask = Asked()
     evaluate(Here(question_work(ask, _score)), QUESTIONS, folder, concurrency=1)
     assert ask.ids == ["q2", "q3", "q4", "q5"]

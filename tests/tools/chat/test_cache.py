@@ -13,6 +13,7 @@ from ras_agent.prompts import Turn
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
+from tests.messages import says
 
 TURNS = (Turn("system", "Be brief."), Turn("user", "Wer? 谁?"))
 
@@ -52,7 +53,7 @@ def test_threads_may_write_at_once(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("# Notes, longer than nothing, and no database at all\n" * 20)
-    with pytest.raises(SettingsError, match=r"cannot keep replies in .*notes\.md: file is not a database"):
+    with pytest.raises(SettingsError, match=says("replies", "notes.md", "not a database")):
         ReplyCache(notes)
     assert notes.read_text().startswith("# Notes")
 

@@ -19,6 +19,7 @@ from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.models import endpoint_of, model_name, sampling_parameters, without_secrets
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner, role_name
+from tests.messages import says
 
 REQUEST = Request((Turn("user", "Who?"),))
 FIRST = ChatOpenAI(model="first", api_key="first-key-123", base_url="http://one/v1")  # type: ignore[arg-type]
@@ -108,7 +109,7 @@ async def test_a_chain_that_ends_in_a_parser_streams_too(scripted_model: Any) ->
 
 
 def test_a_runnable_that_replies_with_something_else_is_an_error(scripted_model: Any) -> None:
-    with pytest.raises(ModelCallError, match="has to reply with a message or a text, and this one did with int"):
+    with pytest.raises(ModelCallError, match=says("reply with a message or a text", "int")):
         as_chat(scripted_model("Bell.") | RunnableLambda(lambda message: 1)).complete(REQUEST)
 
 

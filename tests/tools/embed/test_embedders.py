@@ -23,6 +23,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.structure.build_graph import build_graph
+from tests.messages import says
 
 
 class Letters(Embeddings):
@@ -79,7 +80,7 @@ def test_another_provider_s_model_is_set_up_by_langchain(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["minilmm", "bge"])
 def test_an_unknown_name_is_told_the_known_forms(name: str) -> None:
-    with pytest.raises(UnknownName, match=r"known: <provider>:<model>, minilm, ollama:<model>, openai:"):
+    with pytest.raises(UnknownName, match=says("known: <provider>:<model>, minilm, ollama:<model>, openai:")):
         resolve_embedder(name)
 
 
@@ -88,7 +89,7 @@ def test_a_provider_without_its_package_says_what_is_missing(monkeypatch: pytest
         raise ImportError("pip install langchain-mistralai")
 
     monkeypatch.setattr("langchain.embeddings.init_embeddings", missing)
-    with pytest.raises(SettingsError, match="'mistralai:mistral-embed' needs its provider's package: pip install"):
+    with pytest.raises(SettingsError, match=says("'mistralai:mistral-embed'", "needs", "package", "pip install")):
         resolve_embedder("mistralai:mistral-embed")
 
 
@@ -135,7 +136,9 @@ def test_a_failing_provider_is_a_model_call_error_without_the_key() -> None:
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             raise RuntimeError("401: api_key=sk-abcdefghijkl refused")
 
-    with pytest.raises(ModelCallError, match=r"embedder 'Failing:letters-1' failed: RuntimeError: 401") as caught:
+    with pytest.raises(
+        ModelCallError, match=says("embedder 'Failing:letters-1'", "failed", "RuntimeError: 401")
+    ) as caught:
         resolve_embedder(Failing()).embed(["a"])
     assert "sk-abcdefghijkl" not in str(caught.value)
 

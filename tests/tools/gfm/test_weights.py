@@ -21,6 +21,7 @@ from ras_agent.tools.gfm.weights import (  # noqa: E402
     save_gfm,
     weights_folder,
 )
+from tests.messages import says  # noqa: E402
 
 CONFIG = GFMConfig(text_width=6, width=4, layers=2)
 SMALL_PUBLISHED = {
@@ -150,7 +151,7 @@ def test_weights_that_are_nowhere_are_said_to_be_neither_here_nor_there(monkeypa
         raise OSError("Connection refused\nand more")
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
-    with pytest.raises(WeightsError, match=r"no such folder, and the .* hub gave none \(Connection refused\)"):
+    with pytest.raises(WeightsError, match=says("no such folder", "hub", "Connection refused")):
         weights_folder("rmanluo/GFM-RAG-8M")
 
 

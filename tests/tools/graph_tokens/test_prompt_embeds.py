@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import WeightsError
+from tests.messages import says
 
 torch = pytest.importorskip("torch")
 
@@ -50,7 +51,7 @@ def test_other_shapes_and_numbers_are_not_sent() -> None:
     from ras_agent.tools.graph_tokens.prompt_embeds import encoded
 
     for shape in ((0, 8), (8,), (1, 2, 8)):
-        with pytest.raises(ValueError, match=r"a prompt's vectors have the shape \(tokens, width\), and these"):
+        with pytest.raises(ValueError, match=says("prompt's vectors", "shape (tokens, width)")):
             encoded(torch.zeros(shape))
     assert _decoded(encoded(torch.ones(2, 8, dtype=torch.float64))).dtype == torch.float32
 
@@ -120,7 +121,9 @@ def test_an_adapter_that_changes_word_vectors_is_not_served(graph_llm: Callable[
     from ras_agent.tools.graph_tokens.graph_llm import GraphLLM, Lora
 
     graph_llm(tuning="lora", lora=Lora(targets=("q_proj", "embed_tokens"))).save(tmp_path)
-    with pytest.raises(WeightsError, match=r"changes the word vectors.*lora\.targets that leave out 'embed_tokens'"):
+    with pytest.raises(
+        WeightsError, match=says("changes the word vectors", "lora.targets", "leave out 'embed_tokens'")
+    ):
         GraphLLM.load(tmp_path, words_only=True)
 
 
@@ -133,5 +136,5 @@ def test_a_folder_without_word_vectors_is_reported(tiny_llm: Path, tmp_path: Pat
         load_word_vectors(str(tmp_path / "nothing"))
     shutil.copytree(tiny_llm, tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").unlink()
-    with pytest.raises(WeightsError, match=r"no model\.safetensors with the tensor model\.embed_tokens\.weight"):
+    with pytest.raises(WeightsError, match=says("no model.safetensors", "model.embed_tokens.weight")):
         load_word_vectors(str(tmp_path / "model"))

@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
 
 from tests.loopback_vllm import SCHEMAS, misfits, serving  # noqa: E402
+from tests.messages import says  # noqa: E402
 from tests.tools.graph_tokens.conftest import BELL, LEITH  # noqa: E402
 
 WHERE = Request((Turn("system", "You plan."), Turn("user", "Question: Where was Bell born?")), max_tokens=12)
@@ -131,7 +132,9 @@ def test_planner_and_answerer_are_named_with_the_servers_address(
             assert role._chat.name == f"graphllm:{folder}"  # type: ignore[attr-defined]
         assert [(body["max_tokens"], body["temperature"]) for body in server.requests] == [(12, 0.0)] * 2
     assert role_name(spec) == spec
-    with pytest.raises(SettingsError, match=r"expected 'graphllm:/m@http://host:port/v1#model', got 'graphllm:/m@http"):
+    with pytest.raises(
+        SettingsError, match=says("expected 'graphllm:/m@http://host:port/v1#model'", "got 'graphllm:/m@http")
+    ):
         resolve_planner("graphllm:/m@http://host:8000/v1")
 
 
@@ -154,7 +157,7 @@ def test_a_server_without_the_flag_is_reported_with_the_flag(trained: Callable[[
         chat = _served(trained("frozen"), server, str(tiny_llm))
         for request in (WHERE, replace(WHERE, on_text=print)):
             with pytest.raises(
-                ModelRefused, match="takes no prompt embeddings; start it with `vllm serve MODEL --enab"
+                ModelRefused, match=says("takes no prompt embeddings", "vllm serve MODEL --enable-prompt-embeds")
             ):
                 chat.complete(request)
         assert len(server.requests) == 2
@@ -165,9 +168,9 @@ def test_a_server_of_another_model_is_refused(trained: Callable[[str], Path], ti
 
     other = write_tiny_llm(tmp_path / "other", width=32)
     with serving(other) as server:
-        with pytest.raises(ModelRefused, match=rf"hidden_size 64 does not .* hidden_size 32.*let it serve {tiny_llm}"):
+        with pytest.raises(ModelRefused, match=says("hidden_size 64", "hidden_size 32", f"let it serve {tiny_llm}")):
             _served(trained("frozen"), server, str(other)).complete(WHERE)
-        with pytest.raises(ModelRefused, match=r"The model `nobody` does not exist.*check the model's name"):
+        with pytest.raises(ModelRefused, match=says("`nobody` does not exist", "check the model's name")):
             _served(trained("frozen"), server, "nobody").complete(WHERE)
 
 
@@ -183,5 +186,5 @@ def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str]
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM
 
     nobody = Chat(ServedGraphLLM.at(folder, "http://127.0.0.1:1/v1", "m"), settings=ChatSettings(retry=RetryPolicy(1)))
-    with pytest.raises(ModelRefused, match=r"nothing listens at http://127\.0\.0\.1:1; start the server"):
+    with pytest.raises(ModelRefused, match=says("nothing listens", "http://127.0.0.1:1", "start the server")):
         nobody.complete(WHERE)

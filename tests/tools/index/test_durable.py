@@ -24,6 +24,7 @@ from ras_agent.tools.index.durable import (
     writer_lock,
     writing,
 )
+from tests.messages import says
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_name_and_its_name_before_the_call_ends(
@@ -108,7 +109,7 @@ def test_a_manifest_whose_keys_were_written_in_another_order_is_the_same(tmp_pat
 def test_a_folder_without_a_manifest_is_told_with_the_command_that_makes_one(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
-        with pytest.raises(IndexNotFound, match=r"no book shelf at .*: make one with `ras-agent shelve`"):
+        with pytest.raises(IndexNotFound, match=says("no book shelf at", "make one with `ras-agent shelve`")):
             read(folder)
 
 
@@ -132,7 +133,7 @@ def test_a_manifest_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, 
 
 def test_a_manifest_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "shelf.json").mkdir()
-    with pytest.raises(IndexMismatch, match=r"shelf\.json cannot be read \(Is a directory\): run"):
+    with pytest.raises(IndexMismatch, match=says("shelf.json", "cannot be read", "Is a directory", "run")):
         read(tmp_path)
 
 
@@ -147,7 +148,7 @@ class Other:
 @pytest.mark.parametrize(("books", "told"), [(1, r"'title'"), (None, "NoneType"), ("two", "invalid literal")])
 def test_a_manifest_of_other_values_is_damaged(tmp_path: Path, books: object, told: str) -> None:
     FILE.write(tmp_path, Other(books))
-    with pytest.raises(IndexMismatch, match=rf"shelf\.json is damaged \(.*{told}.*\): run `ras-agent shelve"):
+    with pytest.raises(IndexMismatch, match=says("shelf.json", "damaged", told, "run `ras-agent shelve")):
         read(tmp_path)
 
 
@@ -243,5 +244,7 @@ def test_a_full_disk_is_named_with_the_file(tmp_path: Path, error: OSError) -> N
 
 def test_a_file_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.json").mkdir()
-    with pytest.raises(StoreError, match=r"index\.json could not be written, Is a directory: make it a file"):
+    with pytest.raises(
+        StoreError, match=says("index.json", "could not be written", "Is a directory", "make it a file")
+    ):
         replace_file(tmp_path / "index.json", b"{}")

@@ -23,6 +23,7 @@ from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.retrieve.registered import retriever_over
+from tests.messages import says
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
 HALVES = Chunking(50, 0)
@@ -221,7 +222,7 @@ class TestErrors:
         path = records(tmp_path / "a.jsonl", *[{"body": "x"}] * 9)
         report = ingest([path], out)
         assert len(report.errors) == 4
-        assert str(report.errors[3]) == "a.jsonl: its first 3 records are all bad; the rest was not read"
+        assert says("a.jsonl", "first 3 records", "bad", "the rest was not read").search(str(report.errors[3]))
 
     def test_nothing_to_read_is_an_error(self, tmp_path: Path, out: Path) -> None:
         with pytest.raises(IngestError, match="gone: no such file or folder"):
@@ -246,7 +247,7 @@ class TestErrors:
         ingest([docs], out)
         before = stored(out)
         (out / "ingest.sqlite").write_bytes(b"no database" * 500)
-        with pytest.raises(IndexMismatch, match=r"ingest\.sqlite is damaged .*: delete .* and run the same"):
+        with pytest.raises(IndexMismatch, match=says("ingest.sqlite", "damaged", "delete", "run the same")):
             ingest([docs], out)
         (out / "ingest.sqlite").unlink()
         ingest([docs], out)
@@ -265,7 +266,7 @@ class TestStrict:
         before = (out / "index.json").read_bytes(), stored(out)
         touch_later(docs / "a.txt", "Changed.")
         records(docs / "e.jsonl", {"id": "x", "text": "one"}, {"id": "x", "text": "two"})
-        with pytest.raises(IngestError, match=r"docs/e.jsonl line 2: id 'x' is already taken by docs/e.jsonl line 1"):
+        with pytest.raises(IngestError, match=says("docs/e.jsonl line 2", "id 'x'", "taken", "docs/e.jsonl line 1")):
             ingest([docs], out, strict=True)
         assert ((out / "index.json").read_bytes(), stored(out)) == before
 
@@ -498,7 +499,7 @@ def test_an_index_stems_in_its_language_and_remembers_it(tmp_path: Path, languag
     assert ingest(files, out).files_unchanged == 2
     (hit,) = retriever_over(PassageIndex.open(out)).retrieve(query, 5)
     assert hit.passage.text == text
-    with pytest.raises(IndexMismatch, match=f"was made for texts in {language}, not in english: leave the language"):
+    with pytest.raises(IndexMismatch, match=says(f"texts in {language}", "not in english", "leave the language")):
         ingest(files, out, language="english")
 
 

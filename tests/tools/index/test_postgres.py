@@ -24,6 +24,7 @@ from ras_agent.tools.index.postgres.search import _promising
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 from tests.conftest import HashEmbedder
+from tests.messages import says
 
 _numbers = count()
 
@@ -207,7 +208,7 @@ def test_tables_of_somebody_else_are_left_alone(address: Address) -> None:
 
 @pytest.mark.parametrize("name", ["ppr", "pcst", "bm25+dense"])
 def test_what_reads_files_says_so(index: PostgresIndex, name: str) -> None:
-    with pytest.raises(IndexMismatch, match="needs an index in files: `ras-agent index FILES --out FOLDER`"):
+    with pytest.raises(IndexMismatch, match=says("index in files", "ras-agent index FILES --out FOLDER")):
         retriever_over(index, name)
 
 
@@ -375,7 +376,7 @@ def test_a_killed_run_is_taken_up_again(docs: Path, address: Address, monkeypatc
 
 def test_full_text_needs_no_extension_and_vectors_say_which_one(postgres: str, hash_embedder: Any) -> None:
     address = Address(postgres, f"test_{next(_numbers)}")
-    with pytest.raises(IndexMismatch, match="the server lacks the extension 'vector': install pgvector"):
+    with pytest.raises(IndexMismatch, match=says("server", "lacks the extension 'vector'", "install pgvector")):
         PostgresIndex.create(address, hash_embedder)
     index = PostgresIndex.create(address)
     index.add([Passage("a", "The Water of Leith."), Passage("b", "Another river.")])

@@ -3,6 +3,7 @@
 import pytest
 
 from ras_agent.tools.index.tokenise import Tokeniser
+from tests.messages import says
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_stop_words_and_stemming_can_be_chosen_or_left_out() -> None:
 
 
 def test_a_language_without_stemmer_is_refused_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"no stemmer for language 'klingon'; known: .*english"):
+    with pytest.raises(ValueError, match=says("no stemmer for language 'klingon'", "known:", "english")):
         Tokeniser("klingon")
 
 

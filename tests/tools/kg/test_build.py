@@ -28,6 +28,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import KGWriter, open_writer
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.structure.build_graph import build_graph
+from tests.messages import says
 
 PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
@@ -177,7 +178,7 @@ def test_one_document_may_be_named_alone(index: Path) -> None:
 def test_the_offline_extractor_reads_no_index_of_another_language(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Frau Müller.")
     ingest([tmp_path / "a.txt"], tmp_path / "i", language="german")
-    with pytest.raises(IndexMismatch, match="is of texts in German, and the offline extractor knows English only: giv"):
+    with pytest.raises(IndexMismatch, match=says("texts in German", "offline extractor", "English only", "give")):
         build_graph(tmp_path / "i")
 
 
@@ -210,7 +211,7 @@ def test_another_file_of_the_same_name_is_refused_until_the_first_is_deleted(ind
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f.tsv").write_text(f"Tay\tis in\t{folder}\n")
     add_triples(index, [tmp_path / "a" / "f.tsv"])
-    with pytest.raises(IngestError, match=r"file f\.tsv already, from .*/a/f\.tsv: .*`ras-agent kg delete .* f\.tsv`"):
+    with pytest.raises(IngestError, match=says("file f.tsv already", "/a/f.tsv", "ras-agent kg delete")):
         add_triples(index, [tmp_path / "b" / "f.tsv"])
     assert KGIndex.open(index).entity_id("a") is not None
     delete_documents(index, ["f.tsv"])
@@ -340,7 +341,9 @@ def test_a_folder_of_texts_alone_is_indexed_and_read(tmp_path: Path) -> None:
 
 def test_a_graph_without_texts_needs_an_index(tmp_path: Path) -> None:
     write_gfm_csv(KGIndex.in_memory([PassageFacts("p", (), ("Bell",))]), tmp_path / "gfm")
-    with pytest.raises(IngestError, match="holds no text of a document: index the documents first, `ras-agent index`"):
+    with pytest.raises(
+        IngestError, match=says("no text of a document", "index the documents first", "`ras-agent index`")
+    ):
         build_graph(tmp_path / "i", gfm=tmp_path / "gfm")
 
 
@@ -484,9 +487,7 @@ def test_a_graph_whose_facts_were_deleted_is_not_written_from_nothing(times: int
     before = build_graph(index).graph
     (index / "kg" / "facts.sqlite").unlink()
     for _ in range(times):
-        with pytest.raises(
-            IndexMismatch, match=r"facts\.sqlite has lost the facts of the graph: run the `ras-agent kg"
-        ):
+        with pytest.raises(IndexMismatch, match=says("facts.sqlite", "lost the facts", "run the `ras-agent kg build`")):
             delete_documents(index, "bell.txt")
     assert build_graph(index).graph.fingerprint == before.fingerprint
     delete_documents(index, "bell.txt")

@@ -36,6 +36,7 @@ from ras_agent.tools.kg.picture import graph_page
 from ras_agent.tools.kg.stats import about, counts
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.structure.build_graph import build_graph
+from tests.messages import says
 
 WRONG, RIGHT = ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh")
 TEXTS = {
@@ -352,7 +353,7 @@ def test_an_edit_that_cannot_be_made_changes_nothing(index: Path, call: object, 
 def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "i").add([Passage("a", "Text.")])
     for call in (edits_of, undo_edit):
-        with pytest.raises(IndexNotFound, match="has no knowledge graph: make it with `ras-agent kg build"):
+        with pytest.raises(IndexNotFound, match=says("no knowledge graph", "make it with `ras-agent kg build")):
             call(tmp_path / "i")
 
 
@@ -361,7 +362,7 @@ def test_a_damaged_log_is_named_with_its_line(index: Path) -> None:
     remove_fact(index, PATENTED)
     log = index / "kg" / LOG
     log.write_bytes(log.read_bytes().replace(b"patented", b"painted."))
-    with pytest.raises(IndexMismatch, match=r"edits\.jsonl line 2 is damaged: put back a copy of the file, or delete"):
+    with pytest.raises(IndexMismatch, match=says("edits.jsonl line 2", "damaged", "put back a copy", "delete")):
         build(index)
     assert [report.path.name for report in examine(index) if report.problem] == [LOG]
 

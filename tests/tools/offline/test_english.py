@@ -8,6 +8,7 @@ from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
+from tests.messages import says
 
 GERMAN = Passage("d", "Frau Müller wurde in Würzburg geboren. Sie gründete mit Herrn Brandl die Firma.", "Frau Müller")
 ENGLISH = Passage("e", "Ann Lee was born in Leeds.", "Ann Lee")
@@ -45,5 +46,5 @@ def test_passages_in_another_language_are_left_out_and_told() -> None:
 def test_settings_name_the_language_of_passages_and_another_than_the_index_s_is_an_error() -> None:
     out = create_ras_agent(index=[GERMAN], settings=Settings(language="de")).invoke({"question": "Müller?"})
     assert out["failed"] == refused("answerer", "the texts are in German")
-    with pytest.raises(IndexMismatch, match="the index was made for texts in english, not in german: leave the langu"):
+    with pytest.raises(IndexMismatch, match=says("index", "texts in english", "not in german", "leave the language")):
         create_ras_agent(index=PassageIndex.in_memory([ENGLISH]), settings=Settings(language="german"))

@@ -15,6 +15,7 @@ from ras_agent.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.tool_planner import MOST_LOOKS, LLMToolPlanner, tool_planner
 from ras_agent.tools.roles import RoleOptions
+from tests.messages import says
 
 QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh. [SUFFICIENT]", "Alexander Graham Bell")
@@ -131,7 +132,7 @@ def test_old_results_are_cut_first_where_the_window_is_small(scripted_llm: Any) 
 
 
 def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
-    with pytest.raises(SettingsError, match="--graph react needs a model that calls tools: give --planner"):
+    with pytest.raises(SettingsError, match=says("--graph react", "a model that calls tools", "give --planner")):
         tool_planner("offline", RoleOptions())
     with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
         LLMToolPlanner(FakeListChatModel(responses=["x"]))

@@ -26,6 +26,7 @@ from ras_agent.tools.retrieve.gfm import GFMRetriever
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.resolve import retriever_options
 from ras_agent.tools.structure.build_graph import build_graph
+from tests.messages import says
 
 Reals = npt.NDArray[np.float64]
 
@@ -240,9 +241,9 @@ def test_what_a_deleted_document_alone_named_leaves_the_imported_edges_too(
 
 def test_starts_are_for_retrievers_that_search_a_graph(tmp_path: Path, data: Path) -> None:
     starts = data / "processed" / "stage1" / "test.json"
-    with pytest.raises(SettingsError, match="--starts is for retrievers that search a graph, such as gfm or ppr, not"):
+    with pytest.raises(SettingsError, match=says("--starts", "retrievers that search a graph", "gfm or ppr, not")):
         retriever_options(Settings(retriever="dense", starts=starts))
-    with pytest.raises(SettingsError, match="--weights is for retrievers that use a graph network, such as gfm or gr"):
+    with pytest.raises(SettingsError, match=says("--weights", "retrievers that use a graph network", "such as gfm")):
         retriever_options(Settings(retriever="ppr+dense", weights="packaged"))
     assert set(retriever_options(Settings(retriever="graph", weights="packaged", starts=starts))) == {
         "weights",

@@ -15,6 +15,7 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import FilterError, SettingsError
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever
+from tests.messages import says
 
 LEITH = "The Water of Leith is the main river of Edinburgh."
 
@@ -124,7 +125,7 @@ def test_the_argument_of_the_query_is_found_or_named() -> None:
         return left + right
 
     assert ToolRetriever(only_one).retrieve("rivers")[0].passage.text == "rivers"
-    with pytest.raises(SettingsError, match="has the arguments left, right, and which one takes the query"):
+    with pytest.raises(SettingsError, match=says("arguments left, right", "which one takes the query")):
         ToolRetriever(unclear)
     assert ToolRetriever(by_name)._argument == "question"
 

@@ -16,6 +16,7 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.structure.cache import CachedExtractor, CachedFacts, TripleCache, facts_key
 from ras_agent.tools.structure.llm import LLMExtractor
+from tests.messages import says
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -146,7 +147,7 @@ def test_many_threads_and_files_at_once(scripted_model: Any, path: Path) -> None
 
 
 def test_an_extractor_without_a_fingerprint_is_refused(path: Path) -> None:
-    with pytest.raises(SettingsError, match="facts of the extractor 'offline' cannot be cached passage by passage"):
+    with pytest.raises(SettingsError, match=says("extractor 'offline'", "cannot be cached", "passage by passage")):
         CachedExtractor(OfflineExtractor(), TripleCache(path))
 
 

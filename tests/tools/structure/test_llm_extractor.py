@@ -11,6 +11,7 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.records import Failure, Passage, Source, Triple
 from ras_agent.tools.structure.llm import MOST_FACTS, LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
+from tests.messages import says
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
 LEITH = Passage("p2", "The Water of Leith flows through Edinburgh.", "Water of Leith")
@@ -113,7 +114,7 @@ def test_a_failing_call_costs_only_its_own_passage(scripted_model: Any) -> None:
     extraction = LLMExtractor(model).extract([BELL, LEITH])
     assert [triple.subject for triple in extraction.triples] == ["Water of Leith"]
     (failure,) = extraction.failures
-    assert "failed after 1 try: KeyError: 'broken' (passage p1)" in failure.message
+    assert says("1 try", "KeyError: 'broken'", "passage p1").search(failure.message)
 
 
 def test_a_failing_repair_loses_no_facts_of_the_first_reply(scripted_model: Any) -> None:

@@ -18,6 +18,7 @@ from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.testing.extractors import PASSAGES
 from ras_agent.tools.roles import resolve_extractor
 from ras_agent.tools.structure.triple_model import load_text_model
+from tests.messages import says
 
 
 class SamplingParams:
@@ -99,10 +100,10 @@ def test_callers_at_the_same_time_make_batches_of_the_engine(folder: Path, vllm:
 def test_what_vllm_has_not_is_an_error_that_names_what_has(
     folder: Path, vllm: list[Any], memorising_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(SettingsError, match=rf"neither beams nor copy here: text2triple:{folder} has both"):
+    with pytest.raises(SettingsError, match=says("neither beams nor copy", f"text2triple:{folder} has both")):
         resolve_extractor(f"text2triple-vllm:{folder}#copy")
     encoder = memorising_model("t5")
-    with pytest.raises(SettingsError, match=rf"no model with an encoder: take text2triple:{encoder}"):
+    with pytest.raises(SettingsError, match=says("no model with an encoder", f"take text2triple:{encoder}")):
         resolve_extractor(f"text2triple-vllm:{encoder}")
     with pytest.raises(WeightsError, match="cannot load the model"):
         resolve_extractor(f"text2triple-vllm:{tmp_path}")

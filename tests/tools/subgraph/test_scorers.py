@@ -27,6 +27,7 @@ from ras_agent.tools.subgraph.scorers.graph_vectors import GraphVectorScorer
 from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_shares
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer
+from tests.messages import says
 
 QUESTION = "What nationality is frederica 's spouse ?"
 TEXTS = ("frederica spouse ernest augustus", "ernest augustus nationality united kingdom", "lonely knows nobody")
@@ -195,7 +196,7 @@ def test_a_head_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_damaged_head_says_what_to_do(tmp_path: Path, hash_embedder: Any) -> None:
-    with pytest.raises(WeightsError, match=r"path_encoder.json is missing.*ras_agent.train.paths.train"):
+    with pytest.raises(WeightsError, match=says("path_encoder.json", "missing", "ras_agent.train.paths.train")):
         PathHead.load(tmp_path)
     head().save(tmp_path)
     about = json.loads((tmp_path / "path_encoder.json").read_text())

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from ras_agent.tools.workers import cluster
 from ras_agent.tools.workers.cluster import Cluster
 from ras_agent.tools.workers.pool import WorkSpec
+from tests.messages import says
 
 
 class Started(Exception):
@@ -55,14 +55,14 @@ def test_a_ray_of_this_machine_asks_for_a_token_and_has_no_dashboard(
     start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "find_spec", lambda name: object())
-    with pytest.warns(RuntimeWarning, match=re.escape("lets in whoever has the token in ~/.ray/auth_token; --engine")):
+    with pytest.warns(RuntimeWarning, match=says("lets in whoever has the token", "~/.ray/auth_token", "--engine")):
         (address,), options = start(None)
     assert (address, options["include_dashboard"], os.environ["RAY_AUTH_MODE"]) == (None, False, "token")
 
 
 def test_an_older_ray_lets_everybody_in_and_the_warning_says_so(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.warns(RuntimeWarning, match=r"lets in everybody who reaches them, who can run any code; Ray 2\.52"):
+    with pytest.warns(RuntimeWarning, match=says("lets in everybody who reaches them", "run any code", "Ray 2.52")):
         start(None)
 
 

@@ -14,6 +14,7 @@ from ras_agent.records import Passage
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
 from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, supporting_sentences
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
+from tests.messages import says
 
 KB = [["ada_lovelace", "mother", "anna"], ["anna", "people.born_in", "kent"], ["kent", "in", "england"]]
 QUESTION = {
@@ -80,7 +81,7 @@ def test_an_empty_reply_is_no_reasoning(scripted_model: Callable[..., Any]) -> N
 
 def test_what_is_no_sample_is_named_with_its_line(tmp_path: Path) -> None:
     record = {"id": "1", "part": "validation", "question": "?", "answers": [], "facts": [], "reasoning": ""}
-    with pytest.raises(IngestError, match=r"line 1: 'part' should be train, dev or test, found 'validation'"):
+    with pytest.raises(IngestError, match=says("line 1", "'part'", "train, dev or test", "'validation'")):
         read_samples(_file(tmp_path / "in.jsonl", record))
 
 

@@ -9,6 +9,7 @@ from ras_agent.errors import IngestError, SettingsError
 from ras_agent.records import Passage
 from ras_agent.train.subq import read_samples
 from ras_agent.train.subq.build import SubqConfig, build
+from tests.messages import says
 
 MUSIQUE = {
     "id": "2hop__1_2",
@@ -129,7 +130,7 @@ def test_without_a_source_there_is_nothing_to_build() -> None:
 
 
 def test_a_share_out_of_its_range_is_refused() -> None:
-    with pytest.raises(SettingsError, match="--validation has to be at least 0 and at most 1, got 2"):
+    with pytest.raises(SettingsError, match=says("--validation", "at least 0 and at most 1", "got 2")):
         SubqConfig(Path("out.jsonl"), (Path("in.jsonl"),), validation=2)
 
 

@@ -27,6 +27,7 @@ from ras_agent.train.triples.examples import (
 )
 from ras_agent.train.triples.train import TriplesTrainingConfig, main, train
 from ras_agent.train.triples.trainable import model_inputs
+from tests.messages import says
 
 pytestmark = pytest.mark.slow("trainings")
 
@@ -157,5 +158,5 @@ def test_the_command_line_trains_and_says_what_is_wrong(
     assert json.loads(capsys.readouterr().out)["steps"] == 1
     with pytest.raises(SettingsError, match="give --model, or --scratch with one of t5, llama"):
         main(common)
-    with pytest.raises(SettingsError, match=r"--held-out has to be at least 0 and at most 0.5, got 0.9"):
+    with pytest.raises(SettingsError, match=says("--held-out", "at least 0 and at most 0.5", "got 0.9")):
         main([*common, "--scratch", "t5", "--held-out", "0.9"])

@@ -12,6 +12,7 @@ from ras_agent.tools.offline.answerer.rank import INPUTS, Ranker, packaged_ranke
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reading import read
+from tests.messages import says
 
 PASSAGES = [
     Passage(
@@ -30,7 +31,7 @@ def test_the_packaged_weights_are_for_this_versions_features() -> None:
 
 def test_weights_for_another_number_of_features_are_refused() -> None:
     few = np.zeros(len(INPUTS) - 1, np.float32)
-    with pytest.raises(WeightsError, match=rf"{len(INPUTS) - 1} features, this version has {len(INPUTS)}"):
+    with pytest.raises(WeightsError, match=says(f"{len(INPUTS) - 1} features", f"this version has {len(INPUTS)}")):
         Ranker({"mean": few})
 
 

@@ -150,7 +150,9 @@ def decide_without_planner(
 
 
 def apply_plan(state: State, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
-    """Emit and record a plan, and follow it unless it repeats a sub-query. A body that decides ends with it.
+    """Emit a plan as an event, record it in the state, and go where it leads: to a search or to the answer.
+
+    A plan that repeats a sub-query ends the loop instead. The node body calls this last.
 
     thought: whether the plan is a sentence of a chain of thought.
     """

@@ -109,7 +109,7 @@ def record_failures(failures: Iterable[Failure]) -> list[JSON]:
 
 
 def redacted(message: object) -> str:
-    """Return what went wrong as it may be shown: a tool's error may hold the address, with the key, that it asked."""
+    """Return the error's message without keys: a tool's error may name an address with a key in it."""
     return without_secrets(replace_surrogates(str(message)))
 
 

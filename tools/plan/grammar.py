@@ -114,8 +114,8 @@ _FLAGS: dict[str, Action] = {"sufficient": "sufficient", "is_sufficient": "suffi
 def parse_plan(reply: str, prompt: str = "") -> Plan:
     """Return the plan that a reply states; prose in front of its action is the reason.
 
-    prompt: what the model was shown. A question without any token counts only if it does not stand there: a model that
-    quotes a document searches for nothing.
+    prompt: what the model was shown. A bare question, without [SUBQ] or another mark, is taken for a sub-query only if
+    it is not part of the prompt: it may be quoted from a document.
     Raises ParseError if it states none.
     """
     text = without_thinking(reply)

@@ -25,7 +25,11 @@ question takes well under a second. Chosen on HotpotQA's tuning half."""
 
 
 class PCSTRetriever(GraphRetriever[PCSTFinder]):
-    """Retriever by the prizes of the facts of the question's subgraph that a passage states, and of their ends."""
+    """Retriever over PCST subgraphs (prize-collecting Steiner trees).
+
+    A passage scores the sum of the prizes of those facts of the question's subgraph that it states, and of the entities
+    that these facts join.
+    """
 
     name = "pcst"
 

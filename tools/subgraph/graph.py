@@ -37,10 +37,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Holds N nodes, E directed edges and R relations, which are referred to by number.
+    """Directed graph of N named nodes and E edges of R relations, all of them referred to by number.
 
     nodes: N names. relations: R names. edges: (E, 3) head, relation, tail.
-    origin: the KGIndex that the graph was made from, for its sources and vectors; it numbers nodes and edges alike.
+    origin: the KGIndex that the graph was made from, if any, for sources and vectors; node n here is its entity n, and
+        edge n its edge n.
     """
 
     nodes: Sequence[str]

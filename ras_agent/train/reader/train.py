@@ -102,7 +102,10 @@ class ReaderTrainingConfig(FitConfig):
             raise SettingsError("nothing to train: --pseudo and --epochs are both 0")
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return a step's learning rate: it rises and falls linearly, and would be 0 after the last step."""
+        """Return the learning rate of step `step`, from 0: a linear rise to the highest rate, then a linear fall.
+
+        The step after the last one would have 0.
+        """
         warm = max(1, int(self.warmup * total))
         return self.rate * min((step + 1) / warm, (total - step) / (total - warm + 1))
 

@@ -114,7 +114,11 @@ def read_search(reply: str) -> str:
 
 
 def problem_of(search: str, question: Question, searches: Iterable[str], texts: Sequence[str]) -> str:
-    """Return why a planner that has read `texts` could not ask `search` after `searches`, "" if it could."""
+    """Return why `search` cannot be a planner's next sub-query, or "" if it can.
+
+    The planner has asked `searches` and read `texts`: it repeats no search, cannot state the answer before a text holds
+    it, and names only what a text names.
+    """
     if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"
     answers = [answer for answer in question.answers if checkable(answer)]

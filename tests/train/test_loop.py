@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
+
 torch = pytest.importorskip("torch", reason="needs the extra 'llm'")
 from safetensors.torch import load_file  # noqa: E402
 
@@ -215,7 +217,7 @@ KILLED = """
 import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path += [{tests!r}, {root!r}]  # at the end: the package is the one that is installed
 from test_loop import Line, points, QUICK
 from ras_agent.train.loop import fit
 def validate():
@@ -230,7 +232,7 @@ fit(Line(), points, validate, replace(QUICK, validate_every=4), Path({out!r}))
 
 
 def test_a_training_that_the_system_kills_resumes_to_the_bit(tmp_path: Path) -> None:
-    code = KILLED.format(tests=str(Path(__file__).parent), out=str(tmp_path / "killed"))
+    code = KILLED.format(tests=str(Path(__file__).parent), root=str(ROOT), out=str(tmp_path / "killed"))
     assert subprocess.run([sys.executable, "-P", "-c", code]).returncode == -signal.SIGKILL
     # the last save was after step 6, and the step 7 was logged
     assert [line["step"] for line in lines(tmp_path / "killed")] == [1, 2, 3, 4, 5, 6, 7]
@@ -343,7 +345,7 @@ TWO = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-sys.path.insert(0, {tests!r})
+sys.path += [{tests!r}, {root!r}]  # at the end: the package is the one that is installed
 import torch
 from test_loop import Line, points, QUICK
 from ras_agent.train.loop import fit
@@ -363,7 +365,7 @@ def test_two_processes_train_as_one_with_batches_twice_as_large(tmp_path: Path) 
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = TWO.format(tests=str(Path(__file__).parent), out=str(tmp_path / "two"))
+    code = TWO.format(tests=str(Path(__file__).parent), root=str(ROOT), out=str(tmp_path / "two"))
     common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     processes = [
         subprocess.Popen([sys.executable, "-P", "-c", code], env={**common, "RANK": str(rank), "OMP_NUM_THREADS": "1"})

@@ -168,7 +168,7 @@ READERS = {
     "forms, question": TextReader(lambda text: [form.read("A", text) for form in FORMS.values()], "tools.answer.forms"),
     "read_citations": TextReader(lambda text: read_citations(text, {1: "1"}), "tools.answer.citations"),
     "streamed answer": TextReader(_streamed, "tools.answer.forms"),
-    "read_answers": TextReader(read_answers, "eval.bench.path_answers"),
+    "read_answers": TextReader(read_answers, "lab.path_answers"),
     "read_shares": TextReader(lambda text: read_shares(text, 50), "tools.subgraph.scorers.llm"),
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
     "read_numbers": TextReader(_any(lambda text: read_numbers(text, 9)), "train.subq.decompose"),
@@ -266,7 +266,7 @@ def modules_with_patterns() -> Iterator[str]:
 
 def patterns_of(module: str) -> Iterator[re.Pattern[str]]:
     """Yield the compiled patterns in a module's variables."""
-    for value in vars(importlib.import_module(f"ras_agent.{module}")).values():
+    for value in vars(importlib.import_module(module if module.startswith("lab.") else f"ras_agent.{module}")).values():
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, re.Pattern) and isinstance(item.pattern, str):
                 yield item

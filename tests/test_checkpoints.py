@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import zlib
+from pathlib import Path
 from contextlib import closing
 
 import pytest
@@ -19,6 +20,8 @@ from ras_agent.checkpoints import aopen_checkpointer, open_checkpointer
 from ras_agent.errors import RasError, SettingsError, UnknownName
 from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Triple
 from tests.messages import says
+
+ROOT = str(Path(__file__).resolve().parent.parent)  # for the tests' own modules, in other processes
 
 THREAD = {"configurable": {"thread_id": "t1"}}
 
@@ -127,7 +130,8 @@ def test_an_interrupted_run_is_finished_by_another_process(kind, request, tmp_pa
 def test_a_run_that_was_killed_is_finished_by_another_process(tmp_path, expected, thread):
     spec = f"sqlite:{tmp_path / 'file'}"
     script = f"""
-        import importlib.util, os, signal
+        import importlib.util, os, signal, sys
+        sys.path.append({ROOT!r})
         spec = importlib.util.spec_from_file_location("here", {__file__!r})
         here = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(here)
@@ -227,6 +231,7 @@ def test_a_checkpoint_loads_under_strict_msgpack_without_a_warning(tmp_path):
         textwrap.dedent(
             f"""
             import importlib.util, sys
+            sys.path.append({ROOT!r})
             spec = importlib.util.spec_from_file_location("here", {__file__!r})
             here = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(here)

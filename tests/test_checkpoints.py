@@ -8,8 +8,8 @@ import subprocess
 import sys
 import textwrap
 import zlib
-from pathlib import Path
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer

@@ -100,7 +100,7 @@ def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages
     value = {
         "graph": {**kept_graph.to_dict(), "shelf": []},
         "passages": {name: passages[name].to_dict() for name in sources if name in passages},
-        "whole": not kept_graph.shelf,
+        "whole": not kept_graph.hidden_facts,
     }
     return RoleCall("store", hop, memory, "remember", (namespace(), value), bool)
 
@@ -135,4 +135,4 @@ def _with_sources(graph: QuestionGraph, change: Any) -> QuestionGraph:
     readings = (
         replace(reading, sources=tuple(filter(None, map(change, reading.sources)))) for reading in graph.readings
     )
-    return QuestionGraph(tuple(reading for reading in readings if reading.sources), graph.shelf)
+    return QuestionGraph(tuple(reading for reading in readings if reading.sources), graph.hidden_facts)

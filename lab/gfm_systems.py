@@ -206,7 +206,7 @@ def _network_of(case: GFMCase, config: GFMConfig) -> tuple[GFMConfig, Mapping[st
     if "questions" in case:
         shipped, weights = weights_of()
         config = replace(shipped, width=shipped.width * WIDER)
-        graph = GFMGraph.from_edges(entities, edges, case["vectors"], -case["vectors"], shipped.toward)
+        graph = GFMGraph.from_edges(entities, edges, case["vectors"], -case["vectors"], shipped.message_target)
         return config, widened(weights, WIDER), graph, case["questions"]
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(2, int(case["relations"]), config.text_width)).astype(np.float32) / 28

@@ -1,4 +1,4 @@
-"""Reads where an index is: a folder, or a server, a database, and in it the schema that holds the index's tables.
+"""Address of an index: a folder, or a server, a database, and in it the schema that holds the index's tables.
 
     postgresql://user@host:5432/database?schema=handbook
 
@@ -21,7 +21,7 @@ _SHOWN = ("host", "port", "dbname", "schema")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Names a database and a schema. As text it shows neither a password nor any option that could hold one.
+    """Address of a schema in a database. As text it shows neither a password nor any option that could hold one.
 
     url: what libpq connects to.
     """
@@ -37,8 +37,8 @@ class Address:
         url, _, query = text.partition("?")
         options = parse_qsl(query, keep_blank_values=True)
         schemas = [value for name, value in options if name == "schema"]
-        kept = [(name, value) for name, value in options if name != "schema"]
-        address = cls(f"{url}?{urlencode(kept)}" if kept else url, *(schemas[:1] or [_USUAL]))
+        others = [(name, value) for name, value in options if name != "schema"]
+        address = cls(f"{url}?{urlencode(others)}" if others else url, *(schemas[:1] or [_USUAL]))
         if len(schemas) > 1 or not _is_plain(address.schema):
             raise SettingsError(
                 f"{cls(address.url)}: the schema of an index is one name of small letters, digits and '_', such as "
@@ -52,31 +52,31 @@ class Address:
         authority, slash, database = rest.partition("/")
         user, at, host = authority.rpartition("@")
         schema = [] if self.schema == _USUAL else [("schema", self.schema)]
-        shown = [(name, value) for name, value in parse_qsl(query) if name in _SHOWN] + schema
-        options = f"?{urlencode(shown, safe='/')}" if shown else ""
+        parameters = [(name, value) for name, value in parse_qsl(query) if name in _SHOWN] + schema
+        options = f"?{urlencode(parameters, safe='/')}" if parameters else ""
         return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{database}{options}"
 
 
 def _is_plain(name: str) -> bool:
-    """Return whether PostgreSQL takes the name of a schema as it is, without quotes."""
+    """Tell whether PostgreSQL takes the name of a schema as it is, without quotes."""
     plain = name.isascii() and name.isidentifier() and name == name.lower()
     return plain and len(name) < 64 and not name.startswith("pg_")
 
 
 def place_of(place: str | Path | Address) -> Path | Address:
-    """Return where an index is: the address of a database, or a path. Raises SettingsError for a wrong address."""
+    """Parse where an index is: the address of a database, or a path. Raises SettingsError for a wrong address."""
     if isinstance(place, str) and place.startswith(_SCHEMES):
         return Address.parse(place)
     return place if isinstance(place, Address) else Path(place)
 
 
 def address_of(place: str | Address) -> Address:
-    """Return the address of a database. Raises SettingsError for anything else."""
+    """Parse the address of a database. Raises SettingsError for anything else."""
     return place if isinstance(place, Address) else Address.parse(place)
 
 
 def refuse_address(path: Path) -> None:
-    """Raise SettingsError for a path that was meant as the address of a database, where only files will do."""
+    """Raise SettingsError where an address of a database stands in place of the path of a file."""
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
             "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "

@@ -22,14 +22,14 @@ _LEAST_REPLY = 64  # tokens; a reply that has to be shorter says nothing
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds a run. Each limit ends the loop in an answer with its `stop_reason`, never in an exception.
+    """Limits of a run. Each one ends the loop with an answer and its `stop_reason`, never with an exception.
 
     max_hops and k (passages per hop) are RAS's settings. max_facts bounds the question graph. max_llm_calls, max_tokens
     (input plus output) and max_seconds are off where None. They bound the whole run, the answer included: one call, a
-    quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call that may pass max_tokens
-    is not made, by an estimate of its prompt. When the time is over, no role is waited for, whatever it does; a failure
-    names the one that was still running, and what it finds later is dropped.
-    stop_on_repeat and stop_on_no_new_facts end a loop that makes no progress; the paper's loop has neither.
+    quarter of the tokens and a quarter of the seconds, at most 60, are reserved for it. A call is not made if the
+    estimate of its prompt may pass max_tokens. When the time is over, the loop waits for no role; a failure names the
+    one that was still running, and what it returns later is dropped. stop_on_repeat and stop_on_no_new_facts end a loop
+    that makes no progress; the paper's loop has neither.
     """
 
     max_hops: int = 5
@@ -65,12 +65,12 @@ class Limits:
 
 @dataclass
 class Ledger:
-    """Counts the model calls of one run and admits or refuses the next. Thread safe.
+    """Record of the model calls of one run, which admits or refuses the next. Thread safe.
 
     Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
     plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
-    loop, also where a role has caught the BudgetExceeded and returned what it had. notes: what a role reports whose
-    result has no place for failures, such as a planner that could not show all facts to its model.
+    loop, also where a role has caught the BudgetExceeded and returned a result. notes: reports of roles whose result
+    has no place for failures, such as a planner that could not show all facts to its model.
     """
 
     role: str = ""
@@ -88,8 +88,8 @@ class Ledger:
     def exceeded(self, *, keep_for_answer: int = 1) -> str | None:
         """Return the name of the limit that the next call would pass, or None. `keep_for_answer` calls are reserved."""
         limits = self.limits
-        made = len(self.earlier) + len(self.calls) + self._open
-        if limits.max_llm_calls is not None and made >= limits.max_llm_calls - keep_for_answer:
+        calls = len(self.earlier) + len(self.calls) + self._open
+        if limits.max_llm_calls is not None and calls >= limits.max_llm_calls - keep_for_answer:
             return "max_llm_calls"
         if self.tokens_left() <= 0:
             return "max_tokens"
@@ -103,7 +103,7 @@ class Ledger:
         return inf if limit is None else self.started + limit - time.monotonic()
 
     def tokens_left(self) -> float:
-        """Return the tokens that the running role may use, less those of its calls under way; infinity for no limit."""
+        """Return the tokens that the running role may use, less those of its open calls; infinity for no limit."""
         limit = self.limits.max_tokens if self.role == _ANSWERER else self.limits.loop_tokens
         if limit is None:
             return inf
@@ -114,7 +114,7 @@ class Ledger:
         )
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
-        """Reserve a call of `prompt` tokens whose reply wants `reply` tokens, and return how many of these it may have.
+        """Reserve a call of `prompt` tokens whose reply may take `reply` tokens, and return how many of these it gets.
 
         Close it by `record` or `release`, with all the tokens that were reserved. Raises BudgetExceeded if a limit
         forbids the call; the answerer may use what is reserved for it.
@@ -136,19 +136,19 @@ class Ledger:
         raise BudgetExceeded(limit, f"{limit} = {getattr(self.limits, limit)} is used up")
 
     def record(self, call: Call, reserved: int = 0) -> None:
-        """Close a reserved call with what it used."""
+        """Close a reserved call, of `reserved` tokens, with what it really used."""
         with self._lock:
             self._open -= 1
             self._open_tokens -= reserved
             self.calls.append(call)
 
     def add(self, call: Call) -> None:
-        """Enter a call that was made without asking."""
+        """Record a call that was not reserved before."""
         with self._lock:
             self.calls.append(call)
 
     def note(self, message: str) -> None:
-        """Report what went wrong in the role that is running, once."""
+        """Record what went wrong in the running role; the same message is recorded once."""
         failure = Failure(self.role, message, self.hop)
         with self._lock:
             if failure not in self.notes:

@@ -21,7 +21,7 @@ _TO_CLOSE = 0.2
 
 
 class StillRunning(Exception):
-    """Raised when a call was waited for as long as it may take; what it still returns is dropped."""
+    """Raised when a call has taken longer than it may; what it returns later is dropped."""
 
 
 def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
@@ -92,14 +92,17 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 def _in_time(result: T, began: float, within: float) -> T:
-    """Return a result. Raises StillRunning for one that came late, because nothing else could run meanwhile."""
+    """Return `result`. Raises StillRunning if more than `within` seconds have passed since `began`.
+
+    A coroutine that never awaits holds the event loop, so that its lateness is found only here, at its end.
+    """
     if time.monotonic() - began > within:
         raise StillRunning
     return result
 
 
 def raise_if_cancelled() -> None:
-    """Raise CancelledError if the running task was cancelled and goes on all the same.
+    """Raise CancelledError if the running task was cancelled but has not stopped.
 
     A library in between may take the cancellation for one of its own, as LangGraph does with that of a node. Without
     this check, what such a run returns would pass for a result.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RasError(Exception):
-    """Is the base of all errors that ras_agent raises."""
+    """Base of all errors that ras_agent raises."""
 
 
 class MissingExtra(RasError, ImportError):
@@ -19,9 +19,9 @@ class MissingExtra(RasError, ImportError):
 class UnknownName(RasError, ValueError):
     """Raised for a name that is not registered; the message lists the known names."""
 
-    def __init__(self, kind: str, name: object, known: tuple[str, ...], meant: str = "") -> None:
-        remedy = f"; did you mean {meant}?" if meant else ""
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(known))}{remedy}")
+    def __init__(self, kind: str, name: object, choices: tuple[str, ...], suggestion: str = "") -> None:
+        remedy = f"; did you mean {suggestion}?" if suggestion else ""
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}{remedy}")
 
 
 class ParseError(RasError, ValueError):
@@ -53,7 +53,7 @@ class SettingsError(RasError, ValueError):
 
 
 class FilterError(RasError, ValueError):
-    """Raised for a filter that cannot be read, or that a retriever cannot apply before it chooses what it finds."""
+    """Raised for a filter that cannot be read, or that a retriever cannot apply before it ranks."""
 
 
 class FlagError(SettingsError):

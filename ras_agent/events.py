@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 
 class _Event:
-    """Is what all events share: their JSON form."""
+    """Base of all events: their JSON form."""
 
     __slots__ = ()
 
     def to_dict(self) -> JSON:
         """Return plain JSON: the fields, those of the records inside too, with `type` first."""
-        data: JSON = _plain(self)
+        data: JSON = _to_json_value(self)
         return data
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: _to_json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+        return {name: _to_json_value(item) for name, item in value.items()}
+    return [_to_json_value(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten(_Event):
-    """The user's next question of a conversation, and the question that it was made into, which stands alone."""
+    """A follow-up question of a conversation, and the rewritten one, which can be understood alone."""
 
     type: Literal["rewritten"] = field(default="rewritten", kw_only=True)
     question: str

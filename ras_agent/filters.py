@@ -38,9 +38,9 @@ def as_text(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Holds for a passage whose `key` has one of some values; a list in its metadata has each of its items.
+    """Condition that a passage has one of some values under `key`; a list in its metadata has each of its items.
 
-    Values compare as they are written: 2019 and "2019" are equal, 1 and true are not. `values` are as they were given.
+    Values compare as they are written: 2019 and "2019" are equal, 1 and true are not. `values` keep their types.
     """
 
     key: str
@@ -78,29 +78,29 @@ def value_texts(value: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Admits the passages for which all of its conditions hold; without conditions, all passages."""
+    """Filter that admits the passages for which all of its conditions hold; without conditions, all passages."""
 
     conditions: tuple[Condition, ...] = ()
 
     @classmethod
-    def of(cls, given: object) -> Self:
-        """Return the filter of a JSON object, of a list of them that all have to hold, of a filter, or of None.
+    def of(cls, source: object) -> Self:
+        """Make a filter of a JSON object, of a list of objects that must all hold, of a filter, or of None.
 
         Raises FilterError for anything else, for a key without a value, and for a value that no text can match.
         """
-        if isinstance(given, cls):
-            return given
-        if given is None:
+        if isinstance(source, cls):
+            return source
+        if source is None:
             return cls()
-        if isinstance(given, Mapping):
-            return cls(tuple(sorted({_condition(key, value) for key, value in given.items()}, key=_order)))
-        if isinstance(given, Sequence) and not isinstance(given, str):
-            return cls().both(*map(cls.of, given))
-        raise FilterError(f'a filter is a JSON object such as {{"team": "x"}}, got {given!r:.200}')
+        if isinstance(source, Mapping):
+            return cls(tuple(sorted({_condition(key, value) for key, value in source.items()}, key=_order)))
+        if isinstance(source, Sequence) and not isinstance(source, str):
+            return cls().both(*map(cls.of, source))
+        raise FilterError(f'a filter is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
 
     def both(self, *others: Filter) -> Self:
-        """Return the filter that admits what this one and all `others` admit."""
-        conditions = {*self.conditions, *(one for other in others for one in other.conditions)}
+        """Return the filter that admits a passage if this filter and all `others` admit it."""
+        conditions = {*self.conditions, *(condition for other in others for condition in other.conditions)}
         return type(self)(tuple(sorted(conditions, key=_order)))
 
     def matches(self, passage: Passage) -> bool:
@@ -112,7 +112,7 @@ class Filter:
         return bool(self.conditions)
 
     def __str__(self) -> str:
-        return ", ".join(f"{one.key} = {' or '.join(one.texts)}" for one in self.conditions)
+        return ", ".join(f"{condition.key} = {' or '.join(condition.texts)}" for condition in self.conditions)
 
 
 ALL = Filter()
@@ -120,34 +120,34 @@ ALL = Filter()
 
 
 def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the JSON of "key=value" texts, as the command line has them; several values of a key are any-of.
+    """Turn texts "key=value" of a command line into the JSON of a filter. Several values of a key are alternatives.
 
     Raises FilterError for a text without "=" or without a key.
     """
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise FilterError(f"a filter is written key=value, such as team=x, got {part!r}")
-        found.setdefault(key.strip(), []).append(value)
-    return found
+        by_key.setdefault(key.strip(), []).append(value)
+    return by_key
 
 
-def read_metadata(given: object) -> dict[str, Any]:
-    """Return fields that a user gives documents: a JSON object, or "key=value" texts as the command line has them.
+def read_metadata(source: object) -> dict[str, Any]:
+    """Read the fields that a user gives documents: a JSON object, or texts "key=value" as the command line has them.
 
-    Values are what a filter compares; None, or an empty text, takes a field away. Raises FilterError.
+    Values are what a filter compares; None, or an empty text, removes a field. Raises FilterError.
     """
-    if isinstance(given, list | tuple) and all(isinstance(part, str) for part in given):
-        given = {key: values[0] if len(values) == 1 else values for key, values in read_filter(given).items()}
-    if not isinstance(given, Mapping):
-        raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {given!r:.200}')
+    if isinstance(source, list | tuple) and all(isinstance(part, str) for part in source):
+        source = {key: values[0] if len(values) == 1 else values for key, values in read_filter(source).items()}
+    if not isinstance(source, Mapping):
+        raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
     for key in ASSIGNED:
-        if key in given:
+        if key in source:
             raise FilterError(f"metadata: {key!r} is what a passage itself says; choose another name")
     fields = {
         key: None if value == "" else list(value) if isinstance(value, tuple | set | frozenset) else value
-        for key, value in given.items()
+        for key, value in source.items()
     }
     try:
         Filter.of({key: value for key, value in fields.items() if value is not None})
@@ -159,8 +159,8 @@ def read_metadata(given: object) -> dict[str, Any]:
 
 def takes_filter(retriever: object) -> bool:
     """Tell whether a retriever's method `retrieve` has a parameter `filter`."""
-    known = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
-    return any(one.name == "filter" or one.kind is one.VAR_KEYWORD for one in known)
+    parameters = inspect.signature(getattr(retriever, "retrieve")).parameters.values()  # noqa: B009
+    return any(parameter.name == "filter" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def _condition(key: object, value: object) -> Condition:

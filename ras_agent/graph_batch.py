@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFeatures:
-    """Holds one graph, which may fall into sub-graphs, as arrays.
+    """One graph, which may consist of sub-graphs, as arrays.
 
     nodes: (N, d) float32. edges: (E, d) float32. edge_index: (2, E) int64, sources above targets. group: (N,) int64,
     the sub-graph of each node, counted from 0; no edge joins two of them, and none is empty.
@@ -35,8 +35,8 @@ class GraphFeatures:
         return int(self.group.max()) + 1 if len(self.group) else 0
 
     @classmethod
-    def joined(cls, graphs: Sequence[Self], width: int) -> Self:
-        """Return the graph whose sub-graphs are those of `graphs`, whose vectors have `width` numbers."""
+    def join(cls, graphs: Sequence[Self], width: int) -> Self:
+        """Join `graphs` into one graph that has all their sub-graphs. width: d, for no graphs at all."""
         graphs = [graph for graph in graphs if len(graph.nodes)]
         nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
         groups = np.cumsum([0, *(graph.groups for graph in graphs)])
@@ -53,7 +53,7 @@ class GraphFeatures:
 
 @dataclass(frozen=True, slots=True)
 class GraphBatch:
-    """Joins several graphs for one pass of an encoder.
+    """Several graphs joined for one pass of an encoder.
 
     nodes: (N, d). edges: (E, d). edge_index: (2, E), sources above targets. group: (N,), the sub-graph of each node,
     counted over all graphs. graph: (G,), the graph of each sub-graph. size: the number B of graphs, with empty ones.
@@ -71,11 +71,11 @@ class GraphBatch:
         """Join graphs whose vectors have `width` numbers."""
         import torch
 
-        joined = GraphFeatures.joined(graphs, width)
+        union = GraphFeatures.join(graphs, width)
         owner = np.repeat(np.arange(len(graphs)), [graph.groups for graph in graphs])
 
         def moved(array: object) -> Tensor:
             return torch.as_tensor(array).to(device)
 
-        nodes, edges = moved(joined.nodes), moved(joined.edges)
-        return cls(nodes, edges, moved(joined.edge_index), moved(joined.group), moved(owner), len(graphs))
+        nodes, edges = moved(union.nodes), moved(union.edges)
+        return cls(nodes, edges, moved(union.edge_index), moved(union.group), moved(owner), len(graphs))

@@ -22,7 +22,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
+    """Formatter of a record as one line of JSON: time, level, message, then the fields of `record.ras_agent`.
 
     text: whether the texts of `record.ras_agent_text` are among them.
     """
@@ -58,6 +58,6 @@ def log_to(place: str | Path, *, level: int = logging.INFO, text: bool = False) 
 
 
 def shows_text() -> bool:
-    """Tell whether somebody asked for texts in the log: without that, no record holds them."""
+    """Tell whether a handler of the log writes texts; if none does, no record holds them."""
     formatters = (handler.formatter for handler in LOGGER.handlers)
-    return any(isinstance(one, JsonLines) and one.text for one in formatters)
+    return any(isinstance(formatter, JsonLines) and formatter.text for formatter in formatters)

@@ -43,7 +43,7 @@ _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\uf
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Describes one mark.
+    """A text that parsers, renderers or models give a meaning, such as `[SUBQ]`.
 
     text: the mark as prompts show it.
     live: a regular expression, without capturing groups, for every spelling that a parser takes for the mark. Case does
@@ -61,15 +61,16 @@ class Mark:
         return self.text
 
     def is_in(self, text: str) -> bool:
-        """Return whether `text` has the mark in any spelling."""
+        """Tell whether `text` has the mark in any spelling."""
         return re.search(self.live, text, FLAGS) is not None
 
 
 def token(name: str, *others: str, numbered: bool = False, opens: bool = False) -> Mark:
-    """Make a mark in square brackets: `[NAME]`. Each `_` may be missing, or be a space or a hyphen.
+    """Make a mark in square brackets: `[NAME]`. Each `_` of the name may be missing, or be a space or a hyphen.
 
     others: other names that models give it, such as translations. They write it in full-width brackets and as a tag,
-    too. numbered: whether a number may follow the name. opens: whether text may follow it inside the brackets.
+        too.
+    numbered: whether a number may follow the name. opens: whether text may follow it inside the brackets.
     """
     words = "|".join(word.replace("_", r"[\s_-]*+") for word in (name, *others))
     number = r"(?:[\s_#-]*+\d++)?+" if numbered else ""
@@ -77,11 +78,11 @@ def token(name: str, *others: str, numbered: bool = False, opens: bool = False) 
     live = rf"[\[［【]{_PADDING}(?:{words}){number}{closing}|<{_IN_LINE}*+(?:{words}){_IN_LINE}*+/?+>"
     # in other brackets, behind a slash, or with characters in between that are not seen
     unseen = rf"[{_UNSEEN}]*+"
-    seen = "|".join(
+    spellings = "|".join(
         unseen.join(r"[\s_-]*+" if letter == "_" else letter for letter in word) for word in (name, *others)
     )
     around = rf"[\s*_`:/{_UNSEEN}]*+"
-    near = rf"[\[［【〔]{around}(?:{seen}){'(?:' + around + '[]］】〕])?+' if opens else around + '[]］】〕]'}"
+    near = rf"[\[［【〔]{around}(?:{spellings}){'(?:' + around + '[]］】〕])?+' if opens else around + '[]］】〕]'}"
     return Mark(f"[{name}]", live, "[]［］【】〔〕", near)
 
 
@@ -252,16 +253,16 @@ def ends_chain(sentence: str) -> bool:
     >>> [ends_chain(f"The answer is {rest}") for rest in ("Edinburgh.", ": chess.", "not in the passages yet.")]
     [True, True, False]
     """
-    found = re.search(ANSWER_IS.live, sentence, FLAGS)
-    if found is None:
+    match = re.search(ANSWER_IS.live, sentence, FLAGS)
+    if match is None:
         return False
-    before = sentence[: found.start()]
+    before = sentence[: match.start()]
     if _CONDITION.search(before) or _DOUBT.search(re.split(r"[,;:.]", before)[-1]):
         return False
-    rest = sentence[found.end() :].lstrip(" \t\n*_`")
-    stated = rest[1:].lstrip(_MARKUP) if rest.startswith((":", "：")) else ""
-    if stated:
-        return any(map(str.isalnum, stated)) and not _NONE_YET.match(stated)
+    rest = sentence[match.end() :].lstrip(" \t\n*_`")
+    statement = rest[1:].lstrip(_MARKUP) if rest.startswith((":", "：")) else ""
+    if statement:
+        return any(map(str.isalnum, statement)) and not _NONE_YET.match(statement)
     return bool(_NAMED.match(rest)) and not _HEDGED.search(rest)
 
 
@@ -281,7 +282,7 @@ def as_data(text: str) -> str:
 
 @lru_cache(maxsize=4)
 def _rules(marks: tuple[Mark, ...]) -> tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]], ...]:
-    """Return the characters to swap, one pattern for all marks that have them, and what makes its matches inert."""
+    """Return rules: the characters to swap, a pattern for all marks that have them, and a function for a match."""
     spellings: dict[str, list[str]] = {}
     for mark in marks:
         spellings.setdefault(mark.swapped, []).extend(filter(None, (mark.live, mark.near)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Decides what the question still needs."""
+    """Role that decides what the question still needs."""
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. `steps` is empty at the first call, and `graph` then holds no facts."""
@@ -33,7 +33,7 @@ class Planner(Protocol):
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Finds passages."""
+    """Role that finds passages."""
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
@@ -42,7 +42,7 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads facts in passages."""
+    """Role that reads facts in passages."""
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return triples, each with one Source of passage_id, start, end and extractor; nodes set hop and subquery."""
@@ -51,7 +51,7 @@ class Extractor(Protocol):
 
 @runtime_checkable
 class Answerer(Protocol):
-    """Answers from the question's graph, the passages it came from, and the hops that found them."""
+    """Role that answers from the question's graph, the passages it came from, and the hops that found them."""
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return an answer that cites only `passages`, which are in the order of retrieval, and facts of `graph`.
@@ -63,7 +63,7 @@ class Answerer(Protocol):
 
 @runtime_checkable
 class Reasoner(Protocol):
-    """Writes IRCoT's chain of thought, one sentence per call."""
+    """Role that writes IRCoT's chain of thought, one sentence per call."""
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """Return the next sentence; one that holds "answer is" ends the loop."""
@@ -72,16 +72,16 @@ class Reasoner(Protocol):
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Makes a follow-up question of a conversation stand alone."""
+    """Role that makes a follow-up question of a conversation understandable alone."""
 
     def rewrite(self, question: str, exchanges: Sequence[Exchange]) -> str:
-        """Return the question in words that need no earlier turn, or as it is. `exchanges` are the earlier turns."""
+        """Return the question in words that need no earlier turn, or unchanged. `exchanges` are the earlier turns."""
         ...
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns text into vectors."""
+    """Model that turns text into vectors."""
 
     @property
     def name(self) -> str: ...
@@ -96,7 +96,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class SpanReader(Protocol):
-    """Finds spans of texts that answer a question."""
+    """Model that finds spans of texts that answer a question."""
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return for each text its likeliest spans, best first; none for a text without words."""
@@ -105,7 +105,7 @@ class SpanReader(Protocol):
 
 @runtime_checkable
 class GraphEncoder(Protocol):
-    """Turns a batch of graphs into states of their nodes."""
+    """Network that turns a batch of graphs into states of their nodes."""
 
     @property
     def width(self) -> int: ...

@@ -78,10 +78,10 @@ _NAME = re.compile(r"\w[\w.-]*")
 
 
 def register(kind: str, name: str, plugin: object) -> None:
-    """Make a plug-in known as `name` in this process: the object itself, or "module:attribute".
+    """Add a plug-in as `name` in this process: the object itself, or "module:attribute".
 
-    A name registered earlier is replaced, so that a notebook's cell can run twice.
-    Raises UnknownName for an unknown kind, ValueError for a built-in name or one that is not a plain word.
+    A name registered earlier is replaced, so that a notebook's cell can run twice. Raises UnknownName for an unknown
+    kind, ValueError for a built-in name or one that is not a plain word.
     """
     table = _table(kind)
     if name in _BUILT_IN[kind]:
@@ -92,7 +92,7 @@ def register(kind: str, name: str, plugin: object) -> None:
 
 
 def import_modules_of(package: str) -> None:
-    """Import every module of a package, so that the plug-ins that register themselves there are known."""
+    """Import every module of a package, so that the plug-ins defined there register themselves."""
     for module in iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
 
@@ -102,20 +102,20 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_table(kind), *(entry.name for entry in entry_points(group=f"ras_agent.{kind}"))]))
 
 
-def known(kind: str, name: str) -> bool:
-    """Tell whether a kind has the name, without importing the plug-in; "a+b" is known where a and b are."""
+def is_registered(kind: str, name: str) -> bool:
+    """Tell whether a kind has the name, without importing the plug-in; "a+b" is registered where a and b are."""
     if kind in _JOINED and "+" in name:
-        return all(known(kind, part) for part in name.split("+"))
+        return all(is_registered(kind, part) for part in name.split("+"))
     return name in _table(kind) or bool(entry_points(group=f"ras_agent.{kind}", name=name))
 
 
 def find(kind: str, name: str) -> Any:
-    """Return the plug-in of that name. Raises UnknownName, which lists the known ones."""
+    """Return the plug-in of that name. Raises UnknownName, whose message lists the registered ones."""
     plugin = _table(kind).get(name)
     if plugin is None:
         for entry in entry_points(group=f"ras_agent.{kind}", name=name):
             return entry.load()
-        if not known(kind, name):
+        if not is_registered(kind, name):
             mixes = (f"mixes of them such as {'+'.join(list(_table(kind))[:2])!r}",) if kind in _JOINED else ()
             raise UnknownName(kind, name, (*names(kind), *mixes))
         return _imported(_JOINED[kind])(name.split("+"))
@@ -134,7 +134,7 @@ def _table(kind: str) -> dict[str, object]:
 
 
 def check_call(kind: str, name: str, plugin: Callable[..., Any], **arguments: object) -> None:
-    """Raise TypeError for a plug-in that cannot be called with these arguments, given in this order without names."""
+    """Raise TypeError for a plug-in that cannot be called with these positional arguments."""
     try:
         inspect.signature(plugin).bind(*arguments.values())
     except TypeError as error:

@@ -43,7 +43,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import FlagError, SettingsError, UnknownName
 from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
-from ras_agent.registry import known, names
+from ras_agent.registry import is_registered, names
 from ras_agent.review import places
 from ras_agent.text.languages import language_name
 
@@ -65,7 +65,7 @@ Work = Literal["answer", "ask", "eval", "extract", "index", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Settings that share a panel of the help texts and the work that uses them."""
+    """Group of settings that share a panel of the help texts and the work that uses them."""
 
     panel: str
     work: tuple[Work, ...]
@@ -260,13 +260,13 @@ class Settings(BaseModel):
 
     @property
     def limits(self) -> Limits:
-        """The limits of a run."""
+        """Return the limits of a run."""
         return Limits(**self.model_dump(include=set(Limits.names())))
 
     @field_validator("filter", mode="before")
     @classmethod
     def _read_filter(cls, value: object) -> object:
-        """Read "key=value", a list of them, as a flag or a file has it, or JSON; an object stays one."""
+        """Read a filter: "key=value", a list of such texts, or JSON. A JSON object stays as it is."""
         value = _as_list(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = read_filter(value)
@@ -274,7 +274,7 @@ class Settings(BaseModel):
 
     @property
     def needs_index(self) -> bool:
-        """Whether no index is named and the retriever searches one."""
+        """Tell whether the retriever searches an index and none is named."""
         return self.index is None and not _is_code(self.retriever)
 
     @field_validator("language")
@@ -285,7 +285,7 @@ class Settings(BaseModel):
     @field_validator("fields", mode="before")
     @classmethod
     def _read_fields(cls, value: object) -> object:
-        """Read "text=KEY,title=KEY,id=KEY", after a pattern or not, a list of them, or a table of tables."""
+        """Read "text=KEY,title=KEY,id=KEY", with a pattern of files or not, a list of these, or a table of tables."""
         value = _as_list(value)
         if isinstance(value, list):
             value = dict(map(_fields_of_pattern, value))
@@ -301,13 +301,13 @@ class Settings(BaseModel):
     @field_validator("metadata", mode="before")
     @classmethod
     def _read_metadata(cls, value: object) -> object:
-        """Read "key=value", a list of them, or JSON; an object stays one."""
+        """Read metadata: "key=value", a list of such texts, or JSON. A JSON object stays as it is."""
         return None if value is None else read_metadata(_as_list(value)) or None
 
     @field_validator("graph")
     @classmethod
     def _check_graph(cls, name: str) -> str:
-        if not known("graph", name):
+        if not is_registered("graph", name):
             raise UnknownName("graph", name, names("graph"))
         return name
 
@@ -328,7 +328,7 @@ _RECORD_ROLES = ("text", "title", "id")
 
 
 def _as_list(value: object) -> object:
-    """Return the object of a JSON text, and any other text as a list of one; a value of another kind stays."""
+    """Return the object of a JSON text, any other text as a list of one, and a value of another type unchanged."""
     if not isinstance(value, str):
         return value
     return json.loads(value) if value.lstrip().startswith("{") else [value]
@@ -339,7 +339,7 @@ def _may_name(role: str, key: object) -> bool:
 
 
 def _fields_of_pattern(text: object) -> tuple[str, dict[str, str]]:
-    """Return the pattern and the fields of "*.jsonl:text=body,title=name"; without a pattern they are of all files."""
+    """Split "*.jsonl:text=body,title=name" into the pattern of files and the fields; without a pattern it is "*"."""
     pattern, colon, role = str(text).partition("=")[0].rpartition(":")
     pairs = [part.partition("=") for part in str(text)[len(pattern + colon) :].split(",")]
     if not (role and bool(pattern) == bool(colon) and all(equals for _, equals, _ in pairs)):
@@ -437,10 +437,11 @@ def unnamed_destinations(
     model: type[Settings] = Settings,
     work: Work | None = None,
 ) -> dict[str, str]:
-    """Return where `config` sends passages and writes, by setting, if it was found in the working directory alone.
+    """Map settings by which `config` sends passages elsewhere, or writes, to their values, if nobody named the file.
 
-    Such a file came with the folder, perhaps from somebody else. One that the user named, by `path` or by
-    RAS_AGENT_CONFIG, or that is his own, is trusted: nothing then, nor for what variables or flags set instead.
+    A file found in the working directory alone came with the folder, perhaps from somebody else. A file that the user
+    named, by `path` or by RAS_AGENT_CONFIG, or that is his own, is trusted: for it, and for what variables or flags set
+    instead, the result is empty.
     """
     environment = os.environ if environment is None else environment
     if config is None or path or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
@@ -459,7 +460,7 @@ def unnamed_destinations(
 
 
 def _is_harmless(key: str, value: object) -> bool:
-    """Return whether a setting names the folder of an index, which is only read, or a retriever that is registered."""
+    """Tell whether a setting names the folder of an index, which is only read, or a retriever that is registered."""
     return (key == "index" and isinstance(value, Path)) or (key == "retriever" and not _is_code(value))
 
 
@@ -569,7 +570,7 @@ def _unknown(place: str, key: str, model: type[Settings]) -> str:
 
 
 def _spelling(place: str, key: str) -> str:
-    """Return a setting's name as it is written in that place."""
+    """Return a setting's name as it is written in `place`: a flag, a variable or a key."""
     if place == "environment":
         return f"{_PREFIX}{key.upper()}"
     return f"--{key.replace('_', '-')}" if place == "flags" else repr(key)

@@ -23,8 +23,8 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
     """Make a span of every run, node, search and model call in this process from now on.
 
     content: whether the spans hold questions, prompts, passages and replies. Without it they hold names, times and
-    tokens alone, whatever the environment says. tracer_provider: the program's own unless given.
-    Raises MissingExtra without the extra `otel`.
+        tokens alone, whatever the environment says. tracer_provider: by default the one that the program has set.
+        Raises MissingExtra without the extra `otel`.
     """
     try:
         from opentelemetry.instrumentation.langchain import LangchainInstrumentor
@@ -39,7 +39,7 @@ def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
 
 
 class _WithoutTexts:
-    """Makes tracers whose spans name an error by its type alone, unless texts are wanted.
+    """Tracer provider whose spans name an error by its type alone, unless texts are wanted.
 
     The message of an error may quote a passage or a reply; that of a run which waits for a person is all that it shows.
     """
@@ -64,7 +64,7 @@ def _without_texts(span: Any) -> Any:
 
 
 def stop_tracing() -> None:
-    """Make no spans any more. Does nothing where none were made."""
+    """Stop making spans. Does nothing where none were made."""
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
 
     if LangchainInstrumentor().is_instrumented_by_opentelemetry:
@@ -74,7 +74,8 @@ def stop_tracing() -> None:
 def export_runs() -> Callable[[], None]:
     """Send the spans of runs to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, by default http://localhost:4318.
 
-    Returns what sends the rest and ends it. Raises MissingExtra without the extra `otel`.
+    Returns a function that sends the remaining spans and closes the exporter. Raises MissingExtra without the extra
+    `otel`.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

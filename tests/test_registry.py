@@ -6,7 +6,7 @@ import pytest
 
 from ras_agent import registry
 from ras_agent.errors import UnknownName
-from ras_agent.registry import PLUGINS, find, known, names, register
+from ras_agent.registry import PLUGINS, find, is_registered, names, register
 from tests.messages import says
 
 KINDS = sorted(PLUGINS)
@@ -23,7 +23,7 @@ def test_a_registered_plug_in_of_any_kind_is_found_by_its_name(kind: str) -> Non
     plugin = object()
     register(kind, "mine", plugin)
     assert find(kind, "mine") is plugin
-    assert known(kind, "mine")
+    assert is_registered(kind, "mine")
     assert names(kind)[-1] == "mine"
 
 
@@ -62,11 +62,11 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
     assert names("answerer") == ("offline", "llm", "graphllm", "theirs")
-    assert (known("answerer", "theirs"), known("planner", "theirs")) == (True, False)
+    assert (is_registered("answerer", "theirs"), is_registered("planner", "theirs")) == (True, False)
     assert find("answerer", "theirs").__name__ == "loads"
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    assert not known("answerer", "nobody")
+    assert not is_registered("answerer", "nobody")
     with pytest.raises(UnknownName, match=r"known: graphllm, llm, offline$"):
         find("answerer", "nobody")

@@ -28,7 +28,7 @@ from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
-from ras_agent.page import placed, trace_html
+from ras_agent.page import box_centres, trace_html
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple
@@ -72,7 +72,7 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
     return [
         ("parse", "one regular expression", partial(parse_triples, reply), partial(_PLAIN.findall, reply)),
         ("merge", "networkx MultiDiGraph", partial(_merged, hops), partial(_as_edges, hops)),
-        ("layout", "networkx spring_layout", partial(placed, boxes, links), spring),
+        ("layout", "networkx spring_layout", partial(box_centres, boxes, links), spring),
         ("page", "spring_layout, json.dumps", partial(trace_html, trace), lambda: (spring(), _dumped(trace))),
     ]
 

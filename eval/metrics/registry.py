@@ -143,7 +143,7 @@ def find_metric(name: str) -> Metric:
     """Return the metric called `name`. Raises UnknownName with the names there are."""
     _own()
     base, at, cutoff = name.partition("@")
-    if not registry.known("metric", base):
+    if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())
     found = registry.find("metric", base)
     if not isinstance(found, Metric):  # the function of an entry point, which its decorator has registered by now

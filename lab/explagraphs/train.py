@@ -143,7 +143,7 @@ class Inputs:
             self._vectors.of_texts(sorted({text for example in examples for fact in example.facts for text in fact}))
             graphs = [self._vectors.of_facts(example.facts) for example in examples]
         else:
-            graphs = [GraphFeatures.joined((), 0)] * len(examples)
+            graphs = [GraphFeatures.join((), 0)] * len(examples)
         features = features_of(self._reads, examples)
         return [StanceInput(*parts) for parts in zip(states, graphs, features, strict=True)]
 

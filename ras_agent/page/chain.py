@@ -19,7 +19,7 @@ _OF = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Link:
-    """One step of a chain, from entity to entity; they are numbers. `fact` is empty where both are one thing."""
+    """A step of a chain from entity to entity, which are numbers. `fact` is empty where both are one thing."""
 
     start: int
     end: int
@@ -27,15 +27,15 @@ class Link:
     citation: int = 0
 
 
-def same_thing(one: str, other: str) -> bool:
-    """Tell whether two labels name one thing because the longer is the shorter with a description beside it.
+def same_thing(label: str, other: str) -> bool:
+    """Tell whether two labels name one thing because the longer one is the shorter one with a description beside it.
 
     >>> same_thing("Dorve", "river Dorve"), same_thing("Quenne at Mittenau", "Quenne")
     (True, True)
     >>> same_thing("France", "capital of France"), same_thing("Bell", "Bell Telephone Company")
     (False, False)
     """
-    short, long = sorted((one.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len)
+    short, long = sorted((label.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len)
     if short[:1] in (["the"], ["The"]):
         short = short[1:]
     if not short or len(short) >= len(long) or not short[0][0].isupper():
@@ -50,34 +50,35 @@ def same_thing(one: str, other: str) -> bool:
 
 
 def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return which entities are one thing by their labels. A name that is part of two others joins neither."""
+    """Return the pairs of entities that are one thing by their labels. A label inside two others joins neither."""
     if len(labels) > _MOST_NAMES:
         return []
     longer: dict[int, list[int]] = {}
-    for one, label in labels.items():
+    for entity, label in labels.items():
         for other, name in labels.items():
             if len(label) < len(name) and same_thing(label, name):
-                longer.setdefault(one, []).append(other)
-    return [(one, others[0]) for one, others in sorted(longer.items()) if len(others) == 1]
+                longer.setdefault(entity, []).append(other)
+    return [(entity, others[0]) for entity, others in sorted(longer.items()) if len(others) == 1]
 
 
 def chain_of(
-    facts: Iterable[Link], joins: Iterable[tuple[int, int]], asked: Collection[int], answers: Collection[int]
+    facts: Iterable[Link], joins: Iterable[tuple[int, int]], starts_from: Collection[int], answers: Collection[int]
 ) -> list[Link]:
     """Return the links from a name in the question to the answer, through cited facts and joins; [] if there are none.
 
-    facts: cited facts as links from subject to object; they are followed both ways. Of several chains, the one that
-    uses most citations is returned, then the shortest.
+    facts: cited facts as links from subject to object, which are followed in both directions. joins: pairs of entities
+        that are one thing. starts_from, answers: entities that the question names, and that answer it. Of several
+        chains, the one that uses most citations is returned, then the shortest.
     """
     next_to: dict[int, list[Link]] = {}
     for link in facts:
         next_to.setdefault(link.start, []).append(link)
         next_to.setdefault(link.end, []).append(Link(link.end, link.start, link.fact, link.citation))
-    for one, other in joins:
-        next_to.setdefault(one, []).append(Link(one, other))
-        next_to.setdefault(other, []).append(Link(other, one))
+    for entity, other in joins:
+        next_to.setdefault(entity, []).append(Link(entity, other))
+        next_to.setdefault(other, []).append(Link(other, entity))
     reached = sorted(node for node in answers if node in next_to)
-    starts = sorted(node for node in asked if node in next_to and node not in reached)
+    starts = sorted(node for node in starts_from if node in next_to and node not in reached)
     chains = [chain for end in reached for chain in _shortest(next_to, end, starts)]
     return max(chains, key=lambda chain: (len({link.citation for link in chain if link.fact}), -len(chain)), default=[])
 

@@ -15,18 +15,18 @@ _ROOM = 2.4  # added to the length of a link for each link of its hub, so that n
 _ASPECT = 1.3  # width by height of the whole
 
 
-def placed(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]]) -> Array:
+def box_centres(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]]) -> Array:
     """Return the centres of boxes joined by links: shape (len(sizes), 2), float64, in the unit of the sizes.
 
     sizes: (width, height) of each box. links: pairs of indexes. Boxes do not overlap, and linked boxes are close. The
-    whole is about 1.3 times as wide as high and starts at (0, 0). The same input gives the same output. Stress
-    majorisation after Gansner, Koren and North (2004).
+        whole is about 1.3 times as wide as high and starts at (0, 0). The same input gives the same output. The method
+        is stress majorisation (Gansner, Koren and North, 2004).
     """
     boxes = np.asarray(sizes, dtype=np.float64).reshape(-1, 2)
     # most boxes are wider than high, so distances are computed in a plane whose x axis is shortened by that ratio
     stretch = float(np.clip(np.median(boxes[:, 0] / boxes[:, 1]), 1.2, 1.9)) if len(boxes) else 1.0
     lengths = _lengths(boxes / (stretch, 1.0), links)  # (n, n), infinite between components
-    placed = np.zeros_like(boxes)
+    centres = np.zeros_like(boxes)
     parts = []
     unseen = np.ones(len(boxes), dtype=bool)
     for index in range(len(boxes)):
@@ -34,21 +34,21 @@ def placed(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int, int]
             part = np.flatnonzero(np.isfinite(lengths[index]))
             unseen[part] = False
             flat = _unstressed(lengths[np.ix_(part, part)])
-            placed[part] = _apart(_turned(flat, stretch), boxes[part], stretch)
+            centres[part] = _apart(_turned(flat, stretch), boxes[part], stretch)
             parts.append(part)
-    _pack(placed, boxes, parts)
-    return placed
+    _pack(centres, boxes, parts)
+    return centres
 
 
 def _lengths(boxes: Array, links: Sequence[tuple[int, int]]) -> Array:
-    """Return the shortest paths between all pairs, by Floyd and Warshall; O(n³), 0.1 s for 500 boxes."""
+    """Return the lengths (n, n) of all shortest paths, by Floyd and Warshall: O(n³), 0.1 s for 500 boxes."""
     count = len(boxes)
-    one, other = np.asarray(links, dtype=np.intp).reshape(-1, 2).T
-    degree = np.bincount(np.concatenate([one, other]), minlength=count)
+    source, target = np.asarray(links, dtype=np.intp).reshape(-1, 2).T
+    degree = np.bincount(np.concatenate([source, target]), minlength=count)
     reach = boxes.mean(axis=1) / 2
-    direct = reach[one] + reach[other] + _LINK + _ROOM * np.maximum(degree[one], degree[other])
+    direct = reach[source] + reach[target] + _LINK + _ROOM * np.maximum(degree[source], degree[target])
     lengths = np.full((count, count), np.inf)
-    lengths[one, other] = lengths[other, one] = direct
+    lengths[source, target] = lengths[target, source] = direct
     np.fill_diagonal(lengths, 0.0)
     for via in range(count):
         np.minimum(lengths, lengths[:, via, None] + lengths[None, via], out=lengths)
@@ -77,7 +77,10 @@ def _unstressed(lengths: Array, rounds: int = 80) -> Array:
 
 
 def _turned(points: Array, stretch: float) -> Array:
-    """Return `points` turned by the best of 24 angles and stretched along x: few points lie flat, many fill a frame."""
+    """Turn `points` by the best of 24 angles and stretch them along x.
+
+    The best angle makes few points lie flat, and many points fill a frame of the wanted shape.
+    """
 
     def turned(angle: float) -> Array:
         sine, cosine = np.sin(angle), np.cos(angle)
@@ -98,18 +101,18 @@ def _apart(centres: Array, boxes: Array, stretch: float, rounds: int = 60) -> Ar
     """Push overlapping boxes apart along the axis where they overlap less, until none do or `rounds` are over."""
     centres = centres.copy()
     for _ in range(rounds):
-        one, other = _near(centres, boxes)
-        reach = (boxes[one] + boxes[other]) / 2 + _GAP  # (pairs, 2)
-        if not _overlap(centres[other] - centres[one], reach)[1].any():
+        first, second = _near(centres, boxes)
+        reach = (boxes[first] + boxes[second]) / 2 + _GAP  # (pairs, 2)
+        if not _overlap(centres[second] - centres[first], reach)[1].any():
             break
         for _ in range(10):  # among these few pairs only, which is much cheaper than searching all pairs each time
-            between = centres[other] - centres[one]
+            between = centres[second] - centres[first]
             overlap, hit = _overlap(between, reach)
             along_x = overlap[:, 0] < overlap[:, 1] * stretch
             push = np.where(np.stack([along_x, ~along_x], axis=1), overlap, 0.0) * np.where(between < 0, -0.4, 0.4)
             push[~hit] = 0.0
-            np.add.at(centres, other, push)
-            np.add.at(centres, one, -push)
+            np.add.at(centres, second, push)
+            np.add.at(centres, first, -push)
     return centres
 
 
@@ -125,8 +128,8 @@ def _near(centres: Array, boxes: Array, margin: float = 40.0) -> tuple[npt.NDArr
     for axis in (0, 1):
         between = np.abs(np.subtract.outer(centres[:, axis], centres[:, axis]))
         near &= between < np.add.outer(boxes[:, axis], boxes[:, axis]) / 2 + _GAP[axis] + margin
-    one, other = np.nonzero(np.triu(near, k=1))
-    return one, other
+    first, second = np.nonzero(np.triu(near, k=1))
+    return first, second
 
 
 def _pack(centres: Array, boxes: Array, parts: Sequence[npt.NDArray[np.intp]]) -> None:

@@ -29,7 +29,7 @@ def page_file(name: str) -> str:
 
 @cache
 def page_script(*names: str) -> str:
-    """Return the scripts in ras_agent/page of these names as one, whose variables no other script sees."""
+    """Return the scripts of these names in ras_agent/page as one script, whose variables no other script sees."""
     parts = (page_file(f"{name}.js") for name in names)
     return "".join(['"use strict";\n(() => {\n', *parts, "})();\n"])
 
@@ -46,7 +46,7 @@ def policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
 
 
 def filled(template: str, slots: Mapping[str, str]) -> str:
-    """Return `template` with each @@NAME@@ replaced by the slot of that name, if any. Slots are not searched.
+    """Replace each @@NAME@@ in `template` by the slot of that name, if there is one; slots themselves are not searched.
 
     A lone surrogate, which no file can hold, becomes "?".
     """

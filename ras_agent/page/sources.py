@@ -14,20 +14,20 @@ _PLACES = ("path", "file", "source")
 
 
 def source_files(passages: Mapping[str, Passage], folder: Path) -> dict[str, str]:
-    """Return a relative link from `folder` to the file of each document, by document id, where there is such a file.
+    """Map each document's id to a relative link from `folder` to the document's file. Without a file it is absent.
 
     A path is looked for in `folder`, then in the working folder.
     """
-    found = {}
+    links = {}
     for passage in passages.values():
-        if passage.document_id not in found and (link := _link(passage, folder)):
-            found[passage.document_id] = link
-    return found
+        if passage.document_id not in links and (link := _link(passage, folder)):
+            links[passage.document_id] = link
+    return links
 
 
 def _link(passage: Passage, folder: Path) -> str:
-    named = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
-    for name in named:
+    names = [*(passage.metadata.get(key) for key in _PLACES), passage.document_id]
+    for name in names:
         # a name without an ending may be any folder or a program; none of these is a document
         if not isinstance(name, str) or not PurePosixPath(name).suffix or "\0" in name or len(name) > 1000:
             continue

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from ras_agent.marks import ACTIONS
 from ras_agent.page.chain import Link, chain_of, joins_of
-from ras_agent.page.layout import placed
+from ras_agent.page.layout import box_centres
 from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
 from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
@@ -35,10 +35,10 @@ _DOT = 12.0
 
 
 def trace_html(trace: Trace, folder: Path | None = None) -> str:
-    """Return the page of a run: one file that loads nothing. It is ASCII except for its frame.
+    """Return the page of a run: one file that loads nothing. The data in it is ASCII.
 
-    folder: where the page is going to be. Evidence links to those of its source files that are there or in the working
-    folder.
+    folder: where the page is going to be. Evidence links to its source files, where they are in that folder or the
+        working folder.
     """
     title = " ".join(trace.question.split())[:120]
     return trace_frame(title, trace_data(trace, {} if folder is None else source_files(trace.passages, folder)))
@@ -50,14 +50,14 @@ def trace_data(trace: Trace, files: Mapping[str, str] = MappingProxyType({})) ->
     It is {"trace", "picture", "marks": {action: mark}, "files": {document id: link}}; see `picture`, `source_files`.
     """
     marks = {action: str(mark) for action, mark in ACTIONS.items()}
-    drawn = picture(trace.graph, trace.question, trace.answer, trace.citations)
-    drawn["hops"] = max([drawn["hops"], *(step.hop for step in trace.steps)])
-    data = {"trace": json.loads(trace.to_json()), "picture": drawn, "marks": marks, "files": dict(files)}
+    graph_data = picture(trace.graph, trace.question, trace.answer, trace.citations)
+    graph_data["hops"] = max([graph_data["hops"], *(step.hop for step in trace.steps)])
+    data = {"trace": json.loads(trace.to_json()), "picture": graph_data, "marks": marks, "files": dict(files)}
     return json_for_html(data)
 
 
 def trace_frame(title: str, data: str = "@@DATA@@") -> str:
-    """Return the page around its data; without `data`, a frame that says @@DATA@@ where `trace_data` belongs."""
+    """Return the page around `data`, by default around @@DATA@@, which the result of `trace_data` is to replace."""
     style, script = page_file("trace.css"), trace_script()
     slots = {"POLICY": policy([script], [style]), "STYLE": style, "SCRIPT": script}
     return filled(page_file("trace.html"), {**slots, "TITLE": html.escape(title), "DATA": data})
@@ -81,8 +81,8 @@ def picture(
     for citation in citations:
         for name in citation.triple_ids:
             cited.setdefault(name, []).append(citation.number)
-    whole = graph
-    graph = whole.bounded(most, question, cited) if len(whole) > most else whole
+    full = graph
+    graph = full.bounded(most, question, cited) if len(full) > most else full
     disputed = {fact.id for group in graph.conflicts for fact in group}
     crowded = len(graph) > _CROWD
     index = {key: number for number, key in enumerate(graph.entities)}
@@ -91,24 +91,24 @@ def picture(
     labelled = set(index) if not crowded else _labelled(graph, roles, cited)
     nodes: list[JSON] = []
     for key, entity in graph.entities.items():
-        lines, shown = _wrapped(entity.label), key in labelled
-        width, height = (max(map(_width, lines)) + 26, len(lines) * _LINE_HEIGHT + 13) if shown else (_DOT, _DOT)
+        lines, is_labelled = _label_lines(entity.label), key in labelled
+        width, height = (max(map(_width, lines)) + 26, len(lines) * _LINE_HEIGHT + 13) if is_labelled else (_DOT, _DOT)
         hop = min(map(first_hop, graph.touching(key)))
         nodes.append(
             {"key": key, "label": entity.label, "forms": list(entity.forms), "lines": lines, "role": roles[key]}
-            | {"hop": hop, "shown": shown, "w": round(width, 1), "h": round(height, 1)}
+            | {"hop": hop, "shown": is_labelled, "w": round(width, 1), "h": round(height, 1)}
         )
     edges: list[JSON] = []
     for name, fact in graph.by_id.items():
-        text = _cut(fact.predicate, 34)
+        text = _shorten(fact.predicate, 34)
         edges.append(
             {"id": name, "from": index[canonical_key(fact.subject)], "to": index[canonical_key(fact.object)]}
             | {"text": text, "hop": first_hop(fact), "conflict": name in disputed, "cited": cited.get(name, [])}
             | {"shown": not crowded or name in cited}
         )
-    joins, chain = _told(nodes, edges, answer)
+    joins, chain = _joins_and_chain(nodes, edges, answer)
     _place(nodes, edges, joins)
-    left_out = len(whole) - len(graph)
+    left_out = len(full) - len(graph)
     return {
         "nodes": nodes,
         "edges": edges,
@@ -120,10 +120,10 @@ def picture(
     }
 
 
-def _told(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple[list[tuple[int, int]], list[Link]]:
-    """Return the cited entities that are one thing under two names, and the chain from the question to the answer.
+def _joins_and_chain(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple[list[tuple[int, int]], list[Link]]:
+    """Return pairs of cited entities that are one thing under two names, and the chain from the question to the answer.
 
-    An answer in whole sentences is no entity: it answers with the cited entities that it names.
+    An answer in whole sentences is no entity: the cited entities that it names stand for it.
     """
     facts = [Link(edge["from"], edge["to"], edge["id"], edge["cited"][0]) for edge in edges if edge["cited"]]
     cited = dict.fromkeys(end for link in facts for end in (link.start, link.end))
@@ -133,8 +133,8 @@ def _told(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple[list[tuple
     if not answers:
         text = f" {canonical_key(answer)} "
         answers = [end for end in cited if not nodes[end]["role"] and f" {nodes[end]['key']} " in text]
-    asked = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
-    return joins, chain_of(facts, joins, asked, answers)
+    named = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
+    return joins, chain_of(facts, joins, named, answers)
 
 
 def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]]) -> None:
@@ -147,7 +147,7 @@ def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]
             sizes.append((_width(edge["text"]) * 0.88 + 22 * len(edge["cited"]), _LINE_HEIGHT))
         elif edge["from"] != edge["to"]:
             links.append((edge["from"], edge["to"]))
-    places = placed(sizes, links).round(1).tolist()
+    places = box_centres(sizes, links).round(1).tolist()
     for node, (x, y) in zip(nodes, places, strict=False):
         node["x"], node["y"] = x, y
     labels = iter(places[len(nodes) :])
@@ -156,16 +156,16 @@ def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]
         if edge["shown"]:
             edge["x"], edge["y"] = next(labels)
             continue
-        one, other = nodes[edge["from"]], nodes[edge["to"]]
+        start, end = nodes[edge["from"]], nodes[edge["to"]]
         # facts between the same two entities fan out
         pair = min(edge["from"], edge["to"]), max(edge["from"], edge["to"])
         fan = between[pair] = between.get(pair, -1) + 1
-        edge["x"] = round((one["x"] + other["x"]) / 2 + 9 * fan, 1)
-        edge["y"] = round((one["y"] + other["y"]) / 2 - (14 * fan if edge["from"] != edge["to"] else 34), 1)
+        edge["x"] = round((start["x"] + end["x"]) / 2 + 9 * fan, 1)
+        edge["y"] = round((start["y"] + end["y"]) / 2 - (14 * fan if edge["from"] != edge["to"] else 34), 1)
 
 
 def _labelled(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:
-    """Return which entities of a crowd are labelled: the important ones, then the best connected."""
+    """Choose which of many entities get labels: those with a role or a citation, then the best connected."""
     matter = {key for key, role in roles.items() if role}
     for name in cited:
         if name in graph.by_id:
@@ -185,8 +185,8 @@ def _role(key: str, question: str, answer: str) -> str:
     return "asked" if f" {key} " in f" {canonical_key(question)} " else ""
 
 
-def _wrapped(label: str) -> list[str]:
-    """Return a label in at most two lines."""
+def _label_lines(label: str) -> list[str]:
+    """Break a label into at most two lines."""
     lines = [""]
     for word in label.split():
         if lines[-1] and len(lines[-1]) + len(word) >= _LINE:
@@ -194,10 +194,10 @@ def _wrapped(label: str) -> list[str]:
         lines[-1] = f"{lines[-1]} {word}".strip()
     if len(lines) > 2:
         lines = [lines[0], " ".join(lines[1:])]
-    return [_cut(line, _LINE + 4) for line in lines]
+    return [_shorten(line, _LINE + 4) for line in lines]
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 

@@ -31,35 +31,35 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     excludes "stars Meg Ryan", takes knowledge of the world: in MuSiQue's sample 284 pairs of names differ so, and none
     of those looked at is a contradiction.
     """
-    stated: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
+    by_predicate: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
     for fact in facts:
         if value_of(fact.object) is not None and fact.sources and _is_name(fact.subject):
             subject, predicate, _ = fact.key
-            stated.setdefault(_FRAME.sub("", predicate), {}).setdefault(subject, []).append(fact)
-    return tuple(group for by_subject in stated.values() for group in _groups(list(by_subject.values())))
+            by_predicate.setdefault(_FRAME.sub("", predicate), {}).setdefault(subject, []).append(fact)
+    return tuple(group for by_subject in by_predicate.values() for group in _groups(list(by_subject.values())))
 
 
 def _groups(by_subject: Sequence[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
-    """Return the disagreeing facts per subject of one predicate; none if a passage gives a subject several values."""
+    """Group the disagreeing facts by subject, for one predicate; [] if a passage gives a subject several values."""
     groups = []
     for alike in by_subject:
         if len(alike) > _MOST_VALUES:
             return []
         involved = set()
-        for one, other in _disagreeing(alike):
-            if _passages(one) & _passages(other):
+        for first, second in _disagreeing(alike):
+            if _passages(first) & _passages(second):
                 return []
-            involved |= {one.key, other.key}
+            involved |= {first.key, second.key}
         if involved:
             groups.append(tuple(fact for fact in alike if fact.key in involved))
     return groups
 
 
 def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
-    for one, other in combinations(facts, 2):
-        first, second = value_of(one.object), value_of(other.object)
+    for fact, other in combinations(facts, 2):
+        first, second = value_of(fact.object), value_of(other.object)
         if first is not None and second is not None and not agree(first, second):
-            yield one, other
+            yield fact, other
 
 
 def _passages(fact: Triple) -> set[str]:
@@ -67,7 +67,7 @@ def _passages(fact: Triple) -> set[str]:
 
 
 def _is_name(surface: str) -> bool:
-    """Return whether any word but the first is not in lower case; of a single word, whether it is not."""
+    """Tell whether any word after the first is not in lower case; for a single word, whether that word is not."""
 
     words = surface.split()
     return not all(map(str.islower, words[1:] or words))

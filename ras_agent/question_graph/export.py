@@ -61,18 +61,18 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
     Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
     """
 
-    drawn = graph.bounded(max_facts) if len(graph) > max_facts else graph
-    nodes = {key: f"n{index}" for index, key in enumerate(drawn.entities)}
-    hops = {key: min(map(first_hop, drawn.touching(key))) for key in nodes}
-    disputed = {fact.id for group in drawn.conflicts for fact in group}
+    visible = graph.bounded(max_facts) if len(graph) > max_facts else graph
+    nodes = {key: f"n{index}" for index, key in enumerate(visible.entities)}
+    hops = {key: min(map(first_hop, visible.touching(key))) for key in nodes}
+    disputed = {fact.id for group in visible.conflicts for fact in group}
     lines = ["flowchart LR"]
-    lines += [f'  {nodes[key]}["{_label(entity.label)}"]:::hop{hops[key]}' for key, entity in drawn.entities.items()]
-    for fact in drawn.facts:
-        one, other = nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)]
-        lines.append(f'  {one} -->|"{_label(fact.predicate)}"| {other}')
-    if len(drawn) < len(graph):
-        lines.append(f'  more["... and {len(graph) - len(drawn)} more facts"]')
-    red = [str(index) for index, name in enumerate(drawn.by_id) if name in disputed]
+    lines += [f'  {nodes[key]}["{_label(entity.label)}"]:::hop{hops[key]}' for key, entity in visible.entities.items()]
+    for fact in visible.facts:
+        subject, object_ = nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)]
+        lines.append(f'  {subject} -->|"{_label(fact.predicate)}"| {object_}')
+    if len(visible) < len(graph):
+        lines.append(f'  more["... and {len(graph) - len(visible)} more facts"]')
+    red = [str(index) for index, name in enumerate(visible.by_id) if name in disputed]
     if red:
         lines.append(f"  linkStyle {','.join(red)} stroke:#dc2626,stroke-dasharray:4")
     for hop in sorted(set(hops.values())):

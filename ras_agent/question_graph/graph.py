@@ -10,68 +10,74 @@ from functools import cached_property
 from typing import Any, Self
 
 from ras_agent.question_graph.conflicts import conflicts_of
-from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, united
+from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, readings_of
 from ras_agent.records import JSON, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 
 
 @dataclass(frozen=True)
 class QuestionGraph:
-    """Holds an immutable set of facts; every change returns a new graph.
+    """An immutable set of facts; every change returns a new graph.
 
     readings: every triple as it was read, one per surface form. Facts, labels and entities are computed from them.
-    shelf: ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps these bounded,
-    but the state still holds them: a later hop that supports a hidden fact finds what the earlier hops had read.
-    Without the shelf, the result would depend on the order of the hops.
+    hidden_facts: ids of the facts that `bounded` has hidden. Prompts and searches do not see them, which keeps these
+        bounded, but the state still holds them: a later hop that supports a hidden fact finds what the earlier hops had
+        read. Without them, the result would depend on the order of the hops.
     """
 
     readings: tuple[Triple, ...] = ()
-    shelf: frozenset[str] = frozenset()
+    hidden_facts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "readings", united(self.readings))
+        object.__setattr__(self, "readings", readings_of(self.readings))
 
     def merge(self, triples: Iterable[Triple]) -> Self:
-        """Return the graph with `triples` added; those on the shelf are visible again.
+        """Return the graph with `triples` added. A hidden fact that is among them becomes visible again.
 
         Merging the same triples twice changes nothing, and the order in which hops are merged does not matter (where
         `bounded` was called in between, the results are equal after another `bounded`). To merge a whole graph, merge
         its `readings`.
         """
-        added = united(triples)
-        shelf = self.shelf.difference(triple.id for triple in added) if self.shelf else self.shelf
-        readings, new = united(self.readings), facts_of(added)
-        if not readings.followed_by(added) or not self._held.keys().isdisjoint(new):
-            return replace(self, readings=(*readings, *added), shelf=shelf)
+        added = readings_of(triples)
+        hidden_facts = (
+            self.hidden_facts.difference(triple.id for triple in added) if self.hidden_facts else self.hidden_facts
+        )
+        readings, new = readings_of(self.readings), facts_of(added)
+        if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(new):
+            return replace(self, readings=(*readings, *added), hidden_facts=hidden_facts)
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
-        grown = replace(self, readings=Readings((*readings, *added)), shelf=shelf)
-        grown.__dict__["_held"] = self._held | new
+        grown = replace(self, readings=Readings((*readings, *added)), hidden_facts=hidden_facts)
+        grown.__dict__["_all_facts"] = self._all_facts | new
         return grown
 
     @cached_property
-    def _held(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Map each fact id to (fact, its readings), including the facts on the shelf."""
-        return facts_of(united(self.readings))
+    def _all_facts(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+        """Map each fact id to (fact, its readings), including the hidden facts."""
+        return facts_of(readings_of(self.readings))
 
     @cached_property
-    def _seen(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-        """Map each fact id to (fact, its readings), without the facts on the shelf."""
-        return {name: held for name, held in self._held.items() if name not in self.shelf} if self.shelf else self._held
+    def _visible_facts(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
+        """Map each fact id to (fact, its readings), without the hidden facts."""
+        return (
+            {name: entry for name, entry in self._all_facts.items() if name not in self.hidden_facts}
+            if self.hidden_facts
+            else self._all_facts
+        )
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
-        """Map each fact id to its fact."""
-        return {name: fact for name, (fact, _) in self._seen.items()}
+        """Map each visible fact's id to the fact."""
+        return {name: fact for name, (fact, _) in self._visible_facts.items()}
 
     @cached_property
     def facts(self) -> tuple[Triple, ...]:
-        """List one Triple per `Triple.key`, with the sources of all its mentions, in the order of first reading."""
+        """List the visible facts in the order of first reading: one Triple per `Triple.key`, with all its sources."""
         return tuple(self.by_id.values())
 
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
         """Map each canonical key to its Entity, in the order of first mention."""
-        return entities_of(self._seen)
+        return entities_of(self._visible_facts)
 
     @cached_property
     def _touching(self) -> Mapping[str, tuple[Triple, ...]]:
@@ -89,45 +95,48 @@ class QuestionGraph:
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
         """List the groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
         # facts on the shelf count too: they may show that a predicate takes several values
-        groups = conflicts_of(fact for fact, _ in self._held.values())
-        if not self.shelf:
+        groups = conflicts_of(fact for fact, _ in self._all_facts.values())
+        if not self.hidden_facts:
             return groups
-        seen = (tuple(fact for fact in group if fact.id not in self.shelf) for group in groups)
-        return tuple(group for group in seen if len(group) > 1)
+        visible = (tuple(fact for fact in group if fact.id not in self.hidden_facts) for group in groups)
+        return tuple(group for group in visible if len(group) > 1)
 
     def by_subquery(self, steps: Iterable[Step]) -> tuple[tuple[Triple, ...], ...]:
-        """Return the visible facts that each hop found, first those of no hop; hops that found none are left out."""
+        """Group the visible facts by the hop that found them.
+
+        Facts that no hop found come first, then a group for each hop, in order. Groups without facts are left out.
+        """
         steps = tuple(steps)
-        found = {name for step in steps for name in step.triple_ids}
-        given = tuple(fact for name, fact in self.by_id.items() if name not in found)
+        ids = {name for step in steps for name in step.triple_ids}
+        without_hop = tuple(fact for name, fact in self.by_id.items() if name not in ids)
         groups = (tuple(self.by_id[name] for name in step.triple_ids if name in self.by_id) for step in steps)
-        return tuple(filter(None, (given, *groups)))
+        return tuple(filter(None, (without_hop, *groups)))
 
     def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
-        """Return the graph with at most `max_facts` visible facts and the others on the shelf.
+        """Return the graph with at most `max_facts` visible facts; the others are hidden.
 
         The facts with the fewest source passages are hidden first, then those least similar to the question. Facts
-        whose ids are in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. The
-        shelf is decided anew among all facts, so the result depends on what was ever merged and on the arguments, not
-        on the order of merges or on earlier bounds.
+        whose ids are in `keep`, and facts in conflict, stay visible even where that makes more than `max_facts`. Each
+        call decides again among all facts, hidden or not, so the result depends on what was ever merged and on the
+        arguments, not on the order of merges or on earlier bounds.
         """
-        shelf: frozenset[str] = frozenset()
-        if len(self._held) > max_facts:
-            facts = {name: fact for name, (fact, _) in self._held.items()}
+        hidden_facts: frozenset[str] = frozenset()
+        if len(self._all_facts) > max_facts:
+            facts = {name: fact for name, (fact, _) in self._all_facts.items()}
             conflicting = (fact.id for group in conflicts_of(facts.values()) for fact in group)
-            shelf = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
-        return self if shelf == self.shelf else replace(self, shelf=shelf)
+            hidden_facts = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
+        return self if hidden_facts == self.hidden_facts else replace(self, hidden_facts=hidden_facts)
 
     def showing(self, facts: Iterable[str]) -> Self:
-        """Return the graph with the visible facts whose ids are in `facts`, and those in conflict with one of them.
+        """Return the graph with only the facts `facts` visible, which are ids, and those in conflict with one of them.
 
-        The others are on the shelf, until `bounded` decides anew.
+        The others are hidden until `bounded` decides again.
         """
-        shown = set(facts)
+        visible = set(facts)
         for group in self.conflicts:
             names = {fact.id for fact in group}
-            shown |= names if shown & names else set()
-        return replace(self, shelf=self.shelf.union(name for name in self.by_id if name not in shown))
+            visible |= names if visible & names else set()
+        return replace(self, hidden_facts=self.hidden_facts.union(name for name in self.by_id if name not in visible))
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -137,23 +146,25 @@ class QuestionGraph:
         return "\n".join(map(str, self.facts))
 
     def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] | None = None) -> JSON:
-        """Return plain JSON: facts with their ids, conflicts as groups of ids, the shelf in a short form.
+        """Return plain JSON: facts with their ids, conflicts as groups of ids, hidden facts in a short form ("shelf").
 
         dump: replaces `dump_fact`, for a caller that caches the JSON of facts.
         """
         dump = dump or dump_fact
         return {
-            "facts": [dump(name, fact, readings) for name, (fact, readings) in self._seen.items()],
+            "facts": [dump(name, fact, readings) for name, (fact, readings) in self._visible_facts.items()],
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
-            "shelf": [_dump_reading(reading) for name in sorted(self.shelf) for reading in self._held[name][1]],
+            "shelf": [
+                _dump_reading(reading) for name in sorted(self.hidden_facts) for reading in self._all_facts[name][1]
+            ],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` wrote. Only `facts` is needed; conflicts are computed again."""
-        shelf = [_load_reading(reading) for reading in data.get("shelf", ())]
+        hidden_facts = [_load_reading(reading) for reading in data.get("shelf", ())]
         readings = [reading for fact in data["facts"] for reading in _load_fact(fact)]
-        return cls((*readings, *shelf), frozenset(reading.id for reading in shelf))
+        return cls((*readings, *hidden_facts), frozenset(reading.id for reading in hidden_facts))
 
 
 def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, keep: frozenset[str]) -> frozenset[str]:
@@ -163,16 +174,16 @@ def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, ke
     the summed weight of the words that fact and question share; a word weighs more the fewer facts contain it. Ties are
     broken by key, so the result depends on the set of facts alone.
     """
-    asked = frozenset(canonical_key(question).split())
+    question_words = frozenset(canonical_key(question).split())
     loose = {name: fact.key for name, fact in facts.items() if name not in keep}
-    shared = {name: asked.intersection(" ".join(key).split()) for name, key in loose.items()}
-    holding = Counter(word for words in shared.values() for word in words)
+    overlaps = {name: question_words.intersection(" ".join(key).split()) for name, key in loose.items()}
+    holding = Counter(word for words in overlaps.values() for word in words)
     weights = {word: math.log(1 + len(loose) / count) for word, count in holding.items()}
 
     def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
         support = len({source.passage_id for source in facts[name].sources})
         # fsum, because a plain sum of floats depends on their order
-        return -support, -math.fsum(weights[word] for word in shared[name]), loose[name]
+        return -support, -math.fsum(weights[word] for word in overlaps[name]), loose[name]
 
     room = max(0, max_facts - (len(facts) - len(loose)))
     return frozenset(sorted(loose, key=rank)[room:])

@@ -18,7 +18,7 @@ _Place = tuple[int | str, ...]  # hop, passage, start, end; empty without a sour
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Describes a node: its canonical key, the label to show, and every surface form that was read for it."""
+    """A node: its canonical key, the label to show, and every surface form that was read for it."""
 
     key: str
     label: str
@@ -26,7 +26,7 @@ class Entity:
 
 
 class Readings(tuple[Triple, ...]):
-    """Marks triples that `united` has returned, so that they are not united again."""
+    """Triples that `readings_of` has returned, whose mentions need not be joined again."""
 
     __slots__ = ()
 
@@ -35,35 +35,39 @@ class Readings(tuple[Triple, ...]):
         return not self or not others or _place(self[-1]) < _place(others[0])
 
 
-def united(triples: Iterable[Triple]) -> Readings:
+def readings_of(triples: Iterable[Triple]) -> Readings:
     """Return one reading per surface form, with the sources of all its mentions, in the order of first reading."""
     if isinstance(triples, Readings):
         return triples
-    known: dict[tuple[str, str, str], Triple] = {}
+    by_form: dict[tuple[str, str, str], Triple] = {}
     further: dict[tuple[str, str, str], list[Triple]] = {}
     for triple in triples:
         form = triple.subject, triple.predicate, triple.object
-        before = known.setdefault(form, triple)
+        before = by_form.setdefault(form, triple)
         if before is not triple:
             further.setdefault(form, []).append(triple)
         else:
-            known[form] = _with_sources(triple, triple.sources)
+            by_form[form] = _with_sources(triple, triple.sources)
     # all mentions at once: a fact may have very many sources, and each call sorts them all
     for form, mentions in further.items():
-        known[form] = _with_sources(known[form], [s for triple in (known[form], *mentions) for s in triple.sources])
+        by_form[form] = _with_sources(
+            by_form[form], [s for triple in (by_form[form], *mentions) for s in triple.sources]
+        )
     # forms are distinct, so the sort never compares two readings
-    return Readings(known[form] for _, form in sorted((_place(reading), form) for form, reading in known.items()))
+    return Readings(by_form[form] for _, form in sorted((_place(reading), form) for form, reading in by_form.items()))
 
 
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
-    """Return fact id -> (fact, its readings), in the order of first reading; facts of one place are sorted by form.
+    """Map each fact's id to (fact, its readings), in the order of first reading; ties are sorted by surface form.
 
     A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
     """
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
-    facts = {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in grouped.items()}
+    facts = {
+        name: (alike[0] if len(alike) == 1 else _representative(alike), tuple(alike)) for name, alike in grouped.items()
+    }
     if len(facts) == len(readings):
         return facts
     # the form that was read first is not always the form that is shown
@@ -71,20 +75,20 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
 
 
 def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
-    """Return canonical key -> Entity, in the order of first mention.
+    """Map each canonical key to its Entity, in the order of first mention.
 
     The label is the form that most facts show; ties go to the longest form, then to alphabetical order.
     """
-    shown: dict[str, dict[str, int]] = {}
+    label_counts: dict[str, dict[str, int]] = {}
     others: dict[str, set[str]] = {}
     for fact, readings in facts.values():
         for surface in (fact.subject, fact.object):
-            counts = shown.setdefault(canonical_key(surface), {})
+            counts = label_counts.setdefault(canonical_key(surface), {})
             counts[surface] = counts.get(surface, 0) + 1
         for reading in readings if len(readings) > 1 else ():
             for surface in (reading.subject, reading.object):
                 others.setdefault(canonical_key(surface), set()).add(surface)
-    return {key: _entity(key, counts, others.get(key, ())) for key, counts in shown.items()}
+    return {key: _entity(key, counts, others.get(key, ())) for key, counts in label_counts.items()}
 
 
 def first_hop(fact: Triple) -> int:
@@ -92,15 +96,15 @@ def first_hop(fact: Triple) -> int:
     return min((source.hop for source in fact.sources), default=0)
 
 
-def _entity(key: str, shown: Mapping[str, int], others: Iterable[str]) -> Entity:
-    if len(shown) == 1 and not others:
-        (label,) = shown
+def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) -> Entity:
+    if len(label_counts) == 1 and not others:
+        (label,) = label_counts
         return Entity(key, label, (label,))
-    label = min(shown, key=lambda surface: (-shown[surface], *_preferred((surface,))))
-    return Entity(key, label, tuple(sorted({*shown, *others})))
+    label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preferred((surface,))))
+    return Entity(key, label, tuple(sorted({*label_counts, *others})))
 
 
-def _shown(alike: Sequence[Triple]) -> Triple:
+def _representative(alike: Sequence[Triple]) -> Triple:
     best = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
     return _with_sources(best, [source for reading in alike for source in reading.sources])
 
@@ -122,7 +126,7 @@ def _place(reading: Triple) -> _Place:
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
-    """Return `triple` with `sources`, deduplicated and sorted; the triple itself where that changes nothing."""
+    """Return `triple` with `sources`, deduplicated and sorted; the same object if they are what it has."""
 
     distinct = tuple(sources)
     if len(distinct) > 1:

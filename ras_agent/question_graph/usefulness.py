@@ -24,24 +24,24 @@ def evidence_by_use(
     question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
 ) -> tuple[tuple[Triple, ...], tuple[Passage, ...]]:
     """Return the facts and the passages of a run, each the most useful first."""
-    asked = (question, *(step.subquery for step in steps))
+    questions = (question, *(step.subquery for step in steps))
     newest = steps[-1].triple_ids if steps else ()
-    return facts_by_use(graph, asked, newest), passages_by_use(passages, graph, asked, steps)
+    return facts_by_use(graph, questions, newest), passages_by_use(passages, graph, questions, steps)
 
 
-def facts_by_use(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
+def facts_by_use(graph: QuestionGraph, questions: Sequence[str], newest: Collection[str] = ()) -> tuple[Triple, ...]:
     """Return all facts of the graph, the most useful first.
 
-    asked: the question, and the sub-queries or sentences that followed it. newest: the ids of the facts that the last
-    hop found.
+    questions: the question, and the sub-queries or sentences that followed it.
+    newest: the ids of the facts that the last hop found.
 
-    First come facts between two entities that were asked for, then those that touch one, then the others of the newest
-    hop, then the others by their distance from an entity asked for, and at last those that no chain of facts leads to.
-    Among equals the newest hop goes first, then what shares more words with what was asked, then what more passages
-    state. The order depends on the facts as a set.
+    The order is by class: (1) facts between two entities that the questions name, (2) facts that touch one such entity,
+    (3) other facts of the newest hop, (4) the rest by their distance from a named entity, (5) facts that no chain
+    connects with one. Within a class, facts of the newest hop come first, then those that share more words with the
+    questions, then those that more passages state. The order depends on the facts as a set.
     """
-    classes = _classes(graph, asked, newest)
-    likeness = _likeness({fact.id: " ".join(fact.key) for fact in graph.facts}, asked)
+    classes = _classes(graph, questions, newest)
+    likeness = _likeness({fact.id: " ".join(fact.key) for fact in graph.facts}, questions)
 
     def rank(fact: Triple) -> tuple[float, bool, float, int, tuple[str, str, str]]:
         support = len({source.passage_id for source in fact.sources})
@@ -51,31 +51,32 @@ def facts_by_use(graph: QuestionGraph, asked: Sequence[str], newest: Collection[
 
 
 def passages_by_use(
-    passages: Sequence[Passage], graph: QuestionGraph, asked: Sequence[str], steps: Sequence[Step] = ()
+    passages: Sequence[Passage], graph: QuestionGraph, questions: Sequence[str], steps: Sequence[Step] = ()
 ) -> tuple[Passage, ...]:
     """Return all passages, the most useful first.
 
-    A passage is as useful as the best fact that was read in it, by the classes of `facts_by_use`; one whose title was
-    asked for is like one with a fact that touches it. Among equals the newest hop goes first, then what shares more
-    words with what was asked, then what was ranked higher by its search. The order depends on the passages as a set.
+    A passage has the class of the best fact that was read in it (see `facts_by_use`); a passage whose title the
+    questions name counts as one with a fact of class (2). Within a class, passages of the newest hop come first, then
+    those that share more words with the questions, then those that a search ranked higher. The order depends on the
+    passages as a set.
     """
     newest_facts = steps[-1].triple_ids if steps else ()
     newest = {hit.passage.id for hit in steps[-1].hits} if steps else set()
     best: dict[str, float] = {}
-    classes = _classes(graph, asked, newest_facts)
+    classes = _classes(graph, questions, newest_facts)
     for fact in graph.facts:
         for source in fact.sources:
             best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
-    texts = _keys(asked)
+    texts = _keys(questions)
     for passage in passages:
-        own = _TOUCHES if _is_named(canonical_key(passage.title), texts) else _APART
-        own = min(own, _NEWEST) if passage.id in newest else own
-        best[passage.id] = min(best.get(passage.id, _APART), own)
+        rank_class = _TOUCHES if _is_named(canonical_key(passage.title), texts) else _APART
+        rank_class = min(rank_class, _NEWEST) if passage.id in newest else rank_class
+        best[passage.id] = min(best.get(passage.id, _APART), rank_class)
     places: dict[str, int] = {}
     for step in steps:
         for place, hit in enumerate(step.hits):
             places[hit.passage.id] = min(places.get(hit.passage.id, place), place)
-    likeness = _likeness({passage.id: f"{passage.title} {passage.text}" for passage in passages}, asked)
+    likeness = _likeness({passage.id: f"{passage.title} {passage.text}" for passage in passages}, questions)
 
     def rank(passage: Passage) -> tuple[float, bool, float, int, str]:
         name = passage.id
@@ -84,9 +85,9 @@ def passages_by_use(
     return tuple(sorted(passages, key=rank))
 
 
-def _classes(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str]) -> dict[str, float]:
-    """Map each fact's id to its class."""
-    texts = _keys(asked)
+def _classes(graph: QuestionGraph, questions: Sequence[str], newest: Collection[str]) -> dict[str, float]:
+    """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
+    texts = _keys(questions)
     distance = _distances(graph, [key for key in graph.entities if _is_named(key, texts)])
     classes = {}
     for fact in graph.facts:
@@ -99,16 +100,16 @@ def _classes(graph: QuestionGraph, asked: Sequence[str], newest: Collection[str]
 
 
 def _distances(graph: QuestionGraph, starts: Iterable[str]) -> dict[str, float]:
-    """Map each entity that a chain of facts connects with one of `starts` to the facts on the shortest chain."""
-    found: dict[str, float] = dict.fromkeys(starts, 0)
-    reached = list(found)
+    """Map each entity that a chain of facts joins to one of `starts` to the length of the shortest chain."""
+    distance: dict[str, float] = dict.fromkeys(starts, 0)
+    reached = list(distance)
     for key in reached:  # grows while it is read
         for fact in graph.touching(key):
             for other in (canonical_key(fact.subject), canonical_key(fact.object)):
-                if other not in found:
-                    found[other] = found[key] + 1
+                if other not in distance:
+                    distance[other] = distance[key] + 1
                     reached.append(other)
-    return found
+    return distance
 
 
 def _keys(texts: Iterable[str]) -> tuple[str, ...]:
@@ -116,25 +117,28 @@ def _keys(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_named(key: str, texts: Sequence[str]) -> bool:
-    """Return whether one of the texts, as `_keys` has them, names the entity `key`."""
+    """Tell whether one of `texts`, which `_keys` has made, names the entity `key`."""
     if FUNCTION_WORDS.issuperset(key.split()):  # also for no word at all
         return False
     # scripts without spaces between words have one "word" a sentence: look for the name inside it
     return any(f" {key} " in text or (not key.isascii() and key in text) for text in texts)
 
 
-def _likeness(texts: Mapping[str, str], asked: Sequence[str]) -> dict[str, float]:
-    """Return for each text the summed weight of the words that it shares with `asked`; rare words weigh more."""
-    wanted = _words(" ".join(asked))
-    shared = {name: wanted & _words(text) for name, text in texts.items()}
-    holding = Counter(word for words in shared.values() for word in words)
+def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, float]:
+    """Return for each text the summed weight of the words that it shares with `questions`; rare words weigh more."""
+    question_words = _words(" ".join(questions))
+    overlaps = {name: question_words & _words(text) for name, text in texts.items()}
+    holding = Counter(word for words in overlaps.values() for word in words)
     weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
     # fsum, because a plain sum of floats depends on their order
-    return {name: math.fsum(weights[word] for word in words) for name, words in shared.items()}
+    return {name: math.fsum(weights[word] for word in words) for name, words in overlaps.items()}
 
 
 def _words(text: str) -> frozenset[str]:
-    """Return the words of a text without function words; of scripts that may not part words, pairs of characters."""
+    """Return the words of a text without function words.
+
+    Of words outside ASCII, pairs of neighbouring characters are returned: such scripts may not part words by spaces.
+    """
     words: set[str] = set()
     for word in canonical_key(text).split():
         words.update([word] if word.isascii() else map("".join, pairwise(word)))

@@ -73,30 +73,30 @@ def fits_the_protocol(answerer: Answerer) -> None:
 @promise(_checks)
 def answers_in_words_and_cites_only_what_was_given(answerer: Answerer) -> None:
     for question, graph, passages, steps in _CASES:
-        found = answerer.answer(question, graph, passages, steps)
-        demand(isinstance(found, Answer), f"`answer` returns an Answer, got {found!r:.200}")
-        demand(found.text.strip(), f"the answer to {question!r} is blank")
-        given = {passage.id: passage for passage in passages}
-        for citation in found.citations:
-            passage = given.get(citation.passage_id)
+        answer = answerer.answer(question, graph, passages, steps)
+        demand(isinstance(answer, Answer), f"`answer` returns an Answer, got {answer!r:.200}")
+        demand(answer.text.strip(), f"the answer to {question!r} is blank")
+        by_id = {passage.id: passage for passage in passages}
+        for citation in answer.citations:
+            passage = by_id.get(citation.passage_id)
             demand(passage is not None, f"passage {citation.passage_id!r} was cited but not given")
             assert passage is not None
             demand(citation.title == passage.title, f"the title of {passage.id!r} is not {citation.title!r}")
-            held = 0 <= citation.start <= citation.end <= len(passage.text)
-            demand(held, f"characters {citation.start} to {citation.end} of {passage.id!r} do not exist")
+            is_inside = 0 <= citation.start <= citation.end <= len(passage.text)
+            demand(is_inside, f"characters {citation.start} to {citation.end} of {passage.id!r} do not exist")
             quoted = passage.text[citation.start : citation.end]
             demand(citation.quote == quoted, f"the quote {citation.quote!r} is not the cited text {quoted!r}")
             unknown = set(citation.triple_ids) - graph.by_id.keys()
             demand(not unknown, f"facts {sorted(unknown)} are not in the graph")
-        numbers = [citation.number for citation in found.citations]
+        numbers = [citation.number for citation in answer.citations]
         demand(numbers == list(range(1, len(numbers) + 1)), f"citations are numbered from 1, got {numbers}")
 
 
 @promise(_checks, _answering)
 def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
-    found = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
-    demand(not found.abstained, f"it abstained although the evidence states the answer: {found.text!r}")
-    demand(found.citations, f"the answer {found.text!r} cites nothing")
+    answer = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
+    demand(not answer.abstained, f"it abstained although the evidence states the answer: {answer.text!r}")
+    demand(answer.citations, f"the answer {answer.text!r} cites nothing")
 
 
 @promise(_checks)

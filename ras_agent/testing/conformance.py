@@ -32,7 +32,7 @@ class Check:
 
 
 def promise(*suite: list[Check]) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Add the decorated function to each suite; its name, with spaces for underscores, is the promise."""
+    """Return a decorator that adds a function to each suite; its name, with spaces for underscores, is the promise."""
 
     def add(function: Callable[[Any], None]) -> Callable[[Any], None]:
         for checks in suite:
@@ -59,9 +59,9 @@ def run_checks(subject: object, checks: Sequence[Check], what: str) -> None:
         raise ConformanceError(f"{what} breaks {len(broken)} of {len(checks)} promises:\n{lines}")
 
 
-def demand(held: object, problem: str) -> None:
-    """Raise AssertionError with `problem` unless `held` is true; unlike `assert`, also under `python -O`."""
-    if not held:
+def demand(condition: object, problem: str) -> None:
+    """Raise AssertionError with `problem` unless `condition` is true; unlike `assert`, also under `python -O`."""
+    if not condition:
         raise AssertionError(problem)
 
 
@@ -75,17 +75,17 @@ def refuses(call: Callable[[], object], error: type[Exception], problem: str) ->
 
 
 def same_in_threads(call: Callable[[], Result], alone: Result, threads: int = 4, times: int = 8) -> None:
-    """Demand that simultaneous calls return what one call alone returned."""
+    """Demand that simultaneous calls return `alone`, which is what one call returned."""
     with ThreadPoolExecutor(threads) as pool:
         for together in pool.map(lambda _: call(), range(times)):
             demand(together == alone, f"a call beside others returned {together!r:.200}, alone {alone!r:.200}")
 
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
-    """Demand that the asynchronous face of `method`, its own or a thread, returns what the synchronous one does."""
+    """Demand that awaiting `method`, by its own coroutine or in a thread, returns what the synchronous call returns."""
     alone = getattr(role, method)(*args)
-    found = asyncio.run(acall(role, method, *args))
-    demand(found == alone, f"a{method} returned {found!r:.200}, {method} {alone!r:.200}")
+    result = asyncio.run(acall(role, method, *args))
+    demand(result == alone, f"a{method} returned {result!r:.200}, {method} {alone!r:.200}")
 
 
 def is_named(role: object, protocol: type) -> None:

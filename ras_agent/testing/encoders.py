@@ -105,9 +105,9 @@ def fits_the_protocol_of_span_readers(reader: SpanReader) -> None:
 
 @promise(_reading)
 def gives_one_list_for_each_text_and_none_without_words(reader: SpanReader) -> None:
-    found = reader.read(_QUESTION, _PAGES)
-    demand(len(found) == len(_PAGES), f"{len(_PAGES)} texts have {len(found)} lists of spans")
-    demand(found[3] == [], f"a text without words has the spans {found[3]!r:.200}")
+    spans = reader.read(_QUESTION, _PAGES)
+    demand(len(spans) == len(_PAGES), f"{len(_PAGES)} texts have {len(spans)} lists of spans")
+    demand(spans[3] == [], f"a text without words has the spans {spans[3]!r:.200}")
     demand(reader.read(_QUESTION, []) == [], "no texts have no lists")
 
 

@@ -54,8 +54,8 @@ def names_one_span_of_a_given_passage_for_each_fact(extractor: Extractor) -> Non
         demand(len(triple.sources) == 1, f"{triple} has {len(triple.sources)} sources, not one")
         (source,) = triple.sources
         demand(source.passage_id in texts, f"{triple} names the passage {source.passage_id!r}, which was not given")
-        held = 0 <= source.start <= source.end <= len(texts[source.passage_id])
-        demand(held, f"{triple} names characters {source.start} to {source.end}, which its passage does not have")
+        is_inside = 0 <= source.start <= source.end <= len(texts[source.passage_id])
+        demand(is_inside, f"{triple} names characters {source.start} to {source.end}, which its passage does not have")
         demand(source.extractor, f"{triple} does not name its extractor")
 
 

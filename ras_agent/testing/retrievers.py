@@ -50,18 +50,18 @@ def fits_the_protocol(build: BuildRetriever) -> None:
 def finds_the_best_passage_first_and_whole(build: BuildRetriever) -> None:
     best = build(PASSAGES).retrieve("capital of Scotland Edinburgh", 3)
     demand(best and best[0].passage.id == "edinburgh", f"the capital of Scotland is in 'edinburgh', not {_ids(best)}")
-    found = build(PASSAGES[1:2]).retrieve("telephone patented by Bell", 1)
-    demand(len(found) == 1, f"one passage was to be found, got {_ids(found)}")
-    passage = found[0].passage
+    hits = build(PASSAGES[1:2]).retrieve("telephone patented by Bell", 1)
+    demand(len(hits) == 1, f"one passage was to be found, got {_ids(hits)}")
+    passage = hits[0].passage
     demand((passage.text, passage.title) == (PASSAGES[1].text, PASSAGES[1].title), f"the passage changed: {passage}")
 
 
 @promise(_checks)
 def returns_at_most_k_hits_and_no_passage_twice(build: BuildRetriever) -> None:
     for k in (1, 2, 100):
-        found = _ids(build(PASSAGES).retrieve("the telephone of Edinburgh", k))
-        demand(1 <= len(found) <= min(k, len(PASSAGES)), f"k = {k} gave {len(found)} hits")
-        demand(len(set(found)) == len(found), f"a passage came twice: {found}")
+        ids = _ids(build(PASSAGES).retrieve("the telephone of Edinburgh", k))
+        demand(1 <= len(ids) <= min(k, len(PASSAGES)), f"k = {k} gave {len(ids)} hits")
+        demand(len(set(ids)) == len(ids), f"a passage came twice: {ids}")
 
 
 @promise(_checks)
@@ -75,9 +75,9 @@ def gives_finite_scores_that_descend(build: BuildRetriever) -> None:
 @promise(_checks, _order)
 def keeps_the_order_of_the_corpus_where_scores_tie(build: BuildRetriever) -> None:
     twins = [Passage(f"twin-{number}", "A river flows through the city.") for number in range(9)]
-    found = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
+    ids = _ids(build([*twins[:4], PASSAGES[2], *twins[4:]]).retrieve("river city", 6))
     expected = [f"twin-{number}" for number in range(6)]
-    demand(found == expected, f"six of nine equal passages came as {found}, not as {expected}")
+    demand(ids == expected, f"six of nine equal passages came as {ids}, not as {expected}")
 
 
 @promise(_checks)
@@ -96,17 +96,17 @@ def refuses_to_find_fewer_than_one_hit(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def finds_nothing_in_an_empty_corpus(build: BuildRetriever) -> None:
-    found = build([]).retrieve("telephone", 5)
-    demand(found == [], f"an empty corpus gave {found!r:.200}")
+    hits = build([]).retrieve("telephone", 5)
+    demand(hits == [], f"an empty corpus gave {hits!r:.200}")
 
 
 @promise(_checks)
 def finds_any_script_and_returns_it_unchanged(build: BuildRetriever) -> None:
     retriever = build(PASSAGES)
-    for wanted in PASSAGES[3:]:
-        best = retriever.retrieve(wanted.text, 1)
-        demand(_ids(best) == [wanted.id], f"the text of {wanted.id!r} as a query found {_ids(best)}")
-        demand(best[0].passage.text == wanted.text, f"the text of {wanted.id!r} changed")
+    for passage in PASSAGES[3:]:
+        best = retriever.retrieve(passage.text, 1)
+        demand(_ids(best) == [passage.id], f"the text of {passage.id!r} as a query found {_ids(best)}")
+        demand(best[0].passage.text == passage.text, f"the text of {passage.id!r} changed")
 
 
 @promise(_checks)
@@ -126,8 +126,8 @@ def gives_the_same_hits_again(build: BuildRetriever) -> None:
 @promise(_checks)
 def gives_threads_what_one_caller_gets(build: BuildRetriever) -> None:
     queries = ["telephone", "Edinburgh capital", "human voice", "Leith water flows"] * 8
-    one = build(PASSAGES)
-    alone = [_ids(one.retrieve(query, 3)) for query in queries]
+    retriever = build(PASSAGES)
+    alone = [_ids(retriever.retrieve(query, 3)) for query in queries]
     fresh = build(PASSAGES)  # it has no cached query yet: its first questions come at once
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda query: _ids(fresh.retrieve(query, 3)), queries))
@@ -141,7 +141,7 @@ def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
-    """A retriever without the parameter `filter` passes: an agent refuses to ask it within one."""
+    """Pass a retriever without the parameter `filter`, since an agent refuses to use it with one."""
     ours = [Passage(f"ours-{number}", "A river flows through the city.", metadata={"team": "us"}) for number in (1, 2)]
     theirs = [
         Passage(f"theirs-{number}", "A river flows through the city.", "The river", metadata={"team": "them"})
@@ -152,7 +152,7 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
     if not takes_filter(retriever):
         return
     before = _ids(retriever.retrieve("river city", 5))
-    for filter, k, wanted in (
+    for filter, k, expected in (
         ({"team": "us"}, 1, 1),
         ({"team": "us"}, 5, 2),
         ({"team": ["us", "you"], "id": "ours-*"}, 5, 2),
@@ -161,17 +161,20 @@ def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
     ):
         admitted = {passage.id for passage in corpus if Filter.of(filter).matches(passage)}
         bound = partial(retriever.retrieve, filter=Filter.of(filter))  # type: ignore[call-arg]
-        found = bound("river city", k)
-        others = [name for hit in found for name in _stating(hit.passage) if name not in admitted]
+        hits = bound("river city", k)
+        others = [name for hit in hits for name in _stating(hit.passage) if name not in admitted]
         demand(not others, f"the filter {filter} leaves out {others}, which were found")
-        own = [name for name in _ids(found) if name in admitted]
-        demand(len(own) == wanted, f"the filter {filter} with k = {k} admits {wanted}, and {_ids(found)} were found")
+        admitted_ids = [name for name in _ids(hits) if name in admitted]
+        demand(
+            len(admitted_ids) == expected,
+            f"the filter {filter} with k = {k} admits {expected}, and {_ids(hits)} were found",
+        )
     after = _ids(retriever.retrieve("river city", 5))
     demand(after == before, f"without a filter {before} were found, and after searches within one {after}")
 
 
 def _stating(passage: Passage) -> list[str]:
-    """Return the passage's id, or those whose facts it lists, if it was written from a graph."""
+    """Return the passage's id; for a passage written from a graph, the ids of the passages whose facts it lists."""
     facts = passage.metadata.get("facts")
     return [str(place) for *_, place in facts] if facts else [passage.id]
 

@@ -14,22 +14,25 @@ _VARIATION_SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE010
 
 
 class _Invisible(dict[int, str | None]):
-    """For `str.translate`: drops soft hyphens, joiners and other format characters. Filled as characters are met."""
+    """Table for `str.translate` that drops soft hyphens, joiners and other format characters; it grows with use."""
 
     def __missing__(self, code: int) -> str | None:
         char = chr(code)
         drop = unicodedata.category(char) == "Cf" or char in _VARIATION_SELECTORS
-        self[code] = kept = None if drop else char
-        return kept
+        self[code] = value = None if drop else char
+        return value
 
 
 class _Words(dict[int, str]):
-    """For `str.translate`: letters, marks, digits and symbols stay, "&" is "and", everything else parts words."""
+    """Table for `str.translate` that keeps letters, marks, digits and symbols, and makes a space of everything else.
+
+    "&" becomes "and". The table grows with use.
+    """
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        self[code] = kept = " " if unicodedata.category(char)[0] in "PZC" else char
-        return kept
+        self[code] = value = " " if unicodedata.category(char)[0] in "PZC" else char
+        return value
 
 
 _INVISIBLE = _Invisible()
@@ -37,7 +40,7 @@ _WORDS = _Words({ord("&"): " and "})
 
 
 def _folded(surface: str) -> str:
-    """Compatibility-normalised and case-folded until nothing changes: folding can undo what normalising did."""
+    """Normalise (NFKC) and fold case until nothing changes, since folding can undo what normalising did."""
     folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
     while (again := normal_form("NFKC", folded).casefold()) != folded:
         folded = again
@@ -46,7 +49,7 @@ def _folded(surface: str) -> str:
 
 @cached_if_short(65536)
 def canonical_key(surface: str) -> str:
-    """Return the key under which surface forms of one entity meet. It is its own key, so comparing keys is enough.
+    """Return the key that all surface forms of one entity share. The key of a key is the key itself.
 
     Unicode NFKC, case folding, no invisible characters, no possessive, "&" as "and", no punctuation, one space between
     words, no leading article. Never empty for a surface with a visible character: where nothing would be left, the

@@ -24,11 +24,11 @@ WITHOUT_STEMS = frozenset({"chinese", "japanese", "korean", "thai", NO_LANGUAGE}
 """Languages whose words are indexed as they are, or as pairs of characters."""
 
 
-def language_name(given: str) -> str:
-    """Return the name of a language that is given by name or code ("de"). Raises ValueError for an unknown one."""
-    name = CODES.get(given.strip().lower(), given.strip().lower())
+def language_name(spec: str) -> str:
+    """Return the name of a language, given by name or code ("de"). Raises ValueError for an unknown one."""
+    name = CODES.get(spec.strip().lower(), spec.strip().lower())
     if name not in {*CODES.values(), NO_LANGUAGE}:
-        raise ValueError(f"unknown language {given!r}; known: {', '.join(sorted({*CODES.values(), NO_LANGUAGE}))}")
+        raise ValueError(f"unknown language {spec!r}; known: {', '.join(sorted({*CODES.values(), NO_LANGUAGE}))}")
     return name
 
 
@@ -95,24 +95,28 @@ _SIGNS, _LETTERS_OF_A_WORD = 0.5, 20  # an English word among foreign letters st
 
 
 def foreign_language(text: str) -> str:
-    """Return the language that a text seems to be in, if that is not English; "" for English, and where in doubt.
+    """Return the language that a text seems to be in, in small letters; "" for English, and where there is doubt.
 
     A script stands for its best known language. Names in another language make no foreign text.
 
     >>> foreign_language("Wo wurde Frau Müller geboren?"), foreign_language("Who directed La vie en rose?")
     ('german', '')
     """
-    found = _WORD.findall(text)[:_MOST_WORDS]
+    words_of_text = _WORD.findall(text)[:_MOST_WORDS]
     # a name's words have capitals; the first word's says nothing
-    words = Counter([word.lower() for word in found[:1]] + [word for word in found[1:] if word.islower()])
+    words = Counter(
+        [word.lower() for word in words_of_text[:1]] + [word for word in words_of_text[1:] if word.islower()]
+    )
     english = sum(count for word, count in words.items() if word in _ENGLISH_WORDS)
     letters = sum(map(str.isalpha, text))
     for name, script in _SCRIPTS:
         if len(script.findall(text)) > max(_SIGNS * letters, _LETTERS_OF_A_WORD * english):
             return name
-    held = {name: sum(count for word, count in words.items() if word in own) for name, own in _OWN_WORDS.items()}
-    best = max(held, key=lambda name: held[name])
-    asks = [name for name, asking in _ASKING.items() if found and found[0].lower() in asking]
+    counts = {
+        name: sum(count for word, count in words.items() if word in own_words) for name, own_words in _OWN_WORDS.items()
+    }
+    best = max(counts, key=lambda name: counts[name])
+    asks = [name for name, asking in _ASKING.items() if words_of_text and words_of_text[0].lower() in asking]
     if not english and asks:
         return best if best in asks else asks[0]
-    return best if held[best] >= 2 and held[best] > 4 * english and held[best] * 6 >= len(found) else ""
+    return best if counts[best] >= 2 and counts[best] > 4 * english and counts[best] * 6 >= len(words_of_text) else ""

@@ -46,17 +46,17 @@ def name_spans(text: str) -> list[tuple[int, int]]:
         place = bisect(quoted, (match.start(), len(text)))
         if place and match.start() < quoted[place - 1][1]:
             continue
-        token, (left, right) = match.group(), match.span()
+        token, (token_start, token_end) = match.group(), match.span()
         if token.endswith(".") and not _DOTTED.fullmatch(token):
-            token, right = token[:-1], right - 1
+            token, token_end = token[:-1], token_end - 1
         if not _capitalised(token):
             continue
-        gap = text[end:left] if end >= 0 else ";"
+        gap = text[end:token_start] if end >= 0 else ";"
         if _joins(gap, text[max(start - 4, 0) : start]) or (gap == ", " and token.rstrip(".") in _SUFFIXES):
-            end = right
+            end = token_end
             continue
         _keep(spans, text, start, end)
-        start, end = left, right
+        start, end = token_start, token_end
     _keep(spans, text, start, end)
     return sorted(spans)
 
@@ -75,11 +75,14 @@ def _capitalised(token: str) -> bool:
 
 
 def _joins(gap: str, before: str) -> bool:
-    """Return whether the name goes on after `gap`. "the Ems and the Soeste" are two; "Echo and the Bunnymen" is one."""
+    """Tell whether the name goes on after `gap`, the small words between two capitalised ones.
+
+    "the Ems and the Soeste" are two names; "Echo and the Bunnymen" is one.
+    """
     if gap in ("", " "):
         return True
-    found = _JOINT.fullmatch(gap)
-    if not found or not gap.strip():
+    joint = _JOINT.fullmatch(gap)
+    if not joint or not gap.strip():
         return False
     words = gap.lower().split()
     return words[0] != "and" or ("the" in words[1:] and not before.lower().endswith("the "))

@@ -13,14 +13,14 @@ _LONG_RUN = re.compile(rf"(?<![^\w\s\x00-\x7f])[^\w\s\x00-\x7f]{{{_MOST_MARKS + 
 
 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
-    """Return the compatibility form of `text`. Of more than 30 combining marks in a row, those behind are left out."""
+    """Return the normal form `form` of `text`. Of more than 30 combining marks in a row, the later ones are dropped."""
     return text if text.isascii() else unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
 
 
 def _without_most_marks(run: re.Match[str]) -> str:
-    kept, marks = [], 0
+    result, marks = [], 0
     for char in run[0]:
         marks = marks + 1 if unicodedata.combining(char) else 0
         if marks <= _MOST_MARKS:
-            kept.append(char)
-    return "".join(kept)
+            result.append(char)
+    return "".join(result)

@@ -18,14 +18,17 @@ class Sentence:
     key: str
 
     def support(self, phrases: Sequence[str]) -> float:
-        """Return how much of the phrases stands here: 1 for each found whole, else the share of its words."""
+        """Return a sum over the phrases: 1 for one that the sentence contains, less for one of which it has some words.
+
+        Of a phrase of n words, each word in the sentence counts 1 / (n + 1).
+        """
         padded, words = f" {self.key} ", frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
             sought = phrase.split()
             # scripts without spaces between words have one "word" a sentence: look for the phrase inside it
-            whole = f" {phrase} " in padded or (not phrase.isascii() and phrase in self.key)
-            total += 1.0 if whole else sum(word in words for word in sought) / (len(sought) + 1)
+            is_there = f" {phrase} " in padded or (not phrase.isascii() and phrase in self.key)
+            total += 1.0 if is_there else sum(word in words for word in sought) / (len(sought) + 1)
         return total
 
 
@@ -35,14 +38,14 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
 
 
 def support(text: str, phrases: Sequence[str]) -> float:
-    """Return how much of the phrases stands in `text`, as `Sentence.support` counts it."""
+    """Return how well a whole text supports the phrases, as `Sentence.support` counts it."""
     return Sentence(0, len(text), canonical_key(text)).support(phrases)
 
 
 def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tuple[Sentence | None, float]:
-    """Return the sentence that supports the phrases best and its score, the first among equals.
+    """Return the sentence that supports the phrases best, the first among equals, and its support.
 
-    Returns (None, 0) if none does.
+    Returns (None, 0) if no sentence supports them.
     """
     best, score = None, 0.0
     for sentence in sentences:

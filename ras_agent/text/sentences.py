@@ -94,10 +94,10 @@ def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     while start < end:
         while text[start].isspace():
             start += 1
-        cut = min(start + LONGEST_SENTENCE, end)
-        while start < cut < end and not text[cut].isspace():
-            cut -= 1
-        if cut == start:  # not a single space
-            cut = start + LONGEST_SENTENCE
-        spans.append((start, start + len(text[start:cut].rstrip())))
-        start = cut
+        part_end = min(start + LONGEST_SENTENCE, end)
+        while start < part_end < end and not text[part_end].isspace():
+            part_end -= 1
+        if part_end == start:  # not a single space
+            part_end = start + LONGEST_SENTENCE
+        spans.append((start, start + len(text[start:part_end].rstrip())))
+        start = part_end

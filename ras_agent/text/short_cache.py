@@ -13,7 +13,7 @@ LONGEST_CACHED = 500
 
 
 def cached_if_short(size: int) -> Callable[[F], F]:
-    """Cache what a function returns for the `size` texts it was given last; results for long texts are not cached."""
+    """Decorate a function of texts with a cache of its last `size` results; results for long texts are not cached."""
 
     def decorate(function: F) -> F:
         cached = lru_cache(size)(function)

@@ -11,7 +11,7 @@ _APART = re.compile(r"~[0-9a-f]{6}$")  # by which an index tells files of one na
 
 
 def bare_title(title: str) -> str:
-    """Return a title without what tells it from its namesakes, and without escaped characters.
+    """Return a title without a final note in parentheses and with HTML references resolved.
 
     >>> bare_title("Alien (film)"), bare_title("Will &amp; Grace")
     ('Alien', 'Will & Grace')
@@ -21,7 +21,7 @@ def bare_title(title: str) -> str:
 
 
 def file_title(name: str) -> str:
-    """Return a title made of the name of a file.
+    """Return a title made from the name of a file.
 
     >>> file_title("notes/Alexander_Graham_Bell.txt")
     'Alexander Graham Bell'
@@ -32,7 +32,7 @@ def file_title(name: str) -> str:
 
 
 def unescaped(title: str) -> str:
-    """Return a title with the characters that its HTML references stand for.
+    """Replace the HTML references of a title by the characters that they stand for.
 
     >>> unescaped("Q&#38;A")
     'Q&A'

@@ -13,7 +13,7 @@ from ras_agent.text.words import MONTHS
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """Holds a day, a month, a year or a run of years; `month` and `day` are 0 where they are not given."""
+    """A day, a month, a year or a run of years; `month` and `day` are 0 where they are not known."""
 
     first_year: int
     last_year: int
@@ -23,7 +23,7 @@ class Date:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`amount` of `unit` (a canonical key, "" for a bare number), given to the nearest `precision`."""
+    """`amount` of `unit` (a canonical key, "" for a bare number), known to the nearest `precision`."""
 
     amount: float
     unit: str
@@ -126,9 +126,9 @@ def value_of(surface: str) -> Value | None:
     if lead is None:  # it may be empty, so that it matches anything; said for the type checker
         return None
     bare, about = text[lead.end() :], bool(lead["about"])
-    for pattern, read in ((_WHOLE_DATE, _date), (_DECADE, _decade), (_CENTURY, _century), (_YEAR_ALONE, _year)):
+    for pattern, reader in ((_WHOLE_DATE, _date), (_DECADE, _decade), (_CENTURY, _century), (_YEAR_ALONE, _year)):
         if match := pattern.fullmatch(bare):
-            date = read(match)
+            date = reader(match)
             if about and date.first_year == date.last_year:
                 date = Date(date.first_year - 5, date.last_year + 5)
             return date if date.last_year else None
@@ -142,14 +142,14 @@ def figures_in(text: str) -> list[Figure]:
     >>> [(figure.kind, figure.order) for figure in figures_in("Born in May 1962, he made three albums.")]
     [('date', 1962.374), ('number', 3.0)]
     """
-    found: list[Figure] = []
-    taken = bytearray(len(text))
+    figures: list[Figure] = []
+    is_taken = bytearray(len(text))
 
     def keep(start: int, end: int, kind: FigureKind, order: float) -> None:
-        if 1 in taken[start:end]:
+        if 1 in is_taken[start:end]:
             return
-        taken[start:end] = b"\1" * (end - start)
-        found.append(Figure(start, end, kind, order))
+        is_taken[start:end] = b"\1" * (end - start)
+        figures.append(Figure(start, end, kind, order))
 
     for match in _DATE_IN_TEXT.finditer(text):
         date = _date(match)
@@ -166,24 +166,26 @@ def figures_in(text: str) -> list[Figure]:
         measure = _MEASURE.match(text, match.end())
         end = measure.end() if measure else match.end()
         keep(match.start(), end, "ordinal" if match["ord"] else "number", _amount(match))
-    return sorted(found, key=lambda figure: figure.start)
+    return sorted(figures, key=lambda figure: figure.start)
 
 
-def agree(one: Value, other: Value) -> bool:
-    """Return whether both can be true of one thing: one refines or rounds to the other, or they cannot be compared.
+def agree(first: Value, second: Value) -> bool:
+    """Tell whether both values can be true of one thing: one refines or rounds to the other, or they are of two kinds.
 
     "1960" agrees with "January 1960", "300" with "312", "5 km" with "3 miles"; "1960" does not agree with "1961".
     """
-    if isinstance(one, Date) and isinstance(other, Date):
-        overlap = one.first_year <= other.last_year and other.first_year <= one.last_year
-        return overlap and _refines(one.month, other.month) and _refines(one.day, other.day)
-    if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return one.unit != other.unit or abs(one.amount - other.amount) <= max(one.precision, other.precision) / 2
+    if isinstance(first, Date) and isinstance(second, Date):
+        overlap = first.first_year <= second.last_year and second.first_year <= first.last_year
+        return overlap and _refines(first.month, second.month) and _refines(first.day, second.day)
+    if isinstance(first, Quantity) and isinstance(second, Quantity):
+        return (
+            first.unit != second.unit or abs(first.amount - second.amount) <= max(first.precision, second.precision) / 2
+        )
     return True
 
 
-def _refines(one: int, other: int) -> bool:
-    return one == other or not one or not other
+def _refines(first: int, second: int) -> bool:
+    return first == second or not first or not second
 
 
 def _date(match: re.Match[str]) -> Date:
@@ -201,8 +203,8 @@ def _decade(match: re.Match[str]) -> Date:
 
 
 def _century(match: re.Match[str]) -> Date:
-    said = match["c"].casefold()
-    number = _CENTURIES.get(said.replace(" ", "-")) or int(said[:-2])
+    name = match["c"].casefold()
+    number = _CENTURIES.get(name.replace(" ", "-")) or int(name[:-2])
     return Date(100 * (number - 1), 100 * number - 1)
 
 
@@ -224,9 +226,9 @@ def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
         return None
     amount, precision = _amount(match), _SCALES.get((match["scale"] or "").casefold(), 1.0)
     if digits:
-        whole, _, fraction = digits.replace(",", "").partition(".")
+        digits_before, _, fraction = digits.replace(",", "").partition(".")
         # the last digit given: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
-        zeros = len(whole) - len(whole.rstrip("0")) if int(whole) >= 100 else 0
+        zeros = len(digits_before) - len(digits_before.rstrip("0")) if int(digits_before) >= 100 else 0
         precision *= 10.0 ** (-len(fraction) if fraction else zeros)
     if about:
         precision = max(precision, amount / 5)

@@ -46,7 +46,7 @@ _SUFFIXES = (
 
 
 def fold(text: str) -> str:
-    """Lower case without accents: "Émile" and "Emile" meet.
+    """Return a text in lower case and without accents, so that "Émile" and "Emile" meet.
 
     >>> fold("Émile’s Café")
     'emile’s cafe'
@@ -94,7 +94,7 @@ def stem_set(text: str) -> frozenset[str]:
 
 
 def _bare(root: str) -> str:
-    """Without "at" before a cut suffix ("locat(ed)", "loc(ation)") or a doubled consonant ("starr(ing)", "star")."""
+    """Drop a final "at" ("locat(ed)", as in "loc(ation)"), or one of two equal consonants ("starr(ing)")."""
     if len(root) > 4 and root.endswith("at"):
         return root[:-2]
     return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "aeiouls" else root

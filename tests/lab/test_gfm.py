@@ -45,7 +45,7 @@ def test_a_widened_network_computes_the_same() -> None:
     config, weights = weights_of()
     facts = np.column_stack((rng.integers(0, 30, 60), rng.integers(0, 4, 60), rng.integers(0, 30, 60)))
     vectors = rng.normal(size=(4, config.text_width)).astype(np.float32) / 20
-    graph = GraphTensors.of(GFMGraph.from_edges(30, facts, vectors, -vectors, config.toward))
+    graph = GraphTensors.of(GFMGraph.from_edges(30, facts, vectors, -vectors, config.message_target))
     asked, start = torch.from_numpy(vectors[:1]), torch.zeros(1, 30)
     start[0, 3] = 1
     wide = widened(weights, 3)

@@ -45,7 +45,7 @@ def resolve_embedder(spec: object) -> Embedder:
     Raises UnknownName, MissingExtra, SettingsError, or TypeError for an object that does not embed.
     """
     if isinstance(spec, str):
-        return _named(spec)
+        return _embedder_of(spec)
     if _is_instance(spec, "langchain_core.embeddings", "Embeddings"):
         return LangChainEmbedder(cast("Embeddings", spec))
     if _is_instance(spec, "sentence_transformers", "SentenceTransformer"):
@@ -68,7 +68,7 @@ def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
 
 
 def of_unit_length(embedder: Embedder) -> Embedder:
-    """Return an embedder as it is, or the same model with vectors of length 1 if it leaves them unscaled."""
+    """Return an embedder whose vectors have length 1: the same one, or the scaled form of one that leaves lengths."""
     if isinstance(embedder, SentenceTransformerEmbedder | LangChainEmbedder | ServedEmbedder):
         return embedder.scaled()
     return embedder
@@ -82,7 +82,7 @@ def query_vector(embedder: Embedder, query: str) -> Floats:
 
 
 class SentenceTransformerEmbedder:
-    """Embeds with a sentence-transformers model and its query and document prompts. Loads at the first text."""
+    """Embedder with a sentence-transformers model and its query and document prompts. Loads at the first text."""
 
     def __init__(
         self, model: str | Path | Any, *, name: str = "", batch_size: int = 64, unit_length: bool = True
@@ -91,9 +91,9 @@ class SentenceTransformerEmbedder:
 
         unit_length: whether vectors are scaled to length 1.
         """
-        named = isinstance(model, str) or hasattr(model, "__fspath__")
-        self._path = str(model) if named else _path_of(model)
-        self._model: Any = None if named else model
+        is_name = isinstance(model, str) or hasattr(model, "__fspath__")
+        self._path = str(model) if is_name else _path_of(model)
+        self._model: Any = None if is_name else model
         self._batch_size, self._unit_length = batch_size, unit_length
         self.name = name or f"{'' if unit_length else UNSCALED}st:{self._path}"
         self._lock = Lock()  # its tokenizer serves one thread at a time
@@ -132,12 +132,12 @@ class SentenceTransformerEmbedder:
             self._model = _load(self._path)
         encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # tokenizers take no lone surrogates
-        made = encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
-        return _unit(made) if self._unit_length else np.asarray(made, dtype=np.float32)
+        vectors = encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
+        return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
 
 
 class LangChainEmbedder:
-    """Embeds with any LangChain Embeddings object."""
+    """Embedder with any LangChain Embeddings object."""
 
     def __init__(self, embeddings: Embeddings, *, name: str = "", unit_length: bool = True) -> None:
         """Wrap the object; `name` is the name that indexes store, by default its class and model.
@@ -147,8 +147,8 @@ class LangChainEmbedder:
         self._embeddings, self._unit_length = embeddings, unit_length
         self._width: int | None = None
         model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
-        own = ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
-        self.name = name or f"{'' if unit_length else UNSCALED}{own}"
+        default_name = ":".join(filter(None, (type(embeddings).__name__, model if isinstance(model, str) else "")))
+        self.name = name or f"{'' if unit_length else UNSCALED}{default_name}"
 
     def scaled(self) -> LangChainEmbedder:
         """Return the embedder of this model whose vectors have length 1."""
@@ -182,11 +182,11 @@ class LangChainEmbedder:
             return getattr(self._embeddings, method)(argument)
         except Exception as error:
             why = diagnosis(error)
-            shown = without_secrets(f"{error}: {why}" if why else str(error), self._embeddings)
-            raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {shown}") from None
+            message = without_secrets(f"{error}: {why}" if why else str(error), self._embeddings)
+            raise ModelCallError(f"embedder {self.name!r} failed: {type(error).__name__}: {message}") from None
 
 
-def _named(spec: str) -> Embedder:
+def _embedder_of(spec: str) -> Embedder:
     plain = spec.removeprefix(UNSCALED)
     unit_length, (provider, _, model) = plain == spec, plain.partition(":")
     if spec == "minilm":
@@ -202,8 +202,8 @@ def _named(spec: str) -> Embedder:
     try:
         from langchain.embeddings import init_embeddings
 
-        made = init_embeddings(plain)
-        return LangChainEmbedder(made, name=spec, unit_length=unit_length)
+        embeddings = init_embeddings(plain)
+        return LangChainEmbedder(embeddings, name=spec, unit_length=unit_length)
     except ImportError as error:
         raise SettingsError(f"embedder {spec!r} needs its provider's package: {error}") from error
     except Exception as error:
@@ -211,7 +211,7 @@ def _named(spec: str) -> Embedder:
 
 
 def _is_instance(thing: object, module: str, name: str) -> bool:
-    """Tell whether `thing` is of a class whose module may not be loaded; if it is not, nothing is one."""
+    """Tell whether `thing` is an instance of module.name, without importing a module that nothing has loaded yet."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, getattr(loaded, name))
 

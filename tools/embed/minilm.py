@@ -27,7 +27,7 @@ _BLOCK = 1 << 15  # elements of one pass over an array that stays in the cache
 
 @dataclass(frozen=True, slots=True)
 class _Linear:
-    """Computes W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
+    """Linear map W x + b, for W (out, in), x (in, columns) and b (out, 1)."""
 
     weight: Floats
     bias: Floats
@@ -40,7 +40,7 @@ class _Linear:
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """Normalises each column of x (384, columns) in place; weight and bias (384, 1)."""
+    """Layer norm of each column of x (384, columns), in place; weight and bias (384, 1)."""
 
     weight: Floats
     bias: Floats
@@ -54,7 +54,7 @@ class _Norm:
 
 
 class _Group(NamedTuple):
-    """Says where in a panel texts of one length are, one after another."""
+    """Place in a panel of the texts of one length, which follow one another."""
 
     start: int  # their first column
     texts: int
@@ -94,7 +94,8 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class _Network:
-    """Reads texts in panels: matrices with a column for each token, one text after another, without padding.
+    """Network that reads texts in panels: matrices with a column for each token, text after text, without padding.
+    padding.
 
     A text has the same vector, to the last bit, alone and in any company: each step treats each column or each text by
     itself, except that some matrix products treat the first and last columns of a panel in another way, and there
@@ -134,7 +135,7 @@ class _Network:
 
 
 class MiniLMEmbedder:
-    """Embeds with all-MiniLM-L6-v2 from the extra `offline`; loads at the first text, without network."""
+    """Embedder with all-MiniLM-L6-v2 from the extra `offline`; loads at the first text, without network."""
 
     name = "minilm"
     dimension = _WIDTH
@@ -158,16 +159,18 @@ class MiniLMEmbedder:
 
 
 def _panels(tokens: Sequence[Sequence[int]], columns: int) -> Iterator[list[int]]:
-    """Yield the rows of each panel of at most `columns` tokens, the longest texts first, so that memory runs out early
-    or never."""
+    """Yield the rows of each panel of at most `columns` tokens.
+
+    The longest texts come first, so that memory runs out at the beginning or never.
+    """
     panel: list[int] = []
-    taken = 0
+    columns_used = 0
     for row in sorted(range(len(tokens)), key=lambda row: -len(tokens[row])):
-        if taken + len(tokens[row]) > columns:
+        if columns_used + len(tokens[row]) > columns:
             yield panel
-            panel, taken = [], 0
+            panel, columns_used = [], 0
         panel.append(row)
-        taken += len(tokens[row])
+        columns_used += len(tokens[row])
     yield panel
 
 

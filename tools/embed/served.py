@@ -45,7 +45,7 @@ _TOO_LONG = (
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Says where a model is served: the URL up to /v1, the model's name, the key, and what to set where it is wrong."""
+    """Address of a model: the URL up to /v1, the model's name, the key, and what to set where it is wrong."""
 
     url: str
     model: str
@@ -59,11 +59,11 @@ def is_served(spec: str) -> bool:
     return spec.partition(":")[0] in PROVIDERS
 
 
-def same_model(one: str, other: str) -> bool:
-    """Tell whether two names of embedders mean one model: for a served one, wherever the server is."""
-    if one == other:
+def same_model(name: str, other: str) -> bool:
+    """Tell whether two names of embedders mean one model; the address of its server does not count."""
+    if name == other:
         return True
-    return is_served(one) and is_served(other) and _model_in(one) == _model_in(other) != ""
+    return is_served(name) and is_served(other) and _model_in(name) == _model_in(other) != ""
 
 
 def server_of(spec: str, index: str = "") -> Server:
@@ -104,7 +104,7 @@ def server_of(spec: str, index: str = "") -> Server:
 
 
 class ServedEmbedder:
-    """Embeds with a model behind an address. Thread safe; nothing is asked before the first text."""
+    """Embedder with a model behind an address. Thread safe; nothing is sent before the first text."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class ServedEmbedder:
     def dimension(self) -> int:
         """Return the width of the vectors; the first call embeds a word if it is not known. Raises as `embed` does."""
         if self._width is None:
-            self._width = len(self._asked(["dimension"])[0])
+            self._width = len(self._batch_vectors(["dimension"])[0])
         return self._width
 
     def embed(self, texts: Sequence[str]) -> Floats:
@@ -162,32 +162,32 @@ class ServedEmbedder:
             return np.empty((0, self.dimension), dtype=np.float32)
         batches = _batches(texts)
         if len(batches) == 1:
-            found = [self._asked(batches[0])]
+            parts = [self._batch_vectors(batches[0])]
         else:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                found = list(pool.map(self._asked, batches))
-        vectors = np.concatenate(found)
+                parts = list(pool.map(self._batch_vectors, batches))
+        vectors = np.concatenate(parts)
         return _unit(vectors) if self._unit_length else vectors
 
-    def _asked(self, texts: list[str]) -> Floats:
+    def _batch_vectors(self, texts: list[str]) -> Floats:
         """Return the vectors of one batch, in halves where the server refuses so many at once."""
         try:
-            vectors = self._tried(texts)
+            vectors = self._request(texts)
         except Exception as error:
             if len(texts) > 1 and getattr(error, "status_code", None) in _SPLIT:
                 half = len(texts) // 2
-                return np.concatenate([self._asked(texts[:half]), self._asked(texts[half:])])
+                return np.concatenate([self._batch_vectors(texts[:half]), self._batch_vectors(texts[half:])])
             raise self._explained(error, texts) from None
         self._has_replied = True
         width = self._width = self._width or vectors.shape[1]
         if vectors.shape[1] != width:
             raise IndexMismatch(
-                f"{self._shown()} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
+                f"{self._label()} makes vectors of {vectors.shape[1]} numbers, and made vectors of {width} before: "
                 "serve the model that the index was built with, or build the index anew"
             )
         return vectors
 
-    def _tried(self, texts: list[str]) -> Floats:
+    def _request(self, texts: list[str]) -> Floats:
         policy = self._retry
 
         def given_up(state: RetryCallState) -> bool:
@@ -205,38 +205,38 @@ class ServedEmbedder:
         ):
             with attempt:
                 reply = self._client.embeddings.create(
-                    model=self._server.model, input=[_whole(text) for text in texts], encoding_format="float"
+                    model=self._server.model, input=[_sendable(text) for text in texts], encoding_format="float"
                 )
                 return _vectors(reply, len(texts))
         raise AssertionError("a retry either returns or raises")
 
     def _explained(self, error: Exception, texts: list[str]) -> RasError:
-        status, gone = getattr(error, "status_code", None), unreachable(error)
+        status, is_unreachable = getattr(error, "status_code", None), unreachable(error)
         # as in ras_agent.tools.chat.client
-        unusable = (gone or status in (401, 403, 404)) and not self._has_replied
-        self._has_replied &= not gone
-        server, said = self._server, without_secrets(str(error), self)
+        unusable = (is_unreachable or status in (401, 403, 404)) and not self._has_replied
+        self._has_replied &= not is_unreachable
+        server, message = self._server, without_secrets(str(error), self)
         why = diagnosis(error, _origin(server.url)) or ""
         if status in (401, 403):
             remedy = f"set {server.key_variable} to a key that the server accepts"
         elif status == 404:
             remedy = "check the model's name and the server's address, which usually ends with /v1"
-        elif any(words in said.lower() for words in _TOO_LONG):
+        elif any(words in message.lower() for words in _TOO_LONG):
             remedy = f"the text that begins {texts[0][:40]!r} is too long for the model: cut shorter, --chunk-size"
-        elif server.address_variable and (why or gone):
+        elif server.address_variable and (why or is_unreachable):
             remedy = f"{server.address_variable} says where it is"
         else:
             remedy = ""
-        what = "" if gone else f"{type(error).__name__}: {said}"
+        what = "" if is_unreachable else f"{type(error).__name__}: {message}"
         parts = "; ".join(filter(None, (what, without_secrets(why, self), remedy)))
-        return (ModelRefused if unusable else ModelCallError)(f"{self._shown()} failed: {parts}")
+        return (ModelRefused if unusable else ModelCallError)(f"{self._label()} failed: {parts}")
 
-    def _shown(self) -> str:
+    def _label(self) -> str:
         return f"embedder {printable(self.name)!r} at {_origin(self._server.url)}"
 
 
 def _vectors(reply: Any, count: int) -> Floats:
-    """Return the vectors of a reply in the order of the texts. Raises BrokenReply for what is none."""
+    """Return the vectors of a reply in the order of the texts. Raises BrokenReply for a reply without them."""
     try:
         items = sorted(reply.data, key=lambda item: item.index)
         if [item.index for item in items] != list(range(count)):
@@ -266,7 +266,7 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
     return batches
 
 
-def _whole(text: str) -> str:
+def _sendable(text: str) -> str:
     """Return a text that JSON holds and servers take: no half characters, and not empty, which most refuse."""
     return text.encode("utf-8", "replace").decode() or " "
 
@@ -282,14 +282,14 @@ def _model_in(spec: str) -> str:
     return name.partition("#")[2] if provider == "vllm" else name
 
 
-def ollama_url(given: str) -> str:
+def ollama_url(address: str) -> str:
     """Return the address up to /v1 of what OLLAMA_HOST holds, which may be a host alone. Raises SettingsError."""
-    given = given.strip() or _OLLAMA
-    parts = urlsplit(given if "://" in given else f"http://{given}")
+    address = address.strip() or _OLLAMA
+    parts = urlsplit(address if "://" in address else f"http://{address}")
     try:
         port = parts.port or 11434
     except ValueError as error:
-        raise SettingsError(f"OLLAMA_HOST={given!r}: {error}; write it as 127.0.0.1:11434") from None
+        raise SettingsError(f"OLLAMA_HOST={address!r}: {error}; write it as 127.0.0.1:11434") from None
     host = parts.hostname or "127.0.0.1"
     # 0.0.0.0 is what a server listens on, and no address to ask
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)

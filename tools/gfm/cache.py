@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Holds one layer's weights in the form of its products.
+    """The weights of one layer, in the form in which its products use them.
 
     state_weight, total_weight: (d, d), the two halves of the linear map of [state; total], transposed.
     bias: (d,), of the linear map. norm_weight, norm_bias: (d,), of the layer norm.
@@ -38,7 +38,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class ScoreHead:
-    """Holds the weights of the score, rectify(state @ state_weight + query @ query_weight + ... + bias) @ output.
+    """The weights of the score, rectify(state @ state_weight + query @ query_weight + ... + bias) @ output.
 
     state_weight, query_weight: (d, h). node_weight: (d, h) of a node's own vector, None for a network that reads none.
     bias, output: (h,). output_bias: added to every score.
@@ -63,7 +63,7 @@ class ScoreHead:
 
 @dataclass(frozen=True, slots=True)
 class NodeInputs:
-    """Holds what a network reads of the nodes themselves, before any question: of G-reasoner, whose nodes have texts.
+    """What a network reads of the nodes themselves, before any question. Only G-reasoner has it: its nodes have texts.
 
     vectors: (N, d), of the nodes. initial: (N, d), the states that they start with; they enter every sum of messages.
     """
@@ -74,14 +74,14 @@ class NodeInputs:
 
 @dataclass(frozen=True, slots=True)
 class GraphCache:
-    """Holds everything that is cached for a graph.
+    """Everything that does not depend on the question and is computed once for a graph.
 
     relation_states: (R, d) of every layer.
-    pre_norm: (N, d) each, the linear map's output for the background at layers 0, 1, ...; at layer 0 one row for all,
-        unless nodes have inputs.
-    score_hidden: (N, h), the background's share of the score's hidden layer; None where it did not fit.
-    uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), the first whose output is not
-        cached, or the score; None where `score_hidden` is there.
+    pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the layer
+        norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
+    score_hidden: (N, h), what the background's last states add to the score's hidden layer; None where it did not fit.
+    uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), which is the first layer
+        without a cached output (or the score, if all layers are cached); None where `score_hidden` is there.
     """
 
     relation_states: tuple[CachedRows, ...]
@@ -96,7 +96,7 @@ class GraphCache:
         states: int = 0
         if self.uncached_from is not None:
             states = self.uncached_from.untyped_storage().nbytes()
-        size: int = sum(one.bytes for one in cached) + states
+        size: int = sum(rows.bytes for rows in cached) + states
         return size
 
 
@@ -113,7 +113,7 @@ def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> list[LayerWeig
 
 
 def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
-    """Return what a layer adds to the states (rows, d), of the linear map's output `mixed` (rows, d)."""
+    """Return rectify(layer norm(`mixed`)), (rows, d), which is added to the states. mixed: a linear map's output."""
     from torch.nn.functional import layer_norm
 
     return layer_norm(mixed, mixed.shape[-1:], layer.norm_weight, layer.norm_bias).relu_()
@@ -144,7 +144,7 @@ def build_cache(
         rows = len(layers) * relations + (len(layers) - alike + hidden) * count
         half_cache = 4 * (width + 1) * rows > cache_bytes
     row = 2 * width + 4 if half_cache else 4 * width + 4
-    left = cache_bytes - len(layers) * relations * row
+    bytes_left = cache_bytes - len(layers) * relations * row
     inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
     relation_states, pre_norm, uncached_from = [], [], None
     state: Tensor | None = None if nodes is None else nodes.initial
@@ -156,7 +156,7 @@ def build_cache(
             pre_norm.append(cache_rows(layer.bias[None], half_cache))
             continue
         # a cached layer needs room for its output and for the float32 states that enter the next
-        if state is not None and left < count * (row + 4 * width):
+        if state is not None and bytes_left < count * (row + 4 * width):
             # the states that enter layer 1 are still one row
             uncached_from = state[:1].clone().expand(count, width) if alike and number == 1 else state
             state = None
@@ -164,9 +164,9 @@ def build_cache(
             factors = CachedRows(exact, torch.ones(relations))
             output, state = _background_layer(graph, layer, state, factors, half_cache, nodes)
             pre_norm.append(output)
-            left -= count * row
+            bytes_left -= count * row
     score_hidden = None
-    if state is not None and left < hidden * count * row:
+    if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
         blocks = (slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, max(1, count), ROWS_AT_ONCE))
@@ -177,7 +177,7 @@ def build_cache(
 
 
 def background_share(head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice) -> Tensor:
-    """Return what the states of the entities `block` and their vectors add to the score's hidden layer, (rows, h)."""
+    """Return (rows, h): what the states of the entities `block` and their vectors add to the score's hidden layer."""
     share = state @ head.state_weight
     if nodes is not None and head.node_weight is not None:
         share += nodes.vectors[block] @ head.node_weight
@@ -199,12 +199,12 @@ def _background_layer(
     outputs, following = [], torch.empty_like(state)
     for begin in range(0, max(1, len(state)), ROWS_AT_ONCE):  # a graph without entities is one empty block
         block = slice(begin, begin + ROWS_AT_ONCE)
-        targets, own = everyone[block], state[block]
+        targets, block_states = everyone[block], state[block]
         sums = total[: len(targets)]
         propagate(graph, targets, everyone, state, relation_states, sums)
         if nodes is not None:
             sums += nodes.initial[block]
-        mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(own, layer.state_weight)
-        torch.add(norm_and_rectify(mixed, layer), own, out=following[block])
+        mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(block_states, layer.state_weight)
+        torch.add(norm_and_rectify(mixed, layer), block_states, out=following[block])
         outputs.append(cache_rows(mixed, half_cache))
     return join_rows(outputs), following

@@ -14,7 +14,7 @@ _LARGEST = 32767
 
 @dataclass(frozen=True, slots=True)
 class CachedRows:
-    """Holds rows as values * scales. values: (rows, d), int16, or a floating dtype, which ignores the scales.
+    """Rows of numbers, values * scales. values: (rows, d), int16 or a floating dtype, which ignores the scales.
 
     scales: (rows,), float32.
 

@@ -22,7 +22,7 @@ _REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for C
 
 
 class GFMScorer(Protocol):
-    """Scores the entities of one graph, as FastGFM and DeviceGFM do."""
+    """Protocol of what scores the entities of one graph: FastGFM and DeviceGFM."""
 
     @property
     def graph(self) -> GFMGraph:
@@ -70,7 +70,7 @@ def gfm_scorer(
                 if half_products
                 else DeviceGFM(weights, graph, on)
             )
-            return _tried(network)
+            return _after_a_trial(network)
         except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large
             reason = str(error).splitlines()[0]
             if device != "auto":
@@ -92,8 +92,8 @@ def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
         raise RuntimeError(f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free")
 
 
-def _tried(network: DeviceGFM) -> DeviceGFM:
-    """Return the network once it has scored a question without entities."""
+def _after_a_trial(network: DeviceGFM) -> DeviceGFM:
+    """Score a question without entities, so that a device that gives no scores fails here, and return the network."""
     nothing = GFMStart(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nothing])
     return network
@@ -115,6 +115,6 @@ def cuda_device(device: str) -> str | None:
     if device == "auto":
         return "cuda:0" if count else None
     if count <= int(number or 0):
-        seen = f"the {count} that torch {torch.__version__} sees are numbered from 0" if count else "torch sees none"
-        raise SettingsError(f"device {device!r} is not here ({seen}): {_REMEDY}")
+        devices = f"the {count} that torch {torch.__version__} sees are numbered from 0" if count else "torch sees none"
+        raise SettingsError(f"device {device!r} is not here ({devices}): {_REMEDY}")
     return f"cuda:{int(number or 0)}"

@@ -41,7 +41,7 @@ NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
 
 @dataclass(frozen=True, slots=True)
 class GFMLayerStep:
-    """Holds what one layer computes for a question. All entities are ascending.
+    """What one layer computes for a question. All arrays of entities are ascending.
 
     sources: (T,), the entities whose changed states are sent. reached: (H,), those whose next states are computed.
     changed: (C,), those of them that change by more than a negligible length, by changes: (C, d).
@@ -54,7 +54,7 @@ class GFMLayerStep:
 
 
 class FastGFM:
-    """Scores one graph on the CPU. Calls may come from several threads."""
+    """Scorer of one graph on the CPU. Calls may come from several threads."""
 
     head_name = "entity_model.mlp"
 
@@ -100,7 +100,7 @@ class FastGFM:
             self._score_state = self._head.state_weight.to(self._dtype)
 
     def _node_inputs(self) -> NodeInputs | None:
-        """Return what the network reads of the nodes themselves: nothing."""
+        """Return what the network reads of the nodes themselves; GFM-RAG's reads nothing."""
         return None
 
     @property
@@ -144,14 +144,19 @@ class FastGFM:
         return linear(vectors, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
 
     def _background_scores(self, parts: Tensor) -> Floats:
-        """Return the logits (B, N) as if no question had changed a state, for parts (B, h); any where not cached."""
+        """Return the logits (B, N) as if no question had changed a state.
+
+        parts: (B, h), what each question adds to the score's hidden layer. Where the background of the score is not
+            cached,
+        the numbers are arbitrary: all of them are computed later.
+        """
         if self.cache.score_hidden is None:
             return np.empty((len(parts), self.graph.entities), dtype=np.float32)
         scores = score_background(self.cache.score_hidden, parts, self._head.output)
         return scores + np.float32(self._head.output_bias)
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
-        """Return the question's entities (k,), ascending, and how far it moves their initial states (k, d): eq. 6."""
+        """Return the question's entities (k,), ascending, and the changes of their initial states (k, d): eq. 6."""
         import torch
 
         order = np.argsort(start.entities, kind="stable")
@@ -161,25 +166,29 @@ class FastGFM:
     def _changed_layers(self, query: Tensor, start: GFMStart, background: Floats) -> Iterator[GFMLayerStep]:
         import torch
 
-        sources, changes = own, initial = self._initial(query, start)
+        sources, changes = question_entities, initial = self._initial(query, start)
         for number, bound in enumerate(self._bounds):
             lengths = torch.linalg.vector_norm(changes, dim=1)
             possible = possible_changes(self._outgoing, sources, lengths, bound)
-            reached = reached_entities(possible, sources, own, self.negligible)
+            reached = reached_entities(possible, sources, question_entities, self.negligible)
             if number == len(self._layers) - 1 and self.cache.score_hidden is not None:
                 possible = self._score_gain * possible[reached]
-                reached = worth_scoring(reached, own, background, possible, self._tolerance)
-            step = GFMLayerStep(sources, reached, *self._next_changes(number, reached, sources, changes, own, initial))
+                reached = worth_scoring(reached, question_entities, background, possible, self._tolerance)
+            step = GFMLayerStep(
+                sources, reached, *self._next_changes(number, reached, sources, changes, question_entities, initial)
+            )
             yield step
             sources, changes = step.changed, step.changes
 
     def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
-        """Write to the background's `scores` (N,) the logits of the entities that the question changes."""
-        changed, changes = own, initial = self._initial(query, start)
+        """Compute the logits of the entities that the question changes, and write them over the background's in
+        `scores` (N,).
+        """
+        changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
             changed, changes = step.changed, step.changes
         if self.cache.score_hidden is None:
-            scores[:] = self._score_everyone(part, changed, changes, own, initial)
+            scores[:] = self._score_everyone(part, changed, changes, question_entities, initial)
             return
         for begin in range(0, len(changed), self._rows):
             block = slice(begin, begin + self._rows)
@@ -189,14 +198,14 @@ class FastGFM:
             scores[entities] = logits + np.float32(self._head.output_bias)
 
     def _next_changes(
-        self, number: int, reached: Ints, sources: Ints, changes: Tensor, own: Ints, initial: Tensor
+        self, number: int, reached: Ints, sources: Ints, changes: Tensor, question_entities: Ints, initial: Tensor
     ) -> tuple[Ints, Tensor]:
         """Return which of `reached` (H,) change by more than a negligible length, (C,), and their changes (C, d).
 
         A change is the difference between the state that leaves layer `number` and its background.
 
-        changes: (T, d), of the states of `sources` (T,) that enter the layer. own: (k,), the question's entities.
-        initial: (k, d), their states.
+        changes: (T, d), of the states of `sources` (T,) that enter the layer.
+        question_entities: (k,), and initial: (k, d), their initial states.
         """
         import torch
 
@@ -205,7 +214,7 @@ class FastGFM:
         row_of = np.full(self.graph.entities, -1)
         row_of[sources] = np.arange(len(sources))
         background_row = reached if len(pre_norm.values) > 1 else np.zeros(len(reached), dtype=np.int64)
-        own_place = np.searchsorted(reached, own)
+        own_place = np.searchsorted(reached, question_entities)
         following = torch.empty(len(reached), changes.shape[1])
         totals, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changes.shape[1])
         remaining, count = [], 0
@@ -228,14 +237,19 @@ class FastGFM:
             update_changes(block, of_state, state_changes, *rows, layer.norm_weight, layer.norm_bias)
             # not ">": a change that is not a number is no negligible one
             matters = ~(torch.linalg.vector_norm(block, dim=1) <= self.negligible)
-            left = matters.nonzero()[:, 0]
-            torch.index_select(block, 0, left, out=following[count : count + len(left)])
+            indices = matters.nonzero()[:, 0]
+            torch.index_select(block, 0, indices, out=following[count : count + len(indices)])
             remaining.append(targets[matters.numpy()])
-            count += len(left)
+            count += len(indices)
         return np.concatenate(remaining) if remaining else reached, following[:count]
 
-    def _score_everyone(self, part: Tensor, changed: Ints, changes: Tensor, own: Ints, initial: Tensor) -> Floats:
-        """Return the logits (N,); the layers that are not cached are computed for all."""
+    def _score_everyone(
+        self, part: Tensor, changed: Ints, changes: Tensor, question_entities: Ints, initial: Tensor
+    ) -> Floats:
+        """Return the logits (N,) where not all layers are cached: the other layers are computed for every entity.
+
+        changed: (C,), the entities whose states changed before the first such layer. changes: (C, d), by how much.
+        """
         import torch
 
         assert self.cache.uncached_from is not None
@@ -248,8 +262,8 @@ class FastGFM:
                 end = min(begin + self._rows, len(state))
                 total = totals[: end - begin]
                 propagate(self.graph, self._everyone[begin:end], self._everyone, state, relation_states, total)
-                low, high = np.searchsorted(own, (begin, end))
-                total[torch.from_numpy(own[low:high] - begin)] += initial[low:high]
+                low, high = np.searchsorted(question_entities, (begin, end))
+                total[torch.from_numpy(question_entities[low:high] - begin)] += initial[low:high]
                 if self._nodes is not None:
                     total += self._nodes.initial[begin:end]
                 mixed = self._product(total, layer.total_weight).add_(layer.bias)
@@ -263,11 +277,11 @@ class FastGFM:
             scores[block] = (hidden @ self._head.output).numpy() + np.float32(self._head.output_bias)
         return scores
 
-    def _product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-        """Multiply left by right in the products' precision; returns float32."""
+    def _product(self, rows: Tensor, matrix: Tensor, out: Tensor | None = None) -> Tensor:
+        """Multiply `rows` by `matrix` in the precision of the products; returns float32."""
         import torch
 
         if self._dtype == torch.float32:
-            return torch.mm(left, right, out=out) if out is not None else left @ right
-        product = left.to(self._dtype) @ right
+            return torch.mm(rows, matrix, out=out) if out is not None else rows @ matrix
+        product = rows.to(self._dtype) @ matrix
         return product.float() if out is None else out.copy_(product)

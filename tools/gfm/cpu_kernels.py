@@ -38,9 +38,9 @@ def has_numba() -> bool:
 
 
 def compile_loop(function: Callable[..., Any], *, reorder: bool = False) -> Callable[..., Any]:
-    """Compile `function` to machine code that lets other threads run, cached on disk where a folder can be written to.
+    """Compile `function` with numba to machine code that releases the GIL.
 
-    reorder: its sums may be taken in another order.
+    The code is cached on disk where a folder is writable. reorder: allow sums in another order, which is faster.
     """
     from numba import njit
 
@@ -54,7 +54,7 @@ def compile_loop(function: Callable[..., Any], *, reorder: bool = False) -> Call
 
 
 def run_in_threads(rows: int, work: Callable[[int, int], object]) -> None:
-    """Call `work` with the first row and the last + 1 of each part of `rows`, in as many threads as torch has.
+    """Call `work(first row, last row + 1)` for each part of `rows`, in as many threads as torch has.
 
     numba's own threads would be idle next to torch's, and keep a processor busy while they wait.
     """
@@ -65,8 +65,8 @@ def run_in_threads(rows: int, work: Callable[[int, int], object]) -> None:
         work(0, rows)
         return
     ends = [rows * part // parts for part in range(parts + 1)]
-    for done in [_pool().submit(work, low, high) for low, high in pairwise(ends)]:
-        done.result()
+    for future in [_pool().submit(work, low, high) for low, high in pairwise(ends)]:
+        future.result()
 
 
 @lru_cache(maxsize=1)
@@ -98,8 +98,8 @@ def _propagate_in_blocks(
     total.zero_()
     messages, row = row_entries(graph.indptr, targets)
     source_row = row_of[graph.source[messages]]
-    sent = source_row >= 0
-    arrays = row[sent], source_row[sent], graph.relation[messages[sent]]
+    has_state = source_row >= 0
+    arrays = row[has_state], source_row[has_state], graph.relation[messages[has_state]]
     target, source, relation = (torch.from_numpy(array) for array in arrays)
     for begin in range(0, len(target), ROWS_AT_ONCE):
         part = slice(begin, begin + ROWS_AT_ONCE)
@@ -142,15 +142,15 @@ def _propagate_loop() -> Callable[..., Any]:
                 value2, scale2 = values[number], scales[number]
                 message += 1
                 for column in range(len(sums)):
-                    one = state[column] * (np.float32(value[column]) * scale)
-                    sums[column] += one + state2[column] * (np.float32(value2[column]) * scale2)
+                    product = state[column] * (np.float32(value[column]) * scale)
+                    sums[column] += product + state2[column] * (np.float32(value2[column]) * scale2)
 
     return compile_loop(propagate_rows)
 
 
 def update_changes(
     change: Tensor,
-    own: Tensor,
+    state_part: Tensor,
     state_change: Tensor,
     own_row: Ints,
     background: CachedRows,
@@ -164,7 +164,7 @@ def update_changes(
     of the state itself. Both terms are made of the same x, so an error in x hardly shows: it changes the slope, not the
     change.
 
-    state_change: (T, d), the changes of states that changed. own: (T, d), what the linear map makes of them.
+    state_change: (T, d), the changes of states that changed. state_part: (T, d), what the linear map makes of them.
     own_row: (H,), the row of these two for each row of `change`, -1 for a state that did not change.
     background_row: (H,), the row of `background` for each row of `change`. norm_weight, norm_bias: (d,).
     """
@@ -172,7 +172,7 @@ def update_changes(
     from torch.nn.functional import layer_norm
 
     if has_numba():
-        changes = change.numpy(), own.numpy(), state_change.numpy(), own_row
+        changes = change.numpy(), state_part.numpy(), state_change.numpy(), own_row
         cached = background.values.numpy(), background.scales.numpy(), background_row
         norm = norm_weight.numpy(), norm_bias.numpy()
         loop = _update_loop()
@@ -180,7 +180,7 @@ def update_changes(
         return
     changed = torch.from_numpy(np.flatnonzero(own_row >= 0))
     row = torch.from_numpy(own_row[own_row >= 0])
-    change[changed] += own[row]
+    change[changed] += state_part[row]
     before = background.rows(torch.from_numpy(background_row))
     after = layer_norm(before + change, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_()
     torch.sub(after, layer_norm(before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_(), out=change)
@@ -191,7 +191,7 @@ def update_changes(
 def _update_loop() -> Callable[..., Any]:
     def update_rows(
         change: Any,
-        own: Any,
+        state_part: Any,
         state_change: Any,
         own_row: Any,
         values: Any,
@@ -207,7 +207,7 @@ def _update_loop() -> Callable[..., Any]:
             at, scale, place = background_row[row], scales[background_row[row]], own_row[row]
             if place >= 0:
                 for column in range(width):
-                    change[row, column] += own[place, column]
+                    change[row, column] += state_part[place, column]
             sum_before, sum_after = np.float32(0), np.float32(0)
             for column in range(width):
                 before = np.float32(values[at, column]) * scale
@@ -269,8 +269,8 @@ def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: 
         loop, arguments = _score_loops()[1], (changes, values, scales, entities, share, weights, scores)
         run_in_threads(len(entities), lambda low, high: loop(*arguments, low, high))
         return scores
-    found: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
-    return found
+    logits: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
+    return logits
 
 
 @lru_cache(maxsize=1)

@@ -45,10 +45,10 @@ LONGEST_FOR_TRITON = 128
 
 
 class DeviceMessages:
-    """Holds a graph's messages on a device, in blocks of target entities."""
+    """A graph's messages on a device, in blocks of target entities."""
 
     def __init__(self, graph: GFMGraph, on: device, rows: int, use_triton: bool) -> None:
-        """Plan blocks of `rows` entities.
+        """Copy the messages of `graph` to the device `on` and plan their sums in blocks of `rows` target entities.
 
         Raises SettingsError for a graph of more messages than an int32 can count.
         """
@@ -67,10 +67,10 @@ class DeviceMessages:
 
     @property
     def bytes(self) -> int:
-        """Return the memory of the graph on the device."""
+        """Return the memory of the graph on the device, in bytes."""
         levels = [level for block in self.blocks for level in block.levels]
-        tensors = [one for level in levels for one in (level.begin, level.end, level.target)]
-        size: int = sum(one.nbytes for one in (self._source, self._relation, *tensors))
+        tensors = [array for level in levels for array in (level.begin, level.end, level.target)]
+        size: int = sum(array.nbytes for array in (self._source, self._relation, *tensors))
         return size
 
     def propagate(self, block: TargetBlock, states: Tensor, relation_states: Tensor) -> Tensor:
@@ -83,7 +83,10 @@ class DeviceMessages:
     def propagate_other(
         self, block: TargetBlock, states: Tensor, relation_states: Tensor, source: Tensor, relation: Tensor
     ) -> Tensor:
-        """Do as `propagate` for a block of other messages: source, relation (messages,), int32, rows of the states."""
+        """Return the sums (block's rows, B, d), float32, of messages that are not the graph's own but given here.
+
+        source, relation: (messages,), int32, the rows of `states` and `relation_states` that a message multiplies.
+        """
         import torch
 
         total = torch.empty(block.rows, *states.shape[1:], device=states.device)
@@ -105,7 +108,7 @@ class _DeviceLayer:
 
 
 class DeviceGFM:
-    """Scores one graph on a device. Calls may come from several threads; they take turns."""
+    """Scorer of one graph on a device. Calls may come from several threads; they take turns."""
 
     def __init__(
         self,
@@ -153,9 +156,9 @@ class DeviceGFM:
     def bytes(self) -> int:
         """Return the memory on the device that lasts: weights, their parts for products, relation states, graph."""
         matrices = [self._score_state, *(layer.linear for layer in self._layers)]
-        size: int = sum(tensor.nbytes for tensor in self.weights.values()) + sum(one.bytes for one in matrices)
-        graph = sum(one.bytes for one in self._messages.values())
-        return size + sum(one.values.nbytes for one in self.relation_states) + self._score_question.nbytes + graph
+        size: int = sum(tensor.nbytes for tensor in self.weights.values()) + sum(part.bytes for part in matrices)
+        graph = sum(part.bytes for part in self._messages.values())
+        return size + sum(part.values.nbytes for part in self.relation_states) + self._score_question.nbytes + graph
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
         """Return logits (B, N), float32, for sentence vectors (B, text width) and each question's entities."""
@@ -191,8 +194,10 @@ class DeviceGFM:
                 low, high = np.searchsorted(start_rows, (block.low * batch, block.high * batch))
                 if low < high:  # the initial states enter every sum; no row twice
                     total[at[low:high] - block.low * batch] += initial[low:high]
-                own, into = (whole[block.low : block.high].view(-1, width) for whole in (states, following))
-                self._update(layer, layer.linear(own, total), own, into)
+                current, next_states = (
+                    all_states[block.low : block.high].view(-1, width) for all_states in (states, following)
+                )
+                self._update(layer, layer.linear(current, total), current, next_states)
             states, following = following, states
         scores = torch.empty(count, batch, device=self.device)
         parts = queries @ self._score_question + self.weights["entity_model.mlp.0.bias"]  # (B, 2d)
@@ -200,8 +205,8 @@ class DeviceGFM:
         for block in messages.blocks:
             hidden = self._score_state(states[block.low : block.high].view(-1, width)).view(-1, *parts.shape)
             scores[block.low : block.high] = hidden.add_(parts).relu_() @ output
-        found: Floats = (scores.t() + last_bias).cpu().numpy()
-        return found
+        logits: Floats = (scores.t() + last_bias).cpu().numpy()
+        return logits
 
     def _first_layer(self, start_rows: Ints, initial: Tensor, batch: int) -> Tensor:
         """Return the states (N * B, d) after the first layer.
@@ -213,7 +218,7 @@ class DeviceGFM:
         import torch
 
         layer, relation_states, width = self._layers[0], self.relation_states[0].values, initial.shape[1]
-        first, sent = first_messages(self._outgoing, start_rows, batch), initial.to(self._dtype)
+        first, start_states = first_messages(self._outgoing, start_rows, batch), initial.to(self._dtype)
         source, relation = (
             torch.from_numpy(array).to(self.device, torch.int32) for array in (first.start, first.relation)
         )
@@ -225,29 +230,32 @@ class DeviceGFM:
             rows = first.rows[low : low + self._rows]
             plan = plan_segments(first.indptr, low, low + len(rows), self._messages[1].longest)
             block = TargetBlock.of(plan, self.device)
-            total = self._messages[1].propagate_other(block, sent[:, None], relation_states, source, relation)
+            total = self._messages[1].propagate_other(block, start_states[:, None], relation_states, source, relation)
             total = total.view(-1, width)
             begin, end = np.searchsorted(start_rows, (rows[0], rows[-1] + 1))
-            own = torch.zeros(len(rows), width, dtype=self._dtype, device=self.device)
+            current = torch.zeros(len(rows), width, dtype=self._dtype, device=self.device)
             place = torch.from_numpy(np.searchsorted(rows, start_rows[begin:end])).to(self.device)
-            own[place] = sent[begin:end]
+            current[place] = start_states[begin:end]
             total[place] += initial[begin:end]
-            into = torch.empty_like(own)
-            self._update(layer, layer.linear(own, total), own, into)
+            into = torch.empty_like(current)
+            self._update(layer, layer.linear(current, total), current, into)
             states[torch.from_numpy(rows).to(self.device)] = into
         return states
 
-    def _update(self, layer: _DeviceLayer, mixed: Tensor, own: Tensor, into: Tensor) -> None:
-        """Write to `into` (rows, d) the next states of `own` (rows, d). mixed: the linear map's output without bias."""
+    def _update(self, layer: _DeviceLayer, mixed: Tensor, states: Tensor, into: Tensor) -> None:
+        """Write the next states of `states` (rows, d) to `into` (rows, d).
+
+        mixed: (rows, d), the linear map's output without its bias.
+        """
         from torch.nn.functional import layer_norm
 
         if self.uses_triton:
             from ras_agent.tools.gfm import triton_kernels
 
-            triton_kernels.update(mixed, layer.bias, layer.norm_weight, layer.norm_bias, own, into)
+            triton_kernels.update(mixed, layer.bias, layer.norm_weight, layer.norm_bias, states, into)
             return
         norm = layer_norm(mixed.add_(layer.bias), mixed.shape[-1:], layer.norm_weight, layer.norm_bias)
-        into.copy_(norm.relu_().add_(own))
+        into.copy_(norm.relu_().add_(states))
 
     def _initial(self, queries: Tensor, starts: Sequence[GFMStart]) -> tuple[Ints, Tensor]:
         """Return the rows (K,) of the questions' entities among all states, ascending, and their states (K, d)."""
@@ -326,20 +334,20 @@ def try_kernels(on: device, states_dtype: dtype) -> bool:
     source, relation = (torch.from_numpy(array).to(on, torch.int32) for array in (graph.source, graph.relation))
     states, factors = (torch.linspace(-1, 1, 4 * size, device=on).to(states_dtype).view(4, -1, 8) for size in (16, 8))
     mixed, some = torch.linspace(-2, 5, 64, device=on).view(8, 8), torch.linspace(-1, 2, 8, device=on)
-    expected, found = (torch.zeros(block.rows, 2, 8, device=on) for _ in range(2))
+    expected, sums = (torch.zeros(block.rows, 2, 8, device=on) for _ in range(2))
     propagate_block(block, states, factors[:, 0], source, relation, expected)
     rows, parts = states.view(8, 8), torch.zeros(8, 24, device=on, dtype=torch.bfloat16)
     updated = (layer_norm(mixed + some, (8,), some, some).relu_() + rows).to(states_dtype)
     try:
         from ras_agent.tools.gfm import triton_kernels
 
-        triton_kernels.propagate_block(block, states, factors[:, 0], source, relation, found)
+        triton_kernels.propagate_block(block, states, factors[:, 0], source, relation, sums)
         following = torch.empty_like(updated)
         triton_kernels.update(mixed, some, some, some, rows, following)
         triton_kernels.split_rows(rows, parts)
         rounded, rest, again = parts.float().chunk(3, dim=1)
         same = torch.equal(rounded, again) and torch.allclose(rounded + rest, rows.float(), atol=1e-4)
-        same &= torch.allclose(found, expected, atol=1e-4)
+        same &= torch.allclose(sums, expected, atol=1e-4)
         same &= torch.allclose(following, updated, atol=max(1e-4, 16 * torch.finfo(states_dtype).eps))
         if same:
             return True

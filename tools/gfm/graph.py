@@ -12,7 +12,7 @@ from ras_agent.arrays import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class GFMGraph:
-    """Holds M messages among N entities over R relations, inverse relations included, sorted by target entity.
+    """M messages among N entities over R relations, inverse relations included, sorted by target entity.
 
     indptr: (N + 1,); the messages to entity e are numbers indptr[e] to indptr[e + 1] - 1.
     source: (M,), the entity that each message comes from.
@@ -42,11 +42,17 @@ class GFMGraph:
 
     @classmethod
     def from_edges(
-        cls, entities: int, edges: npt.NDArray[np.integer], vectors: Floats, inverse: Floats, toward: str = "head"
+        cls,
+        entities: int,
+        edges: npt.NDArray[np.integer],
+        vectors: Floats,
+        inverse: Floats,
+        message_target: str = "head",
     ) -> GFMGraph:
-        """Make the graph of facts `edges` (E, 3): head, relation, tail. Each fact gives two messages.
+        """Make the graph of facts `edges` (E, 3): head, relation, tail. A fact gives one message in each direction.
 
-        vectors, inverse: (relations, text width), of the relations and of their inverses. toward: see GFMConfig.
+        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses.
+        message_target: "head" or "tail", the end of a fact that its relation's message goes to (see GFMConfig).
         Raises ValueError for a number out of range.
         """
         facts = np.asarray(edges, dtype=np.int64).reshape(-1, 3)
@@ -55,8 +61,8 @@ class GFMGraph:
             raise ValueError(f"edges name entities outside of 0..{entities - 1}")
         if vectors.shape != inverse.shape or (len(facts) and relation.max() >= len(vectors)):
             raise ValueError(f"{len(vectors)} relation vectors and {len(inverse)} inverse ones do not fit the edges")
-        target = np.concatenate((head, tail) if toward == "head" else (tail, head))
-        source = np.concatenate((tail, head) if toward == "head" else (head, tail))
+        target = np.concatenate((head, tail) if message_target == "head" else (tail, head))
+        source = np.concatenate((tail, head) if message_target == "head" else (head, tail))
         relations = np.concatenate((relation, relation + len(vectors)))
         order = np.lexsort((relations, source, target))
         indptr = np.zeros(entities + 1, dtype=np.int64)
@@ -67,7 +73,7 @@ class GFMGraph:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessages:
-    """Holds a graph's messages sorted by source: those from entity e are numbers indptr[e] to indptr[e + 1] - 1.
+    """A graph's messages sorted by source: those from entity e are numbers indptr[e] to indptr[e + 1] - 1.
 
     indptr: (N + 1,). target, relation: (M,).
     """
@@ -87,14 +93,17 @@ class OutgoingMessages:
 
 @dataclass(frozen=True, slots=True)
 class GFMStart:
-    """Holds a question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
+    """A question's entities (k,), each once, and how much each belongs to the question (k,): eq. 6's H0 / q."""
 
     entities: Ints
     weights: Floats
 
 
 def row_entries(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return the positions of the entries of compressed `rows` (T,), row after row, and the place in `rows` of each."""
+    """Return where the entries of the rows `rows` (T,) of a compressed sparse matrix lie, row after row.
+
+    indptr: (N + 1,). The first array has the entries' positions, the second the place in `rows` that each belongs to.
+    """
     counts = indptr[rows + 1] - indptr[rows]
     row = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
     return np.arange(len(row)) + np.repeat(indptr[rows] - (np.cumsum(counts) - counts), counts), row

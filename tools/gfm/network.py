@@ -42,7 +42,7 @@ RELATIONS_AT_ONCE = 8192
 
 @dataclass(frozen=True, slots=True)
 class GraphTensors:
-    """Holds a GFMGraph as tensors on one device: source, relation, target (M,), int64; vectors (R, text width)."""
+    """A GFMGraph as tensors on one device: source, relation, target (M,), int64; vectors (R, text width)."""
 
     entities: int
     source: Tensor
@@ -124,7 +124,7 @@ def layer_count(weights: Mapping[str, Tensor]) -> int:
 
 
 def relation_inputs(weights: Mapping[str, Tensor], vectors: Tensor) -> Tensor:
-    """Return (R, d): what every layer projects its relation states from, of sentence vectors (R, text width)."""
+    """Map the sentence vectors (R, text width) to (R, d), from which every layer makes its relation states."""
     from torch.nn.functional import linear
 
     return linear(vectors, weights["rel_mlp.weight"], weights["rel_mlp.bias"])

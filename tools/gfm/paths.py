@@ -32,7 +32,7 @@ _Partial = tuple[float, tuple[int, ...]]  # a path's weight and messages
 
 @dataclass(frozen=True, slots=True)
 class MessagePath:
-    """Holds the numbers of a path's messages: the first comes from a question's entity, each from the last's target."""
+    """A chain of messages by number: the first leaves a question's entity, each later one its predecessor's target."""
 
     messages: tuple[int, ...]
     weight: float
@@ -46,10 +46,10 @@ def message_gradients(
     targets: Sequence[int],
     relation_states: Sequence[CachedRows] | None = None,
 ) -> list[list[Floats]]:
-    """Return for each entity of `targets` and each layer (M,): the derivative of its logit by each message's weight.
+    """Return, for each entity of `targets` and each layer, (M,): the derivative of its logit by each message's weight.
 
-    relation_states: of every layer, if they are known. Takes one plain pass for all targets, on the device of the
-    weights, and its memory with all intermediate states; 16-bit relation states add little to it.
+    relation_states: of every layer, if they are known. One plain pass serves all targets; it runs on the device of the
+    weights and needs memory for all intermediate states. Relation states cached in 16 bits add little to it.
     """
     import torch
 
@@ -61,8 +61,8 @@ def message_gradients(
         vectors = torch.from_numpy(question)[None].to(device)
         tensors = GraphTensors.of(graph, str(device))
         logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
-        found = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
-    return [[gradient.cpu().numpy() for gradient in gradients] for gradients in found]
+        by_target = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
+    return [[gradient.cpu().numpy() for gradient in gradients] for gradients in by_target]
 
 
 def heaviest_paths(
@@ -91,8 +91,8 @@ def heaviest_paths(
                         step = (weight + float(gradient[message]), (*path, message))
                         longer.setdefault(int(target[message]), []).append(step)
         paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
-    found = [MessagePath(path, weight) for weight, path in paths.get(goal, []) if path]
-    return found[:count]
+    ranked = [MessagePath(path, weight) for weight, path in paths.get(goal, []) if path]
+    return ranked[:count]
 
 
 def published_paths(
@@ -105,7 +105,7 @@ def published_paths(
     """
     target = graph.target
     paths: dict[int, list[_Partial]] = {entity: [(0.0, ())] for entity in starts}
-    found: list[_Partial] = []
+    complete: list[_Partial] = []
     for length, gradient in enumerate(gradients, 1):
         longer: dict[int, list[_Partial]] = {}
         for message in np.flatnonzero(np.isin(graph.source, [entity for entity in paths if entity != goal])).tolist():
@@ -114,8 +114,8 @@ def published_paths(
                 (weight + step, (*path, message)) for weight, path in paths[int(graph.source[message])]
             )
         paths = {entity: _heaviest(partial, beam) for entity, partial in longer.items()}
-        found += [(weight / length, path) for weight, path in paths.get(goal, [])]
-    return [MessagePath(path, weight) for weight, path in _heaviest(found, count)]
+        complete += [(weight / length, path) for weight, path in paths.get(goal, [])]
+    return [MessagePath(path, weight) for weight, path in _heaviest(complete, count)]
 
 
 def best_paths(
@@ -137,7 +137,9 @@ def best_paths(
     gradients = message_gradients(weights, graph, question, start, targets, relation_states)
     starts = start.entities.tolist()
     ranked = published_paths if published else heaviest_paths
-    return [ranked(graph, one, starts, goal, count, beam) for one, goal in zip(gradients, targets, strict=True)]
+    return [
+        ranked(graph, gradient, starts, goal, count, beam) for gradient, goal in zip(gradients, targets, strict=True)
+    ]
 
 
 def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
@@ -145,4 +147,4 @@ def _heaviest(paths: list[_Partial], beam: int) -> list[_Partial]:
     best: dict[tuple[int, ...], float] = {}
     for weight, path in paths:
         best[path] = max(best.get(path, weight), weight)
-    return sorted(((weight, path) for path, weight in best.items()), key=lambda one: (-one[0], one[1]))[:beam]
+    return sorted(((weight, path) for path, weight in best.items()), key=lambda entry: (-entry[0], entry[1]))[:beam]

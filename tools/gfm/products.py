@@ -36,7 +36,7 @@ def split_rows(rows: Tensor, parts: Tensor) -> None:
 
 
 class MatrixProduct:
-    """Multiplies rows by a fixed matrix."""
+    """Product of rows with a fixed matrix."""
 
     def __init__(self, rights: Sequence[Tensor], products: ProductPrecision, *, use_triton: bool = False) -> None:
         """Prepare the matrix, whose blocks of rows are `rights`: (d, h) each, float32, on the device.
@@ -55,9 +55,9 @@ class MatrixProduct:
         else:
             rests = [(right - most.float()).to(torch.bfloat16) for right, most in zip(rights, rounded, strict=True)]
             blocks = [block for most, rest in zip(rounded, rests, strict=True) for block in (most, most, rest)]
-        joined = torch.cat(blocks)
+        matrix = torch.cat(blocks)
         # only CUDA adds up bfloat16 products as float32; elsewhere the rounded numbers are multiplied as float32
-        self._rights = [joined if adds_up_in_float32(joined.device) else joined.float()]
+        self._rights = [matrix if adds_up_in_float32(matrix.device) else matrix.float()]
 
     @property
     def bytes(self) -> int:
@@ -65,29 +65,29 @@ class MatrixProduct:
         size: int = sum(right.nbytes for right in self._rights)
         return size
 
-    def __call__(self, *lefts: Tensor) -> Tensor:
-        """Return (rows, h), float32: the sum of each left (rows, d), of any dtype, times its block of the matrix."""
+    def __call__(self, *blocks: Tensor) -> Tensor:
+        """Return (rows, h), float32: the sum of `blocks` (rows, d), of any dtype, times their parts of the matrix."""
         import torch
 
         if self._products == "float32":
-            total = lefts[0].float() @ self._rights[0]
-            for left, right in zip(lefts[1:], self._rights[1:], strict=True):
-                total.addmm_(left.float(), right)
+            total = blocks[0].float() @ self._rights[0]
+            for rows, right in zip(blocks[1:], self._rights[1:], strict=True):
+                total.addmm_(rows.float(), right)
             return total
         (right,) = self._rights
-        row = torch.empty(len(lefts[0]), len(right), dtype=torch.bfloat16, device=right.device)
+        row = torch.empty(len(blocks[0]), len(right), dtype=torch.bfloat16, device=right.device)
         times, at = 3 if self._products == "split" else 1, 0
-        for left, height in zip(lefts, self._heights, strict=True):
+        for rows, height in zip(blocks, self._heights, strict=True):
             parts = row[:, at : at + times * height]
             at += times * height
             if times == 1:
-                parts.copy_(left)
+                parts.copy_(rows)
             elif self._use_triton:
                 from ras_agent.tools.gfm import triton_kernels
 
-                triton_kernels.split_rows(left, parts)
+                triton_kernels.split_rows(rows, parts)
             else:
-                split_rows(left, parts)
+                split_rows(rows, parts)
         if right.dtype == row.dtype:
             return torch.mm(row, right, out_dtype=torch.float32)
         return row.float() @ right
@@ -99,9 +99,9 @@ def adds_up_in_float32(on: device) -> bool:
 
     if on.type != "cuda":
         return False
-    one = torch.zeros(16, 16, dtype=torch.bfloat16, device=on)
+    matrix = torch.zeros(16, 16, dtype=torch.bfloat16, device=on)
     try:
-        torch.mm(one, one, out_dtype=torch.float32)
+        torch.mm(matrix, matrix, out_dtype=torch.float32)
     except TypeError:  # an older torch does not know the argument
         return False
     return True

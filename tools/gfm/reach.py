@@ -30,7 +30,7 @@ BEST = 50
 
 @dataclass(frozen=True, slots=True)
 class LayerBound:
-    """Bounds how far changes of states spread through one layer.
+    """Bound of how far changes of states spread through one layer.
 
     message_gain: (R,), the largest number of each relation's state: from a state of length x comes a message of length
         at most message_gain * x.
@@ -64,8 +64,9 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
 
 
 def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound) -> Doubles:
-    """Return how much each entity's next state may change, (N,), if the states of `sources` (T,) did by `lengths` (T,).
+    """Return (N,): a bound of how far each entity's next state changes, in length, by the messages of changed states.
 
+    sources: (T,), the entities whose states changed. lengths: (T,), the lengths of their changes.
     An entity may change by twice as much if the changes are large compared to the background: layer norm is not a
     linear map.
     """
@@ -114,7 +115,7 @@ def _probability(logits: Floats | Doubles) -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class FirstMessages:
-    """Holds the messages of the first layer for a batch of B questions, sorted by target.
+    """The messages of the first layer for a batch of B questions, sorted by target.
 
     At the first layer only the questions' own entities have states to send, so the host knows at once who is a target.
 

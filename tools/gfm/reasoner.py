@@ -53,7 +53,7 @@ _DATASET = {"use_node_feat": True, "use_relation_feat": True, "use_edge_feat": F
 
 @dataclass(frozen=True, slots=True)
 class ReasonerConfig:
-    """Describes a G-reasoner network. The defaults are those of the published one, G-reasoner-34M.
+    """Configuration of a G-reasoner network. The defaults are those of the published one, G-reasoner-34M.
 
     text_width: width of the vectors of questions, nodes and relations. width: width d of the nodes' states.
     text_model: the encoder that the weights were trained with; empty if unknown.
@@ -173,7 +173,7 @@ def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Ten
 
 
 class FastReasoner(FastGFM):
-    """Scores all nodes of one graph on the CPU. Calls may come from several threads."""
+    """Scorer of all nodes of one graph on the CPU. Calls may come from several threads."""
 
     head_name = "predict_mlp"
 
@@ -187,7 +187,7 @@ class FastReasoner(FastGFM):
         half_cache: bool | None = None,
         tolerance: float = TOLERANCE,
     ) -> None:
-        """Compute all that no question changes. nodes: (N, text width), the vectors of the nodes' texts.
+        """Compute everything that no question changes. nodes: (N, text width), the vectors of the nodes' texts.
 
         cache_bytes, half_cache, tolerance: see FastGFM.
         """
@@ -212,8 +212,8 @@ class FastReasoner(FastGFM):
         from torch.nn.functional import linear
 
         node = linear(texts, self.weights["ent_mlp.weight"], self.weights["ent_mlp.bias"])
-        asked = torch.zeros_like(node) if query is None else query
-        return node, _two_layers(self.weights, "early_fuse_mlp", torch.cat((asked, node), dim=-1))
+        question_part = torch.zeros_like(node) if query is None else query
+        return node, _two_layers(self.weights, "early_fuse_mlp", torch.cat((question_part, node), dim=-1))
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
         import torch
@@ -226,5 +226,5 @@ class FastReasoner(FastGFM):
 
 
 def _blocks(rows: Floats, size: int) -> list[Floats]:
-    """Cut `rows` into blocks; one without rows if there are none."""
+    """Cut `rows` into blocks of `size`; no rows give one empty block."""
     return [np.ascontiguousarray(rows[begin : begin + size]) for begin in range(0, max(1, len(rows)), size)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Holds one level's segments, longest first: segment p adds up begin[p] to end[p] - 1 into row target[p]; all (P,).
+    """Segments of one level, longest first: segment p adds up begin[p] to end[p] - 1 into row target[p]; all (P,).
 
     At the first level begin and end count messages, at later levels rows that the level before has written.
     """
@@ -35,16 +35,16 @@ class Segments:
 
     @property
     def longer_than(self) -> list[int]:
-        """Return the number of segments with more than 0, 1, 2, ... terms; these are the first so many."""
+        """Return (L,): how many segments, always the first ones, have more than 0, 1, 2, ... terms."""
         longest = int((self.end - self.begin).max(initial=0))
         return [int(np.count_nonzero(self.end - self.begin > place)) for place in range(longest)]
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """Says how to add up the messages to the entities low to high - 1, level by level.
+    """Plan of the sums of the messages to the entities low to high - 1, level by level.
 
-    `rows` rows are written in all. The first high - low are the entities' own, the others are sums of segments.
+    The sums fill `rows` rows: the first high - low are the entities' own, the others are sums of segments.
     """
 
     low: int
@@ -78,7 +78,7 @@ def plan_segments(indptr: Ints, low: int, high: int, longest: int) -> SegmentPla
 
 @dataclass(frozen=True, slots=True)
 class DeviceSegments:
-    """Holds one level's segments on a device: begin, end, target (P,), int32; see Segments."""
+    """Segments of one level on a device: begin, end, target (P,), int32; see Segments."""
 
     begin: Tensor
     end: Tensor
@@ -97,7 +97,7 @@ class DeviceSegments:
 
 @dataclass(frozen=True, slots=True)
 class TargetBlock:
-    """Holds a SegmentPlan on a device: how the messages to the entities low to high - 1 are added up."""
+    """SegmentPlan on a device: how the messages to the entities low to high - 1 are added up."""
 
     low: int
     high: int

@@ -40,7 +40,7 @@ def _on_device_of(tensor: Tensor) -> AbstractContextManager[object]:
 def _share(  # type: ignore[no-untyped-def]
     batch, width, parts, COLUMNS: tl.constexpr
 ):  # fmt: skip
-    """Return which segment of which question a program adds up, and which of its columns."""
+    """Return which segment and question a program instance adds up, and which columns."""
     program = tl.program_id(0)
     segment, rest = program // (batch * parts), program % (batch * parts)
     question, part = rest // parts, rest % parts
@@ -116,8 +116,8 @@ def _update_row(  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64) * width
     column = tl.arange(0, COLUMNS)
     inside = column < width
-    given = tl.load(mixed + row + column, mask=inside, other=0.0) + tl.load(bias + column, mask=inside, other=0.0)
-    centred = tl.where(inside, given - tl.sum(given, axis=0) / width, 0.0)
+    value = tl.load(mixed + row + column, mask=inside, other=0.0) + tl.load(bias + column, mask=inside, other=0.0)
+    centred = tl.where(inside, value - tl.sum(value, axis=0) / width, 0.0)
     norm = centred * tl.rsqrt(tl.sum(centred * centred, axis=0) / width + epsilon)
     weight = tl.load(norm_weight + column, mask=inside, other=0.0)
     shift = tl.load(norm_bias + column, mask=inside, other=0.0)
@@ -150,9 +150,9 @@ def _split_row(  # type: ignore[no-untyped-def]
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, COLUMNS)
     inside = column < width
-    given = tl.load(rows + row * width + column, mask=inside, other=0.0).to(tl.float32)
-    rounded = given.to(tl.bfloat16)
-    rest = (given - rounded.to(tl.float32)).to(tl.bfloat16)
+    value = tl.load(rows + row * width + column, mask=inside, other=0.0).to(tl.float32)
+    rounded = value.to(tl.bfloat16)
+    rest = (value - rounded.to(tl.float32)).to(tl.bfloat16)
     at = parts + row * stride + column
     tl.store(at, rounded, mask=inside)
     tl.store(at + width, rest, mask=inside)

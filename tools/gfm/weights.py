@@ -49,13 +49,13 @@ PACKAGED_NAME = "packaged"
 
 @dataclass(frozen=True, slots=True)
 class GFMConfig:
-    """Describes a network. The defaults are GFM-RAG's (arXiv:2502.01113, appendix C.2).
+    """Configuration of a GFM network. The defaults are GFM-RAG's (arXiv:2502.01113, appendix C.2).
 
     text_width: width of the sentence vectors of questions and relations.
     width: width d of the entities' states.
     text_model: the sentence encoder that the weights were trained with; empty if unknown.
-    toward: the end of a triple that is the target of its relation's message; the other end is the target of the inverse
-        relation's. It is "head" for the published weights, whose compiled kernel sends from tail to head.
+    message_target: the end of a triple that is the target of its relation's message; the other end is the target of the
+        inverse relation's. It is "head" for the published weights, whose compiled kernel sends from tail to head.
     inverse: how an inverse relation gets its sentence vector. "text" encodes "inverse_" + relation, as for the
         published weights; "negated" takes the relation's own vector times -1, and needs no encoder.
     question_prefix: the text in front of a question that is encoded; None to encode it as the encoder does a query.
@@ -68,7 +68,7 @@ class GFMConfig:
     width: int = 512
     layers: int = 6
     text_model: str = ""
-    toward: str = "head"
+    message_target: str = "head"
     inverse: str = "text"
     question_prefix: str | None = None
     relation_prefix: str = ""
@@ -78,8 +78,8 @@ class GFMConfig:
     def __post_init__(self) -> None:
         if min(self.text_width, self.width, self.layers) < 1:
             raise WeightsError(f"a GFM network's widths and layers have to be at least 1, got {self}")
-        if self.toward not in ("head", "tail"):
-            raise WeightsError(f"toward is 'head' or 'tail', got {self.toward!r}")
+        if self.message_target not in ("head", "tail"):
+            raise WeightsError(f"message_target is 'head' or 'tail', got {self.message_target!r}")
         if self.inverse not in ("text", "negated"):
             raise WeightsError(f"inverse is 'text' or 'negated', got {self.inverse!r}")
 
@@ -124,8 +124,8 @@ class GFMConfig:
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
-        model, dataset = _known(data["model_config"]), _known(data.get("dataset_config"))
-        entity = {**_DEFAULTS, **_known(model["entity_model"])}
+        model, dataset = _without_nulls(data["model_config"]), _without_nulls(data.get("dataset_config"))
+        entity = {**_DEFAULTS, **_without_nulls(model["entity_model"])}
         if model.get("use_ent_emb"):
             raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only null is supported")
         for part, supported in ((entity, {**_FIXED, **_DEFAULTS}), (dataset, _DATASET), (model, _MODEL)):
@@ -138,7 +138,7 @@ class GFMConfig:
         inverse = dataset.get("inverse_relation_feat", "text")
         if inverse not in _INVERSE:
             raise WeightsError(f"{where}: inverse_relation_feat is {inverse!r}; known: {', '.join(_INVERSE)}")
-        encoder = _known(dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config"))
+        encoder = _without_nulls(dataset.get("text_emb_model_cfgs") or data.get("text_emb_model_config"))
         name = encoder.get("text_emb_model_name", "")
         if name and not encoder.get("normalize", False):
             _check_length(name, where)
@@ -151,11 +151,11 @@ class GFMConfig:
             question_prefix=encoder.get("query_instruct", ""),
             relation_prefix=encoder.get("passage_instruct", ""),
             idf_start_weights=bool(model.get("init_nodes_weight", True)),
-            ranker=_ranker(_known(model.get("ranker")), where),
+            ranker=_ranker(_without_nulls(model.get("ranker")), where),
         )
 
 
-def _known(part: Mapping[str, Any] | None) -> dict[str, Any]:
+def _without_nulls(part: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the fields of a part of a published configuration that are not null."""
     return {name: value for name, value in (part or {}).items() if value is not None}
 
@@ -168,25 +168,26 @@ def _check_length(encoder: str, where: str) -> None:
         )
 
 
-def _ranker(given: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-    """Return the fields of the DocumentRanker that a published ranker is; None where none is named."""
-    if not given:
+def _ranker(fields: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    """Return the fields of the DocumentRanker that equals a published ranker; None where the file names no ranker."""
+    if not fields:
         return None
-    name = str(given.get("_target_", "")).rpartition(".")[2]
+    name = str(fields.get("_target_", "")).rpartition(".")[2]
     if name not in _RANKERS:
         raise WeightsError(
             f"{where}: ranker is {name!r}, which adds up logits; known: {', '.join(_RANKERS)}. Take `ranker` out of "
             "the file to rank as the paper does"
         )
-    return {"top": given["top_k"], "weight": _RANKERS[name]}
+    return {"top": fields["top_k"], "weight": _RANKERS[name]}
 
 
-def same_encoder(one: str, other: str) -> bool:
-    """Tell whether two names mean one sentence encoder: "st:sentence-transformers/all-mpnet-base-v2", its folder, ...
+def same_encoder(name: str, other: str) -> bool:
+    """Tell whether two names mean one sentence encoder.
 
-    What is in front of a model's own name, a provider or the folders of a path, does not count.
+    Only the model's own name counts, not a provider or the folders of a path in front of it:
+    "st:sentence-transformers/all-mpnet-base-v2" and "/models/all-mpnet-base-v2" are the same.
     """
-    return _model_of(one) == _model_of(other)
+    return _model_of(name) == _model_of(other)
 
 
 def _model_of(encoder: str) -> str:
@@ -245,10 +246,13 @@ def load_gfm(folder: Path) -> tuple[GFMConfig, dict[str, Tensor]]:
 
 
 def read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """Read a folder's weights, as float32, which have to have these names and shapes. Raises as `load_gfm` does."""
-    for name, read in (("model.safetensors", _read_safetensors), ("model.pth", _read_pickled)):
+    """Read a folder's weights as float32. shapes: the names and shapes that they must have.
+
+    Raises WeightsError where a file is missing, damaged or of another shape; MissingExtra without torch.
+    """
+    for name, reader in (("model.safetensors", _read_safetensors), ("model.pth", _read_pickled)):
         if (path := folder / name).is_file():
-            return _checked(read(path), shapes, path)
+            return _checked(reader(path), shapes, path)
     raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
 
 
@@ -312,10 +316,10 @@ def _checked(tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]]
     if shapes != expected:
         names = sorted(name for name in {*shapes, *expected} if shapes.get(name) != expected.get(name))
         first = names[0]
-        found = shapes.get(first, "nothing")
+        shape = shapes.get(first, "nothing")
         raise WeightsError(
             f"{path}: {len(names)} weights do not fit config.json; first {first}: "
-            f"expected {expected.get(first, 'nothing')}, found {found}"
+            f"expected {expected.get(first, 'nothing')}, found {shape}"
         )
     for name in expected:
         if not tensors[name].isfinite().all():

@@ -41,13 +41,13 @@ CONFIG, WEIGHTS = "config.json", "aligner.safetensors"
 
 @dataclass(frozen=True, slots=True)
 class AlignerConfig:
-    """Describes an aligner. Raises SettingsError for an encoder as wide as something else than a text's vector.
+    """Configuration of an aligner. Raises SettingsError unless the encoder reads vectors as wide as a text's.
 
     hidden: the width inside the two MLPs. projected: d_t of eq. 8, in the paper the width of the language model.
-    temperature: of the nodes' likeness to the reasoning (eq. 5). contrast: the temperature of eq. 9.
-    likeness: a node's score begins as its likeness to the question, and the network learns what to add.
+    temperature: divides the cosine of a node and the reasoning (eq. 5). contrast: the temperature of eq. 9.
+    likeness: a node's score begins as its cosine with the question, and the network learns what to add to it.
     per_node: divide a graph's divergence by its number of nodes, as eq. 6 is printed.
-    embedder: whose vectors the encoder reads.
+    embedder: the name of the sentence encoder whose vectors are read.
     """
 
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig(width=384))
@@ -76,7 +76,7 @@ class AlignerConfig:
 
 @dataclass(frozen=True, slots=True)
 class AlignedGraph:
-    """Holds what one question teaches: its graph, and the vectors (d,) of the question and of the reasoning."""
+    """A training example: a question's graph, and the vectors (d,) of the question and of the reasoning."""
 
     graph: GraphFeatures
     question: Floats
@@ -84,7 +84,7 @@ class AlignedGraph:
 
 
 class GraphAligner(nn.Module):
-    """Scores the nodes of a question's graph, and tells which facts to keep."""
+    """Network that scores the nodes of a question's graph, and tells which facts to keep."""
 
     def __init__(self, config: AlignerConfig, embedder: Embedder | None = None) -> None:
         """Make an aligner with new weights. embedder: by default the one that the configuration names."""
@@ -110,7 +110,7 @@ class GraphAligner(nn.Module):
         )
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
-        """Return the states of all nodes, shape (N, d) (eq. 3), and the batch that they are of."""
+        """Return the states (N, d) of all nodes (eq. 3), and the batch that the graphs were joined to."""
         batch = GraphBatch.of(graphs, self.config.encoder.input, self._device)
         return self.encoder(batch), batch
 
@@ -126,13 +126,13 @@ class GraphAligner(nn.Module):
 
     def losses(self, examples: Sequence[AlignedGraph]) -> tuple[Tensor, Tensor]:
         """Return the loss of the nodes (eq. 6) and that of the representations (eq. 10) of a batch."""
-        states, batch = self([one.graph for one in examples])
-        questions = torch.as_tensor(np.stack([one.question for one in examples])).to(self._device)
-        reasoning = torch.as_tensor(np.stack([one.reasoning for one in examples])).to(self._device)
+        states, batch = self([example.graph for example in examples])
+        questions = torch.as_tensor(np.stack([example.question for example in examples])).to(self._device)
+        reasoning = torch.as_tensor(np.stack([example.reasoning for example in examples])).to(self._device)
         owner = batch.graph[batch.group]
         scores = self.judged(states, batch.nodes, questions[owner])
-        wanted = nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1) / self.config.temperature
-        nodes = node_alignment(scores, wanted, owner, batch.size, per_node=self.config.per_node)
+        likeness = nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1) / self.config.temperature
+        nodes = node_alignment(scores, likeness, owner, batch.size, per_node=self.config.per_node)
         # an empty graph says nothing
         there = torch.bincount(owner, minlength=batch.size) > 0
         graphs, texts = self.shared(pool(states, batch)[there]), self.shared(reasoning[there])
@@ -151,17 +151,23 @@ class GraphAligner(nn.Module):
         """
         states, batch = self([graph])
         rows = torch.as_tensor(questions).to(self._device)
-        found = [self.judged(states, batch.nodes, row.expand_as(states)) for row in rows]
-        array: Floats = torch.stack(found).cpu().numpy()
+        logits = [self.judged(states, batch.nodes, row.expand_as(states)) for row in rows]
+        array: Floats = torch.stack(logits).cpu().numpy()
         return array
 
     def prune(self, facts: Sequence[Fact], question: str, n_seed: int = 25) -> list[Fact]:
-        """Return the facts at the `n_seed` best nodes, which join these with their neighbours, in their order."""
-        kept = self._places(facts, question)[0] < n_seed
-        return [fact for fact, keep in zip(facts, kept, strict=True) if keep]
+        """Return the facts that touch one of the `n_seed` best nodes, in their order.
+
+        So the result is the best nodes, their neighbours, and the facts that join them.
+        """
+        near_best = self._places(facts, question)[0] < n_seed
+        return [fact for fact, keep in zip(facts, near_best, strict=True) if keep]
 
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
-        """Return the places of the best `most` facts: those of the best node first, ordered by their other ends."""
+        """Return the places of the `most` best facts.
+
+        Facts of the best node come first, then those of the next; a node's facts are in the order of their other ends.
+        """
         places: list[int] = np.lexsort(self._places(facts, question)[::-1])[:most].tolist()
         return places
 
@@ -193,14 +199,14 @@ class GraphAligner(nn.Module):
         return next(self.parameters()).device
 
 
-def node_alignment(scores: Tensor, wanted: Tensor, owner: Tensor, size: int, *, per_node: bool = False) -> Tensor:
-    """Return KL(softmax of `wanted` || softmax of `scores`) over the nodes of each graph, mean over graphs (eq. 5, 6).
+def node_alignment(scores: Tensor, reference: Tensor, owner: Tensor, size: int, *, per_node: bool = False) -> Tensor:
+    """Return KL(softmax of `reference` || softmax of `scores`) over each graph's nodes, mean over graphs (eq. 5, 6).
 
-    scores, wanted: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
+    scores, reference: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
     its nodes. Graphs without nodes do not count; it is 0 for a batch without any node.
     """
-    found, target = _log_softmax(scores, owner, size), _log_softmax(wanted, owner, size)
-    terms = target.exp() * (target - found)
+    logs, target = _log_softmax(scores, owner, size), _log_softmax(reference, owner, size)
+    terms = target.exp() * (target - logs)
     parts = terms.new_zeros(size).index_add(0, owner, terms)
     counts = torch.bincount(owner, minlength=size)
     if per_node:
@@ -209,16 +215,19 @@ def node_alignment(scores: Tensor, wanted: Tensor, owner: Tensor, size: int, *, 
 
 
 def representation_alignment(graphs: Tensor, texts: Tensor, temperature: float) -> Tensor:
-    """Return the contrastive loss of graphs and texts (N, t) whose rows belong together, both ways (eq. 9 and 10)."""
+    """Return the contrastive loss that draws row i of `graphs` (N, t) to row i of `texts` (N, t), away from others.
+
+    It is the mean of both directions, graphs to texts and texts to graphs (eq. 9 and 10).
+    """
     if not len(graphs):
         return graphs.sum()
     alike = nn.functional.normalize(graphs, dim=1) @ nn.functional.normalize(texts, dim=1).T / temperature
-    own = torch.arange(len(alike), device=alike.device)
-    return (nn.functional.cross_entropy(alike, own) + nn.functional.cross_entropy(alike.T, own)) / 2
+    diagonal = torch.arange(len(alike), device=alike.device)
+    return (nn.functional.cross_entropy(alike, diagonal) + nn.functional.cross_entropy(alike.T, diagonal)) / 2
 
 
 def fact_places(graph: GraphFeatures, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the places (2, E) of each edge's better and other node when nodes are ordered by score, ties by number."""
+    """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score, ties by number."""
     places = np.empty(len(scores), np.int64)
     places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
     ends: npt.NDArray[np.int64] = np.sort(places[graph.edge_index], axis=0)
@@ -242,7 +251,7 @@ def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
 
 @contextmanager
 def _unfit_weights_named(folder: Path) -> Iterator[None]:
-    """Raise WeightsError for weights that are not there, are damaged, or are of another aligner."""
+    """Raise WeightsError for weights that are missing, damaged, or of another aligner."""
     try:
         yield
     except (OSError, SafetensorError, RuntimeError) as error:
@@ -261,8 +270,8 @@ def read_config(folder: Path) -> AlignerConfig:
             raise WeightsError(f"{path}: expected '{FORMAT}' version {VERSION}: train it anew")
         return AlignerConfig.from_dict(data["config"])
     except FileNotFoundError as error:
-        made = "python -m ras_agent.train.aligner.train"
-        raise WeightsError(f"{path}: there is no aligner in this folder; {made} makes one") from error
+        command = "python -m ras_agent.train.aligner.train"
+        raise WeightsError(f"{path}: there is no aligner in this folder; {command} makes one") from error
     except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(f"{path}: no configuration of an aligner: {error}") from error
 

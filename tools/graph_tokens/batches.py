@@ -20,7 +20,7 @@ _RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
 
 
 class GraphLLMBatches:
-    """Generates as GraphLLM does, for any number of prompts at once.
+    """Generator of a GraphLLM's replies to any number of prompts at once.
 
         batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
         batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
@@ -52,23 +52,23 @@ class GraphLLMBatches:
         max_new_tokens: int = 100,
         temperature: float = 0.0,
     ) -> list[Generated]:
-        """Write a reply to each prompt; None in place of a graph leaves the graph tokens out.
+        """Write a reply to each prompt. A graph that is None leaves the graph tokens out.
 
-        The engine makes its own batches. All prompts are held in memory as vectors: width x bytes of a number a token.
+        The engine makes its own batches. All prompts are in memory as vectors: width x bytes of a number for a token.
         """
         from vllm import SamplingParams  # pyright: ignore[reportMissingImports]
 
         if not prompts:
             return []
         vectors = [self._reader.prompt_embeddings(*pair) for pair in zip(prompts, graphs, strict=True)]
-        made = self._engine.generate(
+        outputs = self._engine.generate(
             [{"prompt_embeds": rows} for rows in vectors],
             SamplingParams(temperature=temperature, max_tokens=max_new_tokens),
             use_tqdm=False,
             lora_request=self._adapter,
         )
-        return [_generated(one.outputs[0], len(rows)) for one, rows in zip(made, vectors, strict=True)]
+        return [_generated(output.outputs[0], len(rows)) for output, rows in zip(outputs, vectors, strict=True)]
 
 
-def _generated(output: Any, read: int) -> Generated:
-    return Generated(output.text.strip(), read, len(output.token_ids), output.finish_reason == "length")
+def _generated(output: Any, input_tokens: int) -> Generated:
+    return Generated(output.text.strip(), input_tokens, len(output.token_ids), output.finish_reason == "length")

@@ -30,7 +30,7 @@ _MOST_TOKENS = 512
 
 
 class GraphLLMChat(BaseChatModel):
-    """Runs a GraphLLM in this process.
+    """LangChain chat model that runs a GraphLLM in this process.
 
         chat = GraphLLMChat.in_folder("/path")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
@@ -72,7 +72,7 @@ class GraphLLMChat(BaseChatModel):
 
     @property
     def model_kwargs(self) -> dict[str, Any]:
-        """Return what tells cached replies from those of other weights, such as those of another training there."""
+        """Return the digest by which a cache tells replies of these weights from those of others in the same folder."""
         return {"graphllm": self.model, "weights": self.graph_llm.fingerprint}
 
     @property
@@ -88,15 +88,15 @@ class GraphLLMChat(BaseChatModel):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query. stop: not supported, the model ends its replies."""
-        turns, features = self._read(messages, graph)
+        turns, features = self._inputs(messages, graph)
         seconds = self._seconds()
         with self._lock:  # a model that generates in two threads at once would need the memory twice
-            (made,) = self.graph_llm.generate(
+            (reply,) = self.graph_llm.generate(
                 [turns], [features], self.max_tokens, self.temperature, None if seconds == inf else seconds
             )
-        return self._result(made)
+        return self._result(reply)
 
-    def _read(
+    def _inputs(
         self, messages: Sequence[BaseMessage], graph: Iterable[Sequence[Triple]]
     ) -> tuple[list[Turn], GraphFeatures | None]:
         """Return messages and facts as the GraphLLM takes them."""
@@ -104,22 +104,24 @@ class GraphLLMChat(BaseChatModel):
         return turns, self.graph_llm.vectors.of_steps(map(_texts, graph)) if self.reads_graphs else None
 
     def _seconds(self) -> float:
-        """Return the seconds that a reply may take from now on."""
+        """Return how many seconds a reply may take from now on."""
         return min(self.timeout or inf, current_ledger().seconds_left())
 
-    def _result(self, made: Generated) -> ChatResult:
-        """Return a reply as LangChain takes it."""
+    def _result(self, reply: Generated) -> ChatResult:
+        """Return a generated text as LangChain's ChatResult."""
         message = AIMessage(
-            made.text,
-            usage_metadata=usage_of(made.input_tokens, made.output_tokens),
-            response_metadata={"finish_reason": "length" if made.truncated else "stop", "model_name": self.model},
+            reply.text,
+            usage_metadata=usage_of(reply.input_tokens, reply.output_tokens),
+            response_metadata={"finish_reason": "length" if reply.truncated else "stop", "model_name": self.model},
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def usage_of(read: int, written: int) -> UsageMetadata:
-    """Return numbers of tokens as LangChain takes them."""
-    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+def usage_of(input_tokens: int, output_tokens: int) -> UsageMetadata:
+    """Return the counts of tokens in the prompt and in the reply as LangChain's UsageMetadata."""
+    return UsageMetadata(
+        input_tokens=input_tokens, output_tokens=output_tokens, total_tokens=input_tokens + output_tokens
+    )
 
 
 def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:

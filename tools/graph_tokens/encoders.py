@@ -22,7 +22,8 @@ _KINDS: tuple[EncoderKind, ...] = ("graph-transformer", "gat", "gcn")
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """Describes an encoder. The defaults are the papers'; `input` is the width of the sentence encoder's vectors.
+    """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
+    vectors.
 
     Raises SettingsError for an unknown kind, for numbers below 1, and for a width that the heads do not divide.
     """
@@ -42,7 +43,7 @@ class EncoderConfig:
 
 
 class MessagePassing(nn.Module):
-    """Passes messages along the edges, layer by layer: convolution, norm, ReLU, and the node's own state added."""
+    """Layers that pass messages along the edges: each is convolution, norm, ReLU, and the node's own state added."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -78,16 +79,16 @@ def build_encoder(config: EncoderConfig) -> MessagePassing:
 
 
 def pool(states: Tensor, batch: GraphBatch) -> Tensor:
-    """Return one state for each graph, shape (B, width), zeros for an empty one.
+    """Return one state for each graph, shape (B, width); an empty graph has zeros.
 
-    states: (N, width). It is the mean over the nodes of a sub-graph, then over the sub-graphs of a graph (RAS,
-    section 3.3; with one sub-graph, G-Retriever's eq. 11).
+    states: (N, width). The state is the mean over the nodes of each sub-graph, then the mean over a graph's sub-graphs
+    (RAS, section 3.3; with one sub-graph it is G-Retriever's eq. 11).
     """
     return _means(_means(states, batch.group, len(batch.graph)), batch.graph, batch.size)
 
 
 def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
-    """Return the mean of the rows of each owner, shape (count, width), zeros for one without rows."""
+    """Return the mean of the rows of each owner, shape (count, width); an owner without rows has zeros."""
     sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
     return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(rows.dtype).unsqueeze(1)
 

@@ -44,7 +44,7 @@ _ORDERS = ("use", "likeness", "aligner:FOLDER")
 
 
 def fact_order(spec: str, embedder: Embedder | None = None) -> FactOrder:
-    """Return the order that `spec` names. embedder: of facts and questions, MiniLM by default.
+    """Return the order of facts that `spec` names. embedder: of facts and questions; by default the packaged MiniLM.
 
     Raises UnknownName, and for an aligner WeightsError or MissingExtra.
     """
@@ -79,7 +79,7 @@ def _by_aligner(folder: str, embedder: Embedder | None) -> FactOrder:
 
     def order(question: str, graph: QuestionGraph, subqueries: Sequence[str]) -> list[str]:
         names = sorted(graph.by_id)
-        facts = [(one.subject, one.predicate, one.object) for one in map(graph.by_id.__getitem__, names)]
+        facts = [(triple.subject, triple.predicate, triple.object) for triple in map(graph.by_id.__getitem__, names)]
         return [names[place] for place in aligner.best(facts, question, len(facts))]
 
     return order

@@ -20,7 +20,7 @@ _MOST_TEXTS = 50_000  # of width 384 these are 77 MB
 
 
 class GraphVectors:
-    """Makes the features of graphs. Each text is embedded once, as long as it is among the last `most` used.
+    """Maker of graphs' features. The vectors of the last `most` texts that were used are cached.
 
     An agent's question graph grows with every hop, so at each step only the texts of its new facts are embedded.
     Thread safe.
@@ -62,18 +62,18 @@ class GraphVectors:
 
     def of_steps(self, steps: Iterable[Sequence[Fact]]) -> GraphFeatures:
         """Return the features of a question's graph with a sub-graph for each sub-query's facts (RAS, section 3.3)."""
-        return GraphFeatures.joined([self.of_facts(facts) for facts in steps], self.width)
+        return GraphFeatures.join([self.of_facts(facts) for facts in steps], self.width)
 
     def of_texts(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors, shape (len(texts), d)."""
         with self._lock:
-            known = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
-        if new := [text for text in dict.fromkeys(texts) if text not in known]:
-            known |= dict(zip(new, self.embedder.embed(new), strict=True))
+            vectors = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
+        if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
+            vectors |= dict(zip(new, self.embedder.embed(new), strict=True))
         with self._lock:
-            for text, vector in known.items():
+            for text, vector in vectors.items():
                 self._vectors[text] = vector
                 self._vectors.move_to_end(text)
             while len(self._vectors) > self._most:
                 self._vectors.popitem(last=False)
-        return np.stack([known[text] for text in texts]) if texts else np.empty((0, self.width), np.float32)
+        return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, self.width), np.float32)

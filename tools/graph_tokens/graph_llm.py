@@ -38,7 +38,7 @@ _IGNORED = -100  # the label of a token that the loss passes over
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """Describes a low-rank adapter. The defaults are G-Retriever's. targets: layers' names; empty for peft's choice."""
+    """Low-rank adapter. The defaults are G-Retriever's. targets: layers' names; empty for peft's choice."""
 
     rank: int = 8
     alpha: int = 16
@@ -48,7 +48,7 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class GraphLLMConfig:
-    """Describes a GraphLLM.
+    """Configuration of a GraphLLM.
 
     language_model: a folder or a hub name; once trained whole, the folder beside this configuration.
     encoder: None for `graph_tokens` trained vectors that are the same for every graph, which is what G-Retriever
@@ -82,7 +82,7 @@ class GraphLLMConfig:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Holds a generated text and its tokens. truncated: it has as many as it was allowed, and no end."""
+    """A generated text and its tokens. truncated: it was cut off at the greatest number of tokens."""
 
     text: str
     input_tokens: int
@@ -91,7 +91,7 @@ class Generated:
 
 
 class GraphTokens(nn.Module):
-    """Turns graphs into soft tokens: encoder, mean pooling, and a projector to the language model's width."""
+    """Network that turns graphs into soft tokens: encoder, mean pooling, projector to the language model's width."""
 
     def __init__(self, encoder: EncoderConfig, tokens: int, hidden: int, width: int) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class GraphTokens(nn.Module):
         self.tokens, self.input = tokens, encoder.input
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
-        """Return soft tokens, shape (B, tokens, width). A graph without facts has its own, which are learned too."""
+        """Return soft tokens, shape (B, tokens, width). A graph without facts gets tokens that are learned for it."""
         batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
         pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
         tokens: Tensor = self.projector(pooled)
@@ -108,7 +108,7 @@ class GraphTokens(nn.Module):
 
 
 class TrainedTokens(nn.Module):
-    """Has soft tokens that do not depend on any graph: prompt tuning, the comparison for an encoder."""
+    """Soft tokens that do not depend on any graph: prompt tuning, which G-Retriever compares its encoder with."""
 
     def __init__(self, tokens: int, width: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class TrainedTokens(nn.Module):
 
 
 class GraphLLM(nn.Module):
-    """Reads a prompt behind the soft tokens of a graph. Calling it gives the training loss.
+    """Language model that reads a prompt behind the soft tokens of a graph. Calling it gives the training loss.
 
     Raises MissingExtra without the packages of the extra `llm`.
     """
@@ -150,7 +150,7 @@ class GraphLLM(nn.Module):
         return cls(config, _tuned(language_model, config), tokenizer)
 
     def train(self, mode: bool = True) -> Self:
-        """Switch between training and use; a frozen language model stays in use, without dropout."""
+        """Switch between training and use; a frozen language model stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.config.tuning == "frozen":
             self.language_model.train(False)
@@ -161,12 +161,12 @@ class GraphLLM(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Return where the model's word vectors are."""
+        """Return the device that the model's word vectors are on."""
         return cast(torch.device, self.language_model.get_input_embeddings().weight.device)
 
     @property
     def window(self) -> int:
-        """Return the tokens that a prompt and its reply may have together."""
+        """Return the largest number of tokens that a prompt and its reply may have together."""
         positions = getattr(self.language_model.config, "max_position_embeddings", None)
         most = self.config.text_tokens + self.config.graph_tokens
         return min(most, positions) if isinstance(positions, int) else most
@@ -180,18 +180,18 @@ class GraphLLM(nn.Module):
     def forward(
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
     ) -> Tensor:
-        """Return the mean cross-entropy of the targets' tokens, their ends included, each behind its prompt."""
-        logits, wanted = self.target_logits(prompts, graphs, targets)
-        return nn.functional.cross_entropy(logits.float(), wanted)
+        """Return the mean cross-entropy of the targets' tokens, end tokens included; each target follows its prompt."""
+        logits, labels = self.target_logits(prompts, graphs, targets)
+        return nn.functional.cross_entropy(logits.float(), labels)
 
     def target_logits(
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
     ) -> tuple[Tensor, Tensor]:
         """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,)."""
         ends = self.tokenizer.eos_token_id
-        wanted = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
+        replies = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
         vectors, labels = [], []
-        for prompt, reply in zip(self._inputs(prompts, graphs), wanted, strict=True):
+        for prompt, reply in zip(self._inputs(prompts, graphs), replies, strict=True):
             vectors.append(torch.cat([prompt, self._words(reply)]))
             labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
         padded = nn.utils.rnn.pad_sequence(vectors, batch_first=True)  # (B, T, width)
@@ -215,9 +215,9 @@ class GraphLLM(nn.Module):
         temperature: float = 0.0,
         seconds: float | None = None,
     ) -> list[Generated]:
-        """Write a reply to each prompt, all in one batch; None in place of a graph leaves the graph tokens out.
+        """Write a reply to each prompt, all in one batch. A graph that is None leaves the graph tokens out.
 
-        temperature: 0 takes the likeliest token each time. seconds: when to stop, finished or not.
+        temperature: 0 takes the likeliest token each time. seconds: stop after that time, even inside a reply.
         """
         if not prompts:
             return []
@@ -228,7 +228,7 @@ class GraphLLM(nn.Module):
         mask = torch.stack([torch.arange(longest) >= longest - len(row) for row in rows]).long().to(self.device)
         sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
         ends, pad = self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
-        made = self.language_model.generate(
+        outputs = self.language_model.generate(
             inputs_embeds=padded,
             attention_mask=mask,
             max_new_tokens=max_new_tokens,
@@ -236,7 +236,7 @@ class GraphLLM(nn.Module):
             pad_token_id=pad if pad is not None else ends if ends is not None else 0,
             **sampling,
         )
-        return [self._generated(tokens, len(row)) for tokens, row in zip(made.tolist(), rows, strict=True)]
+        return [self._generated(tokens, len(row)) for tokens, row in zip(outputs.tolist(), rows, strict=True)]
 
     @torch.no_grad()
     def prompt_embeddings(self, turns: Sequence[Turn], graph: GraphFeatures | None) -> Tensor:
@@ -296,8 +296,8 @@ class GraphLLM(nn.Module):
 
         A token that begins every text of the model stays the first.
         """
-        given = [graph for graph in graphs if graph is not None]
-        soft = iter(self.graph_tokens(given) if given else ())
+        features = [graph for graph in graphs if graph is not None]
+        soft = iter(self.graph_tokens(features) if features else ())
         inputs = []
         for turns, graph in zip(prompts, graphs, strict=True):
             words = self._words(tokens := self.prompt_tokens(turns))
@@ -315,12 +315,12 @@ class GraphLLM(nn.Module):
     def _plain_tokens(self, text: str) -> list[int]:
         return cast("list[int]", self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def _generated(self, tokens: list[int], read: int) -> Generated:
+    def _generated(self, tokens: list[int], input_tokens: int) -> Generated:
         ends = _ends(self.language_model, self.tokenizer)
         stop = next((place for place, token in enumerate(tokens) if token in ends), None)
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)
-        written = len(tokens) if stop is None else stop + 1
-        return Generated(text.strip(), read, written, stop is None)
+        output_tokens = len(tokens) if stop is None else stop + 1
+        return Generated(text.strip(), input_tokens, output_tokens, stop is None)
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
@@ -329,8 +329,8 @@ def read_config(folder: Path) -> GraphLLMConfig:
     try:
         return GraphLLMConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        made = "python -m ras_agent.train.graphllm.train"
-        raise WeightsError(f"{path}: there is no GraphLLM in this folder; {made} makes one") from error
+        command = "python -m ras_agent.train.graphllm.train"
+        raise WeightsError(f"{path}: there is no GraphLLM in this folder; {command} makes one") from error
     except (json.JSONDecodeError, TypeError, AttributeError, SettingsError) as error:
         raise WeightsError(f"{path}: no configuration of a GraphLLM: {error}") from error
 
@@ -356,7 +356,7 @@ def load_language_model(name: str) -> tuple[Any, Any]:
 
 
 def _tuned(language_model: Any, config: GraphLLMConfig) -> Any:
-    """Return the model with a new adapter where the configuration has one."""
+    """Return the model, with a new low-rank adapter if the configuration has one."""
     if config.tuning != "lora":
         return language_model
     try:
@@ -401,6 +401,6 @@ def _in_template(tokenizer: Any, turns: Sequence[Turn]) -> str:
 
 def _ends(language_model: Any, tokenizer: Any) -> frozenset[int]:
     """Return the tokens that end a text: the tokenizer's, and those of the model's generation config."""
-    own = getattr(getattr(language_model, "generation_config", None), "eos_token_id", None)
-    listed = own if isinstance(own, list) else [own]
+    ids = getattr(getattr(language_model, "generation_config", None), "eos_token_id", None)
+    listed = ids if isinstance(ids, list) else [ids]
     return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)

@@ -19,7 +19,7 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.float16)  # vLLM before 0.22 ref
 
 
 def encoded(vectors: Tensor) -> str:
-    """Return a prompt's vectors, shape (tokens, width), as a request holds them.
+    """Encode a prompt's vectors, shape (tokens, width), as the base64 string that a request holds.
 
     A token takes width x bytes of a number x 4/3 characters. Raises ValueError for other shapes and for no tokens.
     """

@@ -17,7 +17,7 @@ PROMPTS = "prompts"
 
 
 class _OnGraphLLM:
-    """Makes a role on a chat model one on a GraphLLM."""
+    """Mixin that gives a role on a chat model the soft tokens of a GraphLLM."""
 
     def __init__(self, model: GraphLLMChat, *, settings: ChatSettings | None = None, **options: Any) -> None:
         super().__init__(_chat(model, settings), **_defaults(model, options))  # type: ignore[call-arg]
@@ -30,15 +30,15 @@ class _OnGraphLLM:
 
 
 class GraphLLMPlanner(_OnGraphLLM, LLMPlanner):
-    """Plans with a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
+    """Planner on a GraphLLM (RAS, eq. 2). The options are LLMPlanner's."""
 
 
 class GraphLLMAnswerer(_OnGraphLLM, LLMAnswerer):
-    """Answers with a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
+    """Answerer on a GraphLLM (RAS, eq. 8). The options are LLMAnswerer's."""
 
 
 def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
-    """Return the planner "graphllm:FOLDER". Without a layout and prompts of the caller's it has those of its training.
+    """Return the planner "graphllm:FOLDER". Unless the caller chooses, layout and prompts are those of its training.
 
     Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
     """
@@ -46,7 +46,10 @@ def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
 
 
 def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
-    """Return the answerer "graphllm:FOLDER", as above."""
+    """Return the answerer "graphllm:FOLDER". Unless the caller chooses, layout and prompts are those of its training.
+
+    Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
+    """
     return GraphLLMAnswerer(
         _model(folder, options.chat),
         style=options.style,
@@ -57,7 +60,7 @@ def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
 
 
 def _of_both(options: RoleOptions) -> dict[str, Any]:
-    """Return what planner and answerer both take."""
+    """Pick the options that both planner and answerer take."""
     return {
         "settings": options.chat,
         "prompts_dir": options.prompts_dir,
@@ -68,7 +71,7 @@ def _of_both(options: RoleOptions) -> dict[str, Any]:
 
 
 def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
-    """Return the model of a folder, or of `folder@http://host:port/v1#model`."""
+    """Return the chat model that `spec` names: a folder, or `folder@http://host:port/v1#model` for one behind vLLM."""
     of_calls = {"temperature": settings.temperature, "timeout": settings.timeout}
     options: dict[str, Any] = {name: value for name, value in of_calls.items() if value is not None}
     folder, served, address = spec.partition("@http")
@@ -84,7 +87,7 @@ def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:
 
 
 def _defaults(model: GraphLLMChat, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, with the layout and prompts that the model was trained with where there are no others."""
+    """Add to the options the layout and prompts that the model was trained with, unless the caller chose others."""
     trained = Path(model.model).expanduser() / PROMPTS
     return {
         **options,

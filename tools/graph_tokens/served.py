@@ -29,7 +29,7 @@ _TIMEOUT = 60.0  # seconds, as of the other models that are built from a string
 
 
 class ServedGraphLLM(GraphLLMChat):
-    """Asks a server for the replies of a GraphLLM.
+    """LangChain chat model whose replies are those of a GraphLLM with its language model on a server.
 
         chat = ServedGraphLLM.at("/path", "http://host:8000/v1", "model")
         chat.invoke("Who was born where?", graph=[[Triple("Bell", "was born in", "Edinburgh")]])
@@ -48,16 +48,16 @@ class ServedGraphLLM(GraphLLMChat):
     _aclient: Any = PrivateAttr()
 
     def __init__(self, graph_llm: GraphLLM, model: str, base_url: str, served: str, key: str, **options: Any) -> None:
-        """Wrap a GraphLLM that makes the prompts. key: what the server wants as its API key."""
+        """Take the GraphLLM that makes the prompts. key: the API key that the server asks for."""
         super().__init__(graph_llm, model, base_url=base_url, served=served, api_key=SecretStr(key), **options)
         clients = openai_clients()
         if not clients:
             raise MissingExtra("a served GraphLLM", "openai")
         from openai import AsyncOpenAI, OpenAI
 
-        known: dict[str, Any] = {"base_url": base_url, "api_key": key, "max_retries": 0}
-        self._client = OpenAI(http_client=clients["http_client"], **known)
-        self._aclient = AsyncOpenAI(http_client=clients["http_async_client"], **known)
+        arguments: dict[str, Any] = {"base_url": base_url, "api_key": key, "max_retries": 0}
+        self._client = OpenAI(http_client=clients["http_client"], **arguments)
+        self._aclient = AsyncOpenAI(http_client=clients["http_async_client"], **arguments)
 
     @classmethod
     def at(cls, folder: str | Path, base_url: str, served: str, key: str = "EMPTY", **options: Any) -> ServedGraphLLM:
@@ -70,7 +70,7 @@ class ServedGraphLLM(GraphLLMChat):
 
     @property
     def model_name(self) -> str:
-        """Return the server's name of the model, which with the address is the endpoint that rates are for."""
+        """Return the server's name of the model. Limits of rates are counted for this name and the address."""
         return self.served
 
     def _generate(
@@ -131,8 +131,8 @@ class ServedGraphLLM(GraphLLMChat):
         request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True)
         pieces = _Pieces(self.model)
         with self._refusals_named():
-            asked = self._aclient.post("/completions", stream=True, stream_cls=AsyncStream[Completion], **request)
-            async with await asked as stream:
+            reply = self._aclient.post("/completions", stream=True, stream_cls=AsyncStream[Completion], **request)
+            async with await reply as stream:
                 async for piece in stream:
                     yield pieces.chunk(piece)
 
@@ -149,7 +149,7 @@ class ServedGraphLLM(GraphLLMChat):
 
         from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
 
-        vectors = self.graph_llm.prompt_embeddings(*self._read(messages, graph))
+        vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
         limits: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
         body = completion_request(self.served, vectors, **limits, stop=stop or (), stream=stream)
         seconds = self._seconds()
@@ -157,7 +157,7 @@ class ServedGraphLLM(GraphLLMChat):
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
-        """Raise ModelRefused where every other request would be refused likewise: the server was started otherwise."""
+        """Raise ModelRefused, with its remedy, for an error that every other request would meet too."""
         from openai import BadRequestError
 
         try:
@@ -174,23 +174,23 @@ class ServedGraphLLM(GraphLLMChat):
 
 
 class _Pieces:
-    """Turns the pieces of a streamed reply into LangChain's. White space around the whole is left out."""
+    """Converter of a streamed reply's pieces to LangChain's chunks. White space around the whole reply is left out."""
 
     def __init__(self, model: str) -> None:
-        self._model, self._begun, self._space = model, False, ""
+        self._model, self._has_text, self._space = model, False, ""
 
     def chunk(self, piece: Any) -> ChatGenerationChunk:
-        """Return a piece. Raises BrokenReply for one of another form."""
+        """Convert one piece. Raises BrokenReply for one of another form."""
         try:
             choice, usage = next(iter(piece.choices), None), piece.usage
             text = self._space + (choice.text if choice else "")
             ending = choice.finish_reason if choice else None
         except (AttributeError, TypeError) as error:
             raise BrokenReply(f"a piece of the reply does not have the form of one: {error}") from error
-        text = text if self._begun else text.lstrip()
-        shown = text.rstrip()
-        self._begun, self._space = self._begun or bool(shown), text[len(shown) :]
-        message = AIMessageChunk(content=shown)
+        text = text if self._has_text else text.lstrip()
+        stripped = text.rstrip()
+        self._has_text, self._space = self._has_text or bool(stripped), text[len(stripped) :]
+        message = AIMessageChunk(content=stripped)
         if ending:
             message.response_metadata = {"finish_reason": ending, "model_name": self._model}
         if usage:
@@ -199,13 +199,13 @@ class _Pieces:
 
 
 def _generated(completion: Any) -> Generated:
-    """Return what a server has written. Raises BrokenReply for a reply of another form."""
+    """Return a server's completion as a Generated. Raises BrokenReply for a reply of another form."""
     from ras_agent.tools.graph_tokens.graph_llm import Generated
 
     try:
         (choice,), usage = completion.choices, completion.usage
-        read, written = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
-        return Generated(choice.text.strip(), read, written, choice.finish_reason == "length")
+        input_tokens, output_tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
+        return Generated(choice.text.strip(), input_tokens, output_tokens, choice.finish_reason == "length")
     except (AttributeError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error
 

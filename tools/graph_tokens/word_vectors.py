@@ -16,7 +16,7 @@ _ADAPTER = "adapter_model.safetensors"
 
 
 class WordVectors(nn.Module):
-    """Stands in for a causal language model of which the input embeddings alone are loaded; it cannot generate."""
+    """Stand-in for a causal language model of which the input embeddings alone are loaded; it cannot generate."""
 
     def __init__(self, embeddings: nn.Module, config: Any) -> None:
         super().__init__()
@@ -50,8 +50,10 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
         why = str(error).strip().partition("\n")[0]
         raise WeightsError(f"cannot load the word vectors of {name!r}, a folder or a hub name: {why}") from error
     if weight.shape != embeddings.weight.shape:
-        want, got = tuple(embeddings.weight.shape), tuple(weight.shape)
-        raise WeightsError(f"{name}: the word vectors have the shape {got}, by the model's configuration {want}")
+        expected_shape, shape = tuple(embeddings.weight.shape), tuple(weight.shape)
+        raise WeightsError(
+            f"{name}: the word vectors have the shape {shape}, by the model's configuration {expected_shape}"
+        )
     if adapter is not None:
         _check(adapter, place)
     embeddings.weight = nn.Parameter(weight.to(config.dtype or weight.dtype), requires_grad=False)
@@ -59,7 +61,7 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
 
 
 def _check(adapter: Path, place: str) -> None:
-    """Raise WeightsError for an adapter that changes the word vectors: a server does not know which words they were."""
+    """Raise WeightsError for an adapter that changes the word vectors, since a server would use the unchanged ones."""
     try:
         with safe_open(adapter / _ADAPTER, framework="pt") as tensors:
             keys = list(tensors.keys())
@@ -84,17 +86,17 @@ def _tensor(name: str, key: str, prefix: str) -> Tensor:
     if path is None:
         raise WeightsError(f"{name}: there is no {_WHOLE} with the tensor {key}; save the model as safetensors")
     with safe_open(path, framework="pt") as tensors:
-        known = set(tensors.keys())
-        found = next((key for key in keys if key in known), None)
-        if found is None:
+        names = set(tensors.keys())
+        stored_name = next((key for key in keys if key in names), None)
+        if stored_name is None:
             raise WeightsError(f"{path}: there is no tensor {key}, the word vectors, in this file")
-        tensor: Tensor = tensors.get_tensor(found)
+        tensor: Tensor = tensors.get_tensor(stored_name)
         return tensor
 
 
 def _file(name: str, file: str) -> Path | None:
-    """Return where a model's file is on this machine, downloaded from the hub if it is not; None for no such file."""
+    """Return the path of a model's file, downloaded from the hub if need be; None if the model has no such file."""
     from transformers.utils.hub import cached_file
 
-    found = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
-    return None if found is None else Path(found)
+    path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+    return None if path is None else Path(path)

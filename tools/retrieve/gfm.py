@@ -88,7 +88,7 @@ class GFMRetriever(ExplainedRetriever):
             raise SettingsError(f"a hit has 0 or more paths, got {paths}")
         self.passages, self.graph, self.network = passages, graph, network
         self._linker, self._ranker, self._rows = linker, ranker or DocumentRanker(), rows
-        self._toward, self._paths = config.toward, paths
+        self._message_target, self._paths = config.message_target, paths
         self._embed = question_vectors(embedder, config, cache_size)
         # explaining a query's hits starts from the scores that ranked them
         scores = partial(_score_entities, linker, graph, network, self._embed, config.idf_start_weights)
@@ -158,7 +158,7 @@ class GFMRetriever(ExplainedRetriever):
         best = best_paths(*arguments, **options) if targets else []
         paths_to = dict(zip(targets, best, strict=True))
         paths = [paths_to[target] if target is not None else [] for target in of_passage]
-        return [[fact_path(self.graph, network.graph, path, self._toward) for path in some] for some in paths]
+        return [[fact_path(self.graph, network.graph, path, self._message_target) for path in some] for some in paths]
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
         """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""
@@ -205,17 +205,17 @@ def _score_entities(
     return start, probabilities
 
 
-def fact_path(kg: KGIndex, graph: GFMGraph, path: MessagePath, toward: str) -> FactPath:
-    """Return a path of messages as a path of facts. toward: see GFMConfig."""
-    return FactPath(tuple(_fact_of(kg, graph, message, toward) for message in path.messages), path.weight)
+def fact_path(kg: KGIndex, graph: GFMGraph, path: MessagePath, message_target: str) -> FactPath:
+    """Return a path of messages as a path of facts. message_target: see GFMConfig."""
+    return FactPath(tuple(_fact_of(kg, graph, message, message_target) for message in path.messages), path.weight)
 
 
-def _fact_of(kg: KGIndex, graph: GFMGraph, message: int, toward: str) -> tuple[str, str, str]:
+def _fact_of(kg: KGIndex, graph: GFMGraph, message: int, message_target: str) -> tuple[str, str, str]:
     relations = len(graph.vectors) // 2
     number = int(graph.relation[message])
     target = int(graph.indptr.searchsorted(message, side="right")) - 1
     # toward the head, a relation's own message goes from object to subject
-    backwards = (number < relations) == (toward == "head")
+    backwards = (number < relations) == (message_target == "head")
     name = kg.relations[number % relations]
     names: Sequence[str] = kg.entities
     return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
@@ -288,7 +288,7 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
     embedder: see `inverse_vectors`.
     """
     vectors, inverse = relation_vectors(graph, config, embedder), inverse_vectors(graph, config, embedder)
-    return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.toward)
+    return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.message_target)
 
 
 def start_of(links: Sequence[LinkedEntity], frequency: Ints, idf_start_weights: bool = True) -> GFMStart:

@@ -28,7 +28,7 @@ class CompositionError(RasError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Names the method of each module; `str` gives the string that parses to it.
+    """Method of each module of a path finder; `str` gives the string that parses to it.
 
     extraction: "ppr", "rwr" or "ego". pruning: a scorer or "". filtering: "shortest", "complete" or "beam", whose
     scorer is `guide`, else "". refinement: "random" or a scorer.
@@ -48,18 +48,18 @@ class Composition:
     @property
     def scorers(self) -> tuple[str, ...]:
         """List the scorers it needs, each once."""
-        named = (self.pruning, self.guide, self.refinement)
-        return tuple(dict.fromkeys(name for name in named if name in SCORERS))
+        parts = (self.pruning, self.guide, self.refinement)
+        return tuple(dict.fromkeys(name for name in parts if name in SCORERS))
 
 
 def parse_composition(text: str | int) -> Composition:
     """Read a composition from its string or from the number of an instance, 0 to 20. Raises CompositionError."""
-    written = str(text).strip()
-    if written.isascii() and written.removeprefix("-").isdecimal():
-        if not 0 <= int(written) < len(INSTANCES):
-            raise CompositionError(f"there is no instance {written}: Table 4 has 0 to {len(INSTANCES) - 1}")
-        return INSTANCES[int(written)]
-    modules = [part.strip().lower() for part in written.split(">")]
+    string = str(text).strip()
+    if string.isascii() and string.removeprefix("-").isdecimal():
+        if not 0 <= int(string) < len(INSTANCES):
+            raise CompositionError(f"there is no instance {string}: Table 4 has 0 to {len(INSTANCES) - 1}")
+        return INSTANCES[int(string)]
+    modules = [part.strip().lower() for part in string.split(">")]
     if len(modules) != 3:
         raise CompositionError(f"{text!r} has {len(modules)} modules, expected three with '>' between: {_FORM}")
     extraction, plus, pruning = (part.strip() for part in modules[0].partition("+"))
@@ -79,8 +79,8 @@ def parse_composition(text: str | int) -> Composition:
     return Composition(extraction, pruning, filtering, guide, modules[2])
 
 
-def _unknown(text: str | int, what: str, found: str, known: tuple[str, ...]) -> NoReturn:
-    raise CompositionError(f"{text!r}: unknown {what} {found!r}; known: {', '.join(known)}")
+def _unknown(text: str | int, what: str, name: str, choices: tuple[str, ...]) -> NoReturn:
+    raise CompositionError(f"{text!r}: unknown {what} {name!r}; known: {', '.join(choices)}")
 
 
 INSTANCES: tuple[Composition, ...] = (

@@ -22,7 +22,7 @@ _TOLERANCE = 1e-12  # of PageRank: which node is the last to be taken is decided
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Bounds the subgraph. Defaults are LEGO-GraphRAG's (section 5.1).
+    """Settings of subgraph extraction. Defaults are LEGO-GraphRAG's (section 5.1).
 
     max_ent: the most nodes; the entities that the question starts from are always among them.
     damping: the chance that a walk goes on; else it is back at its start. The paper calls 0.8 damping in

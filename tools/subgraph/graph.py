@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """Leads over an edge to the node at its other end; `forward` is True from head to tail."""
+    """A step over an edge to the node at its other end; `forward` is True from head to tail."""
 
     edge: int
     node: int
@@ -63,13 +63,13 @@ class Graph:
         def number(table: dict[str, tuple[int, str]], name: str) -> int:
             return table.setdefault(canonical_key(name), (len(table), name))[0]
 
-        for one in triples:
-            triple = one if isinstance(one, Triple) else Triple(one[0], one[1], one[2])
+        for fact in triples:
+            triple = fact if isinstance(fact, Triple) else Triple(fact[0], fact[1], fact[2])
             head, tail = number(nodes, triple.subject), number(nodes, triple.object)
             key = head, number(relations, triple.predicate), tail
-            known = edges.get(key)
-            if known is not None:
-                triple = Triple(*_parts(known), tuple(dict.fromkeys((*known.sources, *triple.sources))))
+            duplicate = edges.get(key)
+            if duplicate is not None:
+                triple = Triple(*_parts(duplicate), tuple(dict.fromkeys((*duplicate.sources, *triple.sources))))
             edges[key] = triple
         names, labels = [name for _, name in nodes.values()], [name for _, name in relations.values()]
         return cls(names, labels, np.array(list(edges), np.int32).reshape(-1, 3), facts=tuple(edges.values()))
@@ -136,7 +136,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Holds some nodes and edges of `graph`, both ascending; the ends of its edges are among its nodes."""
+    """Some nodes and edges of `graph`, both ascending; the ends of its edges are among its nodes."""
 
     graph: Graph = field(repr=False)
     nodes: Ints
@@ -149,18 +149,18 @@ class Subgraph:
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
         """Make the subgraph of `nodes` and every edge between them."""
-        chosen = np.unique(np.fromiter(nodes, np.int64))
-        cells = np.concatenate([graph.incident.row(node) for node in chosen.tolist()] or [np.empty(0, np.int64)])
+        inside_nodes = np.unique(np.fromiter(nodes, np.int64))
+        cells = np.concatenate([graph.incident.row(node) for node in inside_nodes.tolist()] or [np.empty(0, np.int64)])
         edges = np.unique(cells).astype(np.int64)
-        inside = np.isin(graph.edges[edges][:, [0, 2]], chosen).all(axis=1)
-        return cls(graph, chosen, edges[inside])
+        inside = np.isin(graph.edges[edges][:, [0, 2]], inside_nodes).all(axis=1)
+        return cls(graph, inside_nodes, edges[inside])
 
     @classmethod
     def of_edges(cls, graph: Graph, edges: Iterable[int], nodes: Iterable[int] = ()) -> Self:
         """Make the subgraph of `edges`, their ends, and `nodes`."""
-        chosen = np.unique(np.fromiter(edges, np.int64))
-        ends = graph.edges[chosen][:, [0, 2]].ravel()
-        return cls(graph, np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])), chosen)
+        numbers = np.unique(np.fromiter(edges, np.int64))
+        ends = graph.edges[numbers][:, [0, 2]].ravel()
+        return cls(graph, np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])), numbers)
 
     @property
     def triples(self) -> tuple[Triple, ...]:
@@ -169,13 +169,13 @@ class Subgraph:
     @cached_property
     def steps(self) -> dict[int, tuple[Step, ...]]:
         """Return the steps that leave each node, in the order of the edges; loops are left out."""
-        found: dict[int, list[Step]] = {}
+        by_node: dict[int, list[Step]] = {}
         rows = self.graph.edges[self.edges]
         for edge, head, tail in zip(self.edges.tolist(), rows[:, 0].tolist(), rows[:, 2].tolist(), strict=True):
             if head != tail:
-                found.setdefault(head, []).append(Step(edge, tail, True))
-                found.setdefault(tail, []).append(Step(edge, head, False))
-        return {node: tuple(steps) for node, steps in found.items()}
+                by_node.setdefault(head, []).append(Step(edge, tail, True))
+                by_node.setdefault(tail, []).append(Step(edge, head, False))
+        return {node: tuple(steps) for node, steps in by_node.items()}
 
 
 def plain_name(name: str) -> str:
@@ -189,7 +189,7 @@ def plain_name(name: str) -> str:
 
 
 def adjacency_of(ends: npt.NDArray[Any], count: int) -> csr_matrix:
-    """Return how many edges join two of `count` nodes, (count, count) and symmetric; ends: (E, 2) places of nodes.
+    """Return (count, count), symmetric: how many edges join two of `count` nodes. ends: (E, 2), the nodes of each edge.
 
     Raises MissingExtra without scipy.
     """

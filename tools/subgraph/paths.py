@@ -19,7 +19,7 @@ from ras_agent.tools.subgraph.scoring import RelativeScorer, Scorer, Wording, be
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Lists nodes and edges by their numbers in the graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
+    """Nodes and edges by their numbers in the graph; `edges[i]` joins `nodes[i]` and `nodes[i + 1]`."""
 
     nodes: tuple[int, ...]
     edges: tuple[int, ...] = ()
@@ -42,28 +42,28 @@ class Path:
     def triples(self, graph: Graph) -> tuple[Triple, ...]:
         return tuple(map(graph.triple, self.edges))
 
-    def text(self, graph: Graph, shown: Callable[[str], str] = str) -> str:
-        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george". shown: writes each name."""
-        return " ".join(self._drawn(graph, shown))
+    def text(self, graph: Graph, label: Callable[[str], str] = str) -> str:
+        """Draw the path for readers: "frederica → spouse → ernest ← parents ← george". label: the form of a name."""
+        return " ".join(self._words(graph, label))
 
     def scored_text(self, graph: Graph, wording: Wording = "facts") -> str:
         """Draw the path for scorers, with plain names; or its relations alone, "→ spouse ← parents"."""
         if wording == "relations":
-            return " ".join(self._drawn(graph, plain_name, names=False))
-        return " ".join(self._drawn(graph, plain_name))
+            return " ".join(self._words(graph, plain_name, names=False))
+        return " ".join(self._words(graph, plain_name))
 
-    def _drawn(self, graph: Graph, shown: Callable[[str], str], names: bool = True) -> list[str]:
-        parts = [shown(graph.nodes[self.start])] if names else []
+    def _words(self, graph: Graph, label: Callable[[str], str], names: bool = True) -> list[str]:
+        parts = [label(graph.nodes[self.start])] if names else []
         for before, after, edge in zip(self.nodes, self.nodes[1:], self.edges, strict=False):
             arrow = "→" if int(graph.edges[edge, 0]) == before else "←"
-            relation = shown(graph.relations[int(graph.edges[edge, 1])])
-            parts += [arrow, relation, arrow, shown(graph.nodes[after])] if names else [arrow, relation]
+            relation = label(graph.relations[int(graph.edges[edge, 1])])
+            parts += [arrow, relation, arrow, label(graph.nodes[after])] if names else [arrow, relation]
         return parts
 
 
 @dataclass(frozen=True, slots=True)
 class PathLimits:
-    """Bounds the search for paths.
+    """Limits of the search for paths.
 
     longest: edges of a path; 0 for any number, which complete paths refuse, since they might never end.
     most: how many paths are returned, the shortest first; `Filtered.truncated` reports that there were more.
@@ -81,7 +81,7 @@ class PathLimits:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """Holds paths in the order they were found. truncated: there were more than `most`."""
+    """Paths in the order they were found. truncated: there were more than `most`."""
 
     paths: tuple[Path, ...]
     truncated: bool = False
@@ -133,7 +133,7 @@ def beam(
     """
     values: dict[str, float] = {}  # by text
     failures: list[Failure] = []
-    kept: list[tuple[float, Path]] = []
+    candidates: list[tuple[float, Path]] = []
     for start in dict.fromkeys(starts):
         front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
@@ -154,15 +154,20 @@ def beam(
             grown = [(total + values[text], path) for (total, path), text in zip(grown, texts, strict=True)]
             means = np.array([total / len(path) for total, path in grown], dtype=np.float32)
             front = [grown[place] for place in best(means, limits.width)]
-            kept += [(total / len(path), path) for total, path in front]
-    kept.sort(key=lambda one: -one[0])  # stable: the shorter first among equals
-    return Filtered(tuple(path for _, path in kept[: limits.most]), len(kept) > limits.most, tuple(failures))
+            candidates += [(total / len(path), path) for total, path in front]
+    candidates.sort(key=lambda candidate: -candidate[0])  # stable: the shorter first among equals
+    return Filtered(
+        tuple(path for _, path in candidates[: limits.most]), len(candidates) > limits.most, tuple(failures)
+    )
 
 
 def _by_level(
     subgraph: Subgraph, levels: list[list[Path]], limits: PathLimits, distance: Callable[[int, int], float] | None
 ) -> Iterator[Path]:
-    """Yield paths by length; only the shortest if `distance(turn, node)` gives a node's distance from start `turn`."""
+    """Yield the paths from all starts by length; no path meets a node twice.
+
+    distance: gives a node's distance from start number `turn`; with it only shortest paths are yielded.
+    """
     length = 0
     while any(levels) and (not limits.longest or length < limits.longest):
         length += 1
@@ -179,12 +184,12 @@ def _by_level(
 
 
 def _limited(paths: Iterator[Path], limits: PathLimits) -> Filtered:
-    found: list[Path] = []
+    first: list[Path] = []
     for path in paths:
-        if len(found) == limits.most:
-            return Filtered(tuple(found), truncated=True)
-        found.append(path)
-    return Filtered(tuple(found))
+        if len(first) == limits.most:
+            return Filtered(tuple(first), truncated=True)
+        first.append(path)
+    return Filtered(tuple(first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +200,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class RankedPath:
-    """Pairs a path with its score, higher is better; comparable within one question, 0 for paths taken at random."""
+    """A path with its score, higher is better; comparable within one question, 0 for paths taken at random."""
 
     path: Path
     score: float
@@ -218,9 +223,9 @@ def prune(
     """Keep the `window` edges that fit the question best, with their ends, and the starts. The paper has 24."""
     edges = subgraph.edges.tolist()
     scored = score_distinct(scorer, question, [subgraph.graph.edge_text(edge, wording) for edge in edges])
-    kept = [edges[place] for place in best(scored.values, window)]
+    best_edges = [edges[place] for place in best(scored.values, window)]
     inside = [start for start in starts if start in set(subgraph.nodes.tolist())]
-    return Pruned(Subgraph.of_edges(subgraph.graph, kept, inside), scored.failures)
+    return Pruned(Subgraph.of_edges(subgraph.graph, best_edges, inside), scored.failures)
 
 
 def at_random(paths: Sequence[Path], top_k: int, seed: int = 0) -> Refined:
@@ -234,5 +239,5 @@ def by_score(
 ) -> Refined:
     """Take the `top_k` paths that fit the question best, best first, ties in their order."""
     scored = score_distinct(scorer, question, [path.scored_text(graph, wording) for path in paths])
-    kept = best(scored.values, top_k)
-    return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in kept), scored.failures)
+    places = best(scored.values, top_k)
+    return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in places), scored.failures)

@@ -31,7 +31,7 @@ _LESS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Prizes:
-    """Holds prizes of a subgraph's nodes (n,) and edges (m,), at least 0, in their order, and the cost C of an edge."""
+    """Prizes of a subgraph's nodes (n,) and edges (m,), at least 0, in their order, and the cost C of an edge."""
 
     nodes: Doubles
     edges: Doubles
@@ -44,11 +44,13 @@ class Prizes:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """Holds the problem as pcst_fast takes it, with node prizes only.
+    """The problem as pcst_fast takes it, with prizes of nodes only.
 
-    The nodes of the subgraph come first, then v virtual ones. ends: (M, 2); prizes: (n + v,); costs: (M,).
-    plain: (m',) the edge of each of the first m' rows of `ends`. virtual: (v,) the edge of each virtual node, which
-    has two rows of cost 0 after those.
+    The nodes of the subgraph come first, then v virtual ones.
+    ends: (M, 2), the nodes of each edge; prizes: (n + v,); costs: (M,).
+    plain: (m',), the subgraph's edge behind each of the first m' rows of `ends`.
+    virtual: (v,), the subgraph's edge behind each virtual node. The last 2v rows of `ends` join it to the ends of that
+        edge, at cost 0.
     """
 
     ends: Ints
@@ -136,13 +138,13 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: 
         return Subgraph.of_edges(graph, ())
     # "strong" pruning is at least as good as the published code's "gw"
     pruning = "gw" if published else "strong"
-    chosen, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0)
-    chosen, rows = np.asarray(chosen, dtype=np.int64), np.asarray(rows, dtype=np.int64)
+    picks, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0)
+    picks, rows = np.asarray(picks, dtype=np.int64), np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
-    bought = problem.virtual[chosen[chosen >= count] - count]
+    bought = problem.virtual[picks[picks >= count] - count]
     edges = np.union1d(problem.plain[rows[rows < len(problem.plain)]], bought)
     # an edge whose virtual node hangs on one end brings the other end with it, for nothing
-    nodes = np.union1d(chosen[chosen < count], ends[edges].ravel())
+    nodes = np.union1d(picks[picks < count], ends[edges].ravel())
     # prizes of edges inside that the tree went round: a subgraph may have cycles, and these are worth their cost
     if not published:
         inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
@@ -168,7 +170,7 @@ def _pcst_fast() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PCSTSettings:
-    """Sets prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
+    """Prizes, costs and the neighbourhood. Defaults are the paper's for WebQSP.
 
     nodes, edges: how many have prizes, and the best one's prize; 0 and 0 take the whole neighbourhood, as the paper
         does for small graphs. cost: of an edge.
@@ -196,7 +198,7 @@ class PCSTSettings:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSubgraph:
-    """Holds a question's subgraph, and how many nodes and edges were searched.
+    """A question's subgraph, and how many nodes and edges were searched.
 
     node_prizes, edge_prizes: of the subgraph's nodes and edges, in their order.
     """
@@ -210,7 +212,7 @@ class QuestionSubgraph:
 
 
 class PCSTFinder:
-    """Finds subgraphs in one graph, whose names a scorer judges, or the vectors of its KGIndex."""
+    """Finder of subgraphs in one graph, whose names a scorer judges, or the vectors of its KGIndex."""
 
     def __init__(
         self,
@@ -267,11 +269,11 @@ class PCSTFinder:
         origin = self.graph.origin
         if self._scorer is not None:
             scored = [judge(question) for judge in self._judges]
-            failures += [failure for one in scored for failure in one.failures]
+            failures += [failure for scores in scored for failure in scores.failures]
             return scored[0].values, scored[1].values
         embedder: Any = self._embedder or (origin.embedder if origin is not None else None)
-        asked = query_vector(embedder, question)
-        nodes, relations = (part @ asked for part in self._vectors)
+        vector = query_vector(embedder, question)
+        nodes, relations = (part @ vector for part in self._vectors)
         if origin is not None:
             relations[origin.equivalence_relation] = 0  # that two names mean one thing answers no question
         return nodes, relations

@@ -28,7 +28,7 @@ from ras_agent.tools.subgraph.scoring import Wording
 
 @dataclass(frozen=True, slots=True)
 class PathSettings:
-    """Bounds each module.
+    """Bounds of each module.
 
     window: edges that pruning keeps; top_k: paths that refinement keeps; seed: of random choices; wording: what scorers
     read.
@@ -48,7 +48,7 @@ class PathSettings:
 
 @dataclass(frozen=True, slots=True)
 class FoundPaths:
-    """Holds the result of each module for one question.
+    """The result of each module for one question.
 
     subgraph: after pruning, if there is any. candidates: the filtered paths. paths: the refined ones, best first.
     seconds: of extraction (with pruning), filtering and refinement. truncated: there were more candidates.
@@ -65,7 +65,7 @@ class FoundPaths:
     @property
     def triples(self) -> tuple[Triple, ...]:
         """Return the facts of `paths`, each once, in their order, with their sources: evidence for an answerer."""
-        edges = dict.fromkeys(edge for one in self.paths for edge in one.path.edges)
+        edges = dict.fromkeys(edge for ranked in self.paths for edge in ranked.path.edges)
         return tuple(map(self.graph.triple, edges))
 
 
@@ -82,7 +82,7 @@ def without_names(question: str, names: Sequence[str]) -> str:
 
 
 class PathFinder:
-    """Finds reasoning paths in one graph. May be used from several threads at once."""
+    """Finder of reasoning paths in one graph. May be used from several threads at once."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ graphs of text, names matter."""
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Holds the scores of one call.
+    """The scores of one call.
 
     values: (n,) float32, higher is better; comparable among the texts of one call, and among calls for one question
         unless the scorer is a RelativeScorer.
@@ -33,7 +33,7 @@ class Scored:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """Judges facts and paths. May be called from several threads at once."""
+    """Protocol of what judges facts and paths. May be called from several threads at once."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class RelativeScorer(Scorer, Protocol):
-    """Judges a text also by the other texts of its call, so that only values of one call compare."""
+    """Scorer that judges a text also by the other texts of its call, so that only values of one call compare."""
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
         """Return `score` for these texts, to be called with any question; the texts are prepared now."""
@@ -53,7 +53,7 @@ class RelativeScorer(Scorer, Protocol):
 
 
 def score_distinct(scorer: Scorer, question: str, texts: Sequence[str]) -> Scored:
-    """Score texts with equal ones read once."""
+    """Score texts, reading equal ones once."""
     distinct = list(dict.fromkeys(texts))
     scored = scorer.score(question, distinct)
     values = dict(zip(distinct, scored.values.tolist(), strict=True))

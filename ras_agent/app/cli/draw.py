@@ -238,7 +238,7 @@ def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
         for reading in graph.readings
         if (sources := tuple(source for source in reading.sources if source.hop <= step.hop))
     ]
-    then = QuestionGraph(tuple(readings), graph.shelf)
+    then = QuestionGraph(tuple(readings), graph.hidden_facts)
     added = tuple(graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id)
     return GraphDelta(step.hop, added, len(then), len(then.entities), len(then.conflicts))
 

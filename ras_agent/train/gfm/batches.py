@@ -57,7 +57,7 @@ def retrieval_example(
     places = rng.choice(len(pool), min(batch, len(pool)), replace=False)
     questions = [_drop_entities(pool[place], dropout, rng) for place in places]
     numbers = pick_documents(gfm_set.kg, questions, documents, rng)
-    part = part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.toward)
+    part = part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.message_target)
     start, targets, document_targets = part.rows(questions)
     vectors = np.stack([question.vector for question in questions])
     return GFMExample(gfm_set.name, part.graph, vectors, start, targets, None, _shares(part), document_targets)
@@ -144,7 +144,7 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
     return np.union1d(first, rng.permutation(rest)[: max(0, size - len(first))])
 
 
-def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head") -> GraphPart:
+def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str = "head") -> GraphPart:
     """Return the part of `kg` that `documents`, ascending, state, with what no document states of its entities.
 
     inverse: (R, text width), the vectors of the inverse relations. Raises ValueError for a graph without vectors.
@@ -169,7 +169,7 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
     vectors = np.asarray(kg.relation_vectors, dtype=np.float32)[relations]
-    graph = GFMGraph.from_edges(len(entities), edges, vectors, inverse[relations], toward)
+    graph = GFMGraph.from_edges(len(entities), edges, vectors, inverse[relations], message_target)
     sizes = by_document.row_sizes()[documents]
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     columns = np.searchsorted(entities, mentions).astype(np.int32)
@@ -180,7 +180,7 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, toward: str = "head")
 def _graph_of(gfm_set: GFMSet, documents: Ints) -> GFMGraph:
     """Return the graph that some of a set's documents state."""
     numbers = np.sort(documents).astype(np.int64)
-    return part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.toward).graph
+    return part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.message_target).graph
 
 
 def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:

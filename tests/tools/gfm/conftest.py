@@ -50,7 +50,7 @@ def _loops(
         for entity in range(len(start)):
             total = initial[entity].copy()
             for head, relation, tail in facts:
-                if config.toward == "tail":
+                if config.message_target == "tail":
                     head, tail = tail, head
                 if head == entity:
                     total += state[tail] * relation_state(vectors[relation])

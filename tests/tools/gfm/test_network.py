@@ -17,10 +17,12 @@ def _tensors(arrays: dict[str, Any]) -> dict[str, Any]:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize("toward", ["head", "tail"])
-def test_the_network_equals_loops_over_entities_and_facts(small: dict[str, Any], loops: Any, toward: str) -> None:
-    config = GFMConfig(text_width=12, width=8, layers=3, toward=toward)
-    graph = GFMGraph.from_edges(40, small["facts"], small["vectors"], small["inverse"], toward)
+@pytest.mark.parametrize("message_target", ["head", "tail"])
+def test_the_network_equals_loops_over_entities_and_facts(
+    small: dict[str, Any], loops: Any, message_target: str
+) -> None:
+    config = GFMConfig(text_width=12, width=8, layers=3, message_target=message_target)
+    graph = GFMGraph.from_edges(40, small["facts"], small["vectors"], small["inverse"], message_target)
     given = torch.from_numpy(small["questions"]), torch.from_numpy(small["start"])
     found = plain_scores(_tensors(small["weights"]), GraphTensors.of(graph), *given).numpy()
     for row in range(3):

@@ -175,7 +175,7 @@ def test_another_architecture_is_refused_by_its_field(field: str, value: object)
     [
         {"width": 8, "depth": 3},
         {"width": 0},
-        {"toward": "both"},
+        {"message_target": "both"},
         {"inverse": "none"},
         {"model_config": {}},
         {**PUBLISHED, "text_emb_model_config": "mpnet"},

@@ -159,16 +159,16 @@ def test_a_passage_is_explained_by_the_facts_that_lead_to_it(index: PassageIndex
     assert best.to_text() == f"{best.weight:.3f}  (Alexander Graham Bell | was born in | Edinburgh)"
 
 
-@pytest.mark.parametrize("toward", ["head", "tail"])
-def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, toward: str) -> None:
+@pytest.mark.parametrize("message_target", ["head", "tail"])
+def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, message_target: str) -> None:
     assert index.path is not None
     kg = KGIndex.open(index.path)
     names = [kg.entity_id(name) for name in ("Alexander Graham Bell", "Edinburgh", "Water of Leith")]
     vectors = np.zeros((len(kg.relations), 2), dtype=np.float32)
-    graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, toward)
+    graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, message_target)
     ends = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
     chain = (ends.index((names[0], names[1])), ends.index((names[1], names[2])))
-    path = fact_path(kg, graph, MessagePath(chain, 1.0956), toward)
+    path = fact_path(kg, graph, MessagePath(chain, 1.0956), message_target)
     assert path.to_text() == (
         "1.096  (Alexander Graham Bell | was born in | Edinburgh) → (Edinburgh | flows through^-1 | Water of Leith)"
     )

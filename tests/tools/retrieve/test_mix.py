@@ -10,7 +10,7 @@ from ras_agent import registry
 from ras_agent.arrays import Floats
 from ras_agent.errors import UnknownName
 from ras_agent.records import Hit, Passage, Source, Triple
-from ras_agent.registry import find, known, register
+from ras_agent.registry import find, is_registered, register
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -208,8 +208,8 @@ class TestNames:
         }
 
     def test_an_unknown_part_is_refused_with_the_known_names(self) -> None:
-        assert known("retriever", "ppr+dense")
-        assert not known("retriever", "ppr+dance")
+        assert is_registered("retriever", "ppr+dense")
+        assert not is_registered("retriever", "ppr+dance")
         for name in ("ppr+dance", "ppr+", "+"):
             with pytest.raises(UnknownName, match=says("unknown retriever", "known: bm25", "mixes of them")):
                 find("retriever", name)

@@ -13,7 +13,7 @@ from ras_agent.tools.subgraph.scoring import Scored
 
 
 class BM25Scorer:
-    """Scores by BM25 among the texts of one call, which decide how rare a word is; it is a RelativeScorer."""
+    """Scorer by BM25 among the texts of one call, which decide how rare a word is; it is a RelativeScorer."""
 
     name = "bm25"
 

@@ -22,7 +22,7 @@ from ras_agent.tools.subgraph.scoring import Scored
 
 
 class EncoderScorer:
-    """Scores by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
+    """Scorer by the cosine of question and text. Texts' vectors are cached, since the facts of a graph recur."""
 
     def __init__(self, embedder: object = "minilm", head: PathHead | None = None, *, cached: int = 200_000) -> None:
         """Resolve the encoder. Raises WeightsError for a head over another encoder, and what resolve_embedder raises.
@@ -45,10 +45,10 @@ class EncoderScorer:
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
-        asked = self._question(plain_name(question))
+        vector = self._question(plain_name(question))
         if self._head is not None:
-            asked = self._head.question(asked[None])[0]
-        return Scored((self._vectors(texts) @ asked).astype(np.float32))
+            vector = self._head.question(vector[None])[0]
+        return Scored((self._vectors(texts) @ vector).astype(np.float32))
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors (len(texts), d)."""
@@ -74,7 +74,7 @@ _WEIGHTS, _ABOUT = "path_encoder.safetensors", "path_encoder.json"
 
 @dataclass(frozen=True, slots=True)
 class PathHead:
-    """Maps vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
+    """Maps of vectors x to x + (x down) up, scaled to unit length: the fine-tuned part of the scorer "st-ft".
 
     down (d, r) and up (r, d) are one pair for questions and one for texts. embedder: the encoder whose vectors it
     maps. about: how it was trained, plain JSON.
@@ -158,13 +158,13 @@ def _fits(weights: dict[str, Any]) -> bool:
 
 
 class CrossEncoderScorer:
-    """Scores with a sentence-transformers CrossEncoder of one output; the paper's is BAAI/bge-reranker-v2-m3."""
+    """Scorer by a sentence-transformers CrossEncoder of one output; the paper's is BAAI/bge-reranker-v2-m3."""
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
         """Take a model: a CrossEncoder, or its name or folder, which is loaded at the first text."""
-        named = isinstance(model, str | Path)
-        self._path = str(model) if named else ""
-        self._model: Any = None if named else model
+        is_name = isinstance(model, str | Path)
+        self._path = str(model) if is_name else ""
+        self._model: Any = None if is_name else model
         self._batch_size, self._lock = batch_size, Lock()  # its tokeniser serves one thread at a time
 
     @property

@@ -19,7 +19,7 @@ _ARROWS = re.compile(r" ?[→←] ?")
 
 
 class GraphVectorScorer:
-    """Scores by the cosine of the question and the mean vector of the names in a fact or path.
+    """Scorer by the cosine of the question and the mean vector of the names in a fact or path.
 
     It reads no text, so that a question costs one pass of the encoder. The mean knows no order and no grammar: it
     guides a search better than it chooses an answer.
@@ -34,10 +34,10 @@ class GraphVectorScorer:
         if origin is None or origin.entity_vectors is None or origin.relation_vectors is None:
             raise SettingsError("scorer 'kg' needs a knowledge graph with vectors: build it with an embedder")
         self._graph = graph
-        known = embedder or origin.embedder
-        assert known is not None  # a graph with vectors names its embedder
-        self._embedder = known
-        self._question = remembering(known, 256).embed_query  # a beam asks at every length and start
+        encoder = embedder or origin.embedder
+        assert encoder is not None  # a graph with vectors names its embedder
+        self._embedder = encoder
+        self._question = remembering(encoder, 256).embed_query  # a beam asks at every length and start
         self._entities, self._relations = origin.entity_vectors, origin.relation_vectors
 
     @property
@@ -47,9 +47,9 @@ class GraphVectorScorer:
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         if not texts:
             return Scored(np.empty(0, dtype=np.float32))
-        asked = self._question(plain_name(question))
+        vector = self._question(plain_name(question))
         means = np.stack([self._vector(text) for text in texts])
-        return Scored((means @ asked).astype(np.float32))
+        return Scored((means @ vector).astype(np.float32))
 
     def _vector(self, text: str) -> Floats:
         """Return the vector (d,) of a fact or path of the graph; zeros for any other text."""

@@ -31,7 +31,7 @@ Shares = dict[int, float]
 
 
 class LLMScorer:
-    """Has a chat model score the texts of a call by shares that add up to 1 (LEGO-GraphRAG, appendix A.2).
+    """Scorer that has a chat model divide a total of 1 among the texts of a call (LEGO-GraphRAG, appendix A.2).
 
     A share depends on the other texts of the call, so this is a RelativeScorer.
 
@@ -62,11 +62,13 @@ class LLMScorer:
         return self._chat.name
 
     def over(self, texts: Sequence[str]) -> Callable[[str], Scored]:
-        """Return `score` for these texts."""
+        """Return `score` for these texts, to be called with any question."""
         return partial(self.score, texts=texts)
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
-        """Return shares of 1; a text that was read but got none has -1, one that was not read less than -1.
+        """Return one share for each text; the shares that the model gave add up to 1.
+
+        A text that the model read without giving it a share has -1; one that it did not read has less than -1.
 
         A call that fails, or a reply that stays unreadable after one repair, is a Failure and costs only the shares of
         its texts. Where the model's window does not hold all texts it reads them in parts, whose shares count by their
@@ -78,15 +80,15 @@ class LLMScorer:
         ranked = best(first.values, len(texts))
         values = np.empty(len(texts), dtype=np.float32)
         values[ranked] = -2 - np.arange(len(texts), dtype=np.float32) / len(texts)
-        read = sorted(ranked[: self._at_most])
-        values[read] = -1
-        shares, failed = converse(self._chat, self._dialogue(question, [texts[place] for place in read]))
+        places = sorted(ranked[: self._at_most])
+        values[places] = -1
+        shares, failed = converse(self._chat, self._dialogue(question, [texts[place] for place in places]))
         for number, share in shares.items():
-            values[read[number - 1]] = share
+            values[places[number - 1]] = share
         return Scored(values, (*first.failures, *failed))
 
     def _dialogue(self, question: str, texts: Sequence[str]) -> Dialogue[tuple[Shares, list[Failure]]]:
-        """Divide 1 among the texts; in parts, where the model's window does not hold them all."""
+        """Ask the model to divide 1 among the texts; in parts, where its window does not hold them all."""
         shares: Shares = {}
         failures: list[Failure] = []
 
@@ -95,17 +97,19 @@ class LLMScorer:
             return Request(self._prompt.fill(question=as_data(question), candidates=lines), max_tokens=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
-            found = read_shares(reply.text, len(part))
+            part_shares = read_shares(reply.text, len(part))
             try:
-                if len(found) < len(part):
-                    missing = f"it scores {len(found)} of {len(part)} candidates"
+                if len(part_shares) < len(part):
+                    missing = f"it scores {len(part_shares)} of {len(part)} candidates"
                     reply = yield repair(request, reply, self._repair, missing, _FORM)
-                    found |= read_shares(reply.text, len(part))
+                    part_shares |= read_shares(reply.text, len(part))
             finally:
                 weight = len(part) / len(texts)
-                shares.update({part[number - 1] + 1: weight * share for number, share in _of_one(found).items()})
-            if len(found) < len(part):
-                missing = f"{len(part) - len(found)} of {len(part)} facts have no score, even after a repair"
+                shares.update(
+                    {part[number - 1] + 1: weight * share for number, share in _normalised(part_shares).items()}
+                )
+            if len(part_shares) < len(part):
+                missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
                 failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
 
         try:
@@ -120,30 +124,30 @@ def _halves(part: range) -> tuple[range, ...]:
     return (part[:middle], part[middle:]) if middle else ()
 
 
-def _of_one(found: Shares) -> Shares:
-    """Return shares that add up to 1, whatever scale the model took; all 0 if all were."""
-    total = sum(found.values())
-    return {number: share / total if total else 0.0 for number, share in found.items()}
+def _normalised(shares: Shares) -> Shares:
+    """Scale shares so that they add up to 1, whatever scale the model took; all 0 if all were."""
+    total = sum(shares.values())
+    return {number: share / total if total else 0.0 for number, share in shares.items()}
 
 
 def read_shares(reply: str, count: int) -> Shares:
-    """Read shares by number from lines such as "3: 0.2", or from a list of all of them, "Score: 0.5, 0.3, 0.2".
+    """Read shares by number from lines such as "3: 0.2", or from one list of all of them, "Score: 0.5, 0.3, 0.2".
 
-    Other lines and numbers over `count` are ignored. Where shares below 1 add up to nearly 1, the rest have 0.
+    Other lines and numbers over `count` are ignored. If the shares add up to nearly 1, texts that are not named get 0.
 
     >>> read_shares("1: 0.75\\n**2**: 0.2 because", 3)
     {1: 0.75, 2: 0.2, 3: 0.0}
     >>> read_shares("Score: 0.4, 0.6", 2)
     {1: 0.4, 2: 0.6}
     """
-    found: Shares = {}
+    shares: Shares = {}
     for line in without_thinking(reply).splitlines():
         match, listed = _SHARE.match(line), _LIST.match(line)
         if match and 1 <= int(match[1]) <= count:
-            found.setdefault(int(match[1]), float(match[2]))
-        elif listed and not found:
+            shares.setdefault(int(match[1]), float(match[2]))
+        elif listed and not shares:
             numbers = re.findall(r"\d{1,4}(?:\.\d{1,9})?|\.\d{1,9}", listed[1])
-            found = dict(enumerate(map(float, numbers), 1)) if len(numbers) == count else {}
-    if _WHOLE <= sum(found.values()) <= 2 - _WHOLE:
-        found |= {number: 0.0 for number in range(1, count + 1) if number not in found}
-    return found
+            shares = dict(enumerate(map(float, numbers), 1)) if len(numbers) == count else {}
+    if _WHOLE <= sum(shares.values()) <= 2 - _WHOLE:
+        shares |= {number: 0.0 for number in range(1, count + 1) if number not in shares}
+    return shares

@@ -23,7 +23,7 @@ from ras_agent.tools.subgraph.scoring import Scorer
 
 @dataclass(frozen=True, slots=True)
 class ScorerModels:
-    """Names the models behind the scorers.
+    """The models behind the scorers.
 
     embedder: for st and st-ft, what resolve_embedder takes. path_encoder: the folder of a trained PathHead, for st-ft;
         by default the packaged one, trained on PathQuestion over the packaged MiniLM.
@@ -44,20 +44,20 @@ class ScorerModels:
 
 
 class Scorers:
-    """Makes scorers by name. May be used from several threads at once."""
+    """Scorers by name, each made when it is first needed. May be used from several threads at once."""
 
-    def __init__(self, models: ScorerModels | None = None, given: Mapping[str, Scorer] | None = None) -> None:
-        """Take the models; `given` replaces scorers by name with your own."""
+    def __init__(self, models: ScorerModels | None = None, scorers: Mapping[str, Scorer] | None = None) -> None:
+        """Take the models; `scorers` replaces scorers by name with your own."""
         self._models = models or ScorerModels()
-        self._made: dict[str, Scorer] = dict(given or {})
+        self._scorers: dict[str, Scorer] = dict(scorers or {})
         self._lock = RLock()
 
     def __getitem__(self, name: str) -> Scorer:
         """Return the scorer. Raises UnknownName, and SettingsError for one whose model is not given."""
         with self._lock:
-            if name not in self._made:
-                self._made[name] = self._make(name)
-            return self._made[name]
+            if name not in self._scorers:
+                self._scorers[name] = self._make(name)
+            return self._scorers[name]
 
     def _make(self, name: str) -> Scorer:
         if name not in _MAKERS:
@@ -71,17 +71,17 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    graph = _given("kg", models.graph, "graph", "a graph made from a KGIndex")
+    graph = _required("kg", models.graph, "graph", "a graph made from a KGIndex")
     return GraphVectorScorer(graph, models.embedder if isinstance(models.embedder, Embedder) else None)
 
 
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
-    return CrossEncoderScorer(_given("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
+    return CrossEncoderScorer(_required("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
 
 
 def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:
     def make(models: ScorerModels, scorers: Scorers) -> Scorer:
-        model = _given(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
+        model = _required(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
         return LLMScorer(
             model,
             first=scorers["st"],
@@ -104,7 +104,7 @@ _MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
 }
 
 
-def _given(scorer: str, value: Any, option: str, what: str) -> Any:
+def _required(scorer: str, value: Any, option: str, what: str) -> Any:
     if value is None:
         raise SettingsError(f"scorer {scorer!r} has no model: give {option}, {what}")
     return value

@@ -28,7 +28,7 @@ from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings
 from ras_agent.tools.subgraph.scoring import Scored
-from ras_agent.train.aligner.measure import Kept, kept, kept_by_number, kept_by_seeds, likeness_of, scores_of
+from ras_agent.train.aligner.measure import Kept, kept_by_number, kept_by_seeds, likeness_of, measure_kept, scores_of
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
 from ras_agent.train.aligner.train import (
     AlignerTrainingConfig,
@@ -168,7 +168,7 @@ def _pruned_by_pcst(
         triples = finders[id(example.graph)].find(sample.question).subgraph.triples
         left = {(one.subject, one.predicate, one.object) for one in triples}
         chosen.append([place for place, fact in enumerate(sample.facts) if fact in left])
-    return kept(samples, chosen)
+    return measure_kept(samples, chosen)
 
 
 class _Cosine:

@@ -23,7 +23,7 @@ class Progress:
 
     step: the number of steps so far. seconds: how long they took, over all starts of the training.
     best_step, best: the step of the best validation and what was measured there; 0 and {} before any validation.
-    worse: the number of validations since then. stopped: why no step follows, "" while one does.
+    worse: the number of validations since then. stopped: the reason why no step follows, "" while one does.
     """
 
     step: int = 0
@@ -36,10 +36,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Files of a training: training.safetensors, where to go on, and the best validation's weights.
+    """Files of a training: training.safetensors, from which it resumes, and the best validation's weights.
 
-    Each file is replaced in one move: a kill leaves the old one or the new one. settings: what decides the weights, as
-    JSON. weights: the trained parameters of `model`, by name.
+    Each file is replaced in one move: a kill leaves the old one or the new one.
+    settings: the JSON of what decides the weights. weights: the trained parameters of `model`, by name.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class Checkpoint:
         file = self.folder / _FILE
         if not file.is_file():
             return None
-        tensors, metadata = _read(file)
+        tensors, metadata = _read_file(file)
         try:
             settings, progress = json.loads(metadata["settings"]), Progress(**json.loads(metadata["progress"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -83,15 +83,15 @@ class Checkpoint:
         return progress
 
     def save_best(self, step: int) -> None:
-        """Write the weights as those of the best validation, which was after `step`."""
+        """Write the weights as those of the best validation, the one after `step`."""
         _write(self._best_file(step), self.weights)
 
     def load_best(self, step: int) -> None:
         """Copy the best validation's weights into the model."""
-        _copy(self._best_file(step), _read(self._best_file(step))[0], self.weights)
+        _copy(self._best_file(step), _read_file(self._best_file(step))[0], self.weights)
 
     def _best_file(self, step: int) -> Path:
-        """Return a file that is named by the step: a kill may come between it and the next `save`."""
+        """Return the path of the best weights. The step is in it: a kill may come between this file and the next save."""
         return self.folder / f"best-{step}.safetensors"
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -129,7 +129,7 @@ def _write(file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] |
     new.replace(file)
 
 
-def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _read_file(file: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return a file's tensors and metadata. Raises WeightsError."""
     from safetensors import SafetensorError, safe_open
 

@@ -59,7 +59,11 @@ def training_set(name: str, data: Path) -> TrainingSet:
 
 
 def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -> TrainingSet:
-    """Read a file of the benchmark `reader`. Raises IngestError; on_bad is given a bad record of it instead."""
+    """Read a file of the benchmark `reader`, with the corpus next to it.
+
+    on_bad: is called with the error of a bad record, which is then left out; without it such a record raises
+        IngestError.
+    """
     questions = benchmark(reader).load(file, on_bad=on_bad)
     corpus = file.with_name("corpus.jsonl")
     passages = passages_in(corpus) if corpus.is_file() else union_of_contexts(questions)
@@ -86,7 +90,7 @@ def passages_in(path: Path) -> list[Passage]:
 
 
 def digest(examples: Iterable[object]) -> str:
-    """Return a short digest of what a training learns from, by which a resumed training knows its own."""
+    """Return a short digest of training examples, which tells a resumed training that it learns from the same ones."""
     return hashlib.sha256("\n".join(map(repr, examples)).encode("utf-8", "replace")).hexdigest()[:12]
 
 

@@ -107,7 +107,7 @@ class FitConfig:
         return self.rate * (_LOWEST_RATE + (1 - _LOWEST_RATE) * 0.5 * (1 + math.cos(math.pi * part)))
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that decide the weights. Files decide by what they hold, not by where they are."""
+        """Return the options that decide the weights. Paths are left out: what a file holds decides, not its place."""
         names = [option.name for option in fields(self) if "Path" not in str(option.type)]
         return {name: getattr(self, name) for name in names if name not in self.CIRCUMSTANCES}
 
@@ -117,7 +117,7 @@ class FitResult:
     """End of a training.
 
     stopped: "steps" when all were done, "patience", or "minutes" (call `fit` again to go on).
-    best_step, best: of the best validation, and all that was measured there; 0 and {} without a validation.
+    best_step, best: the step of the best validation, and what was measured there; 0 and {} without a validation.
     main: whether this process is the one that writes files.
     """
 
@@ -130,7 +130,7 @@ class FitResult:
 
 
 class Batches(Protocol[Batch_co]):
-    """Sequence of an epoch's batches, which may be made when they are looked up."""
+    """Sequence of an epoch's batches, which may be built when they are looked up."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int, /) -> Batch_co: ...
@@ -153,7 +153,7 @@ class Trainable(Protocol):
 
 
 def low_loss(measured: Mapping[str, float]) -> tuple[float, ...]:
-    """Return how good a validation is: the lower its loss, the better."""
+    """Return the goodness of a validation, (-loss,): the lower its loss, the better."""
     return (-measured["loss"],)
 
 
@@ -204,9 +204,9 @@ def validations(folder: Path) -> list[dict[str, float]]:
 
 
 def _cut_metrics(file: Path, last: int) -> None:
-    """Cut metrics back to the lines up to step `last`: a run that was killed had listed steps that it did not save.
+    """Cut metrics.jsonl after the line of step `last`: a killed run may have listed steps that it did not save.
 
-    Raises IngestError for a line before these that has no step.
+    Raises IngestError for a line before that one that has no step.
     """
     if not file.is_file():
         return
@@ -230,7 +230,7 @@ def _cut_metrics(file: Path, last: int) -> None:
 
 
 def _run(training: _Training, checkpoint: Checkpoint, progress: Progress) -> Progress:
-    """Take the steps that are left, log and save them, and return the progress with which they end."""
+    """Take the remaining steps, log and save them, and return the progress at the end."""
     config, processes = training.config, training.processes
     start, seconds_before = time.monotonic(), progress.seconds
     # given up at the end of this function: the processes cannot part while something averages their gradients
@@ -290,7 +290,10 @@ class _Training:
         self.optimiser = _optimiser(self.weights, config, getattr(model, "rate_factors", {}))
 
     def step(self, loss_of: Any, number: int, epoch: int, batches: Sequence[Any]) -> dict[str, Any]:
-        """Take the step `number`, counted from 0, and return its line of metrics. Raises SettingsError."""
+        """Take step `number`, counted from 0, and return its line of metrics.
+
+        Raises SettingsError for a loss that is not finite.
+        """
         import torch
 
         config = self.config
@@ -313,7 +316,7 @@ class _Training:
         return self.validate is not None and (step % self.period == 0 or step == self.total)
 
     def validation(self, progress: Progress) -> tuple[Progress, dict[str, float]]:
-        """Validate, and return the progress with it and what was measured."""
+        """Validate, and return the updated progress and what was measured."""
         import torch
 
         measured: dict[str, float] = {}
@@ -335,10 +338,10 @@ class _Training:
         return "minutes" if late else ""
 
     def own_batches(self, first: int) -> Iterator[tuple[int, list[Any]]]:
-        """Yield, for each step from number `first` on, its epoch and this process's batches, epoch after epoch.
+        """Yield for each step, from number `first` on, its epoch and the batches of this process, epoch after epoch.
 
-        What is left of an epoch joins the next one's first batches. Batches of other processes and of earlier steps
-        are counted, not looked up.
+        Batches that are left at the end of an epoch join the next one's first batches. Batches of other processes and
+        of earlier steps are counted, not looked up.
         """
         count, rank = self.processes.count, self.processes.rank
         size = self.config.accumulate * count
@@ -382,7 +385,7 @@ class _Training:
 
 
 def _append(folder: Path, line: Mapping[str, Any]) -> None:
-    """Add a line to the metrics."""
+    """Append a line to metrics.jsonl."""
     with (folder / _METRICS).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -16,7 +16,7 @@ Config = TypeVar("Config", bound="DataclassInstance")
 
 
 def config_from(cls: type[Config], description: str | None, arguments: Sequence[str] | None = None) -> Config:
-    """Return the configuration that the options say, which the class checks.
+    """Parse a command line into a configuration, which its class checks.
 
     A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values parted by
     commas, or the option more than once. Fields without a default have to be given; one that is no argument of the

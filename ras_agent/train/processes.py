@@ -19,7 +19,7 @@ def process_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """View of a training's processes from one of them.
+    """The processes of a training, seen from one of them.
 
     rank: number of this process; 0 is the main one, which writes the files. count: number of all processes.
     device: where this process computes. ends_group: whether torch's group of processes was started here.
@@ -54,7 +54,7 @@ class Processes:
             _distributed().destroy_process_group()
 
     def wait(self) -> None:
-        """Wait until all processes have come so far."""
+        """Wait until all processes have reached this call."""
         if self.count > 1:
             _distributed().barrier()
 
@@ -69,7 +69,7 @@ class Processes:
         return bool(number.item())
 
     def from_main(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return in every process the values of the main one."""
+        """Return the values that the main process has, in every process."""
         import torch
 
         if self.count == 1:
@@ -85,7 +85,7 @@ class Processes:
         return received
 
     def averaged(self, model: Any) -> Any:
-        """Return what computes the model's loss and, with several processes, averages the gradients."""
+        """Return a callable for the model's loss which, with several processes, averages the gradients over them."""
         if self.count == 1:
             return model.loss
         from torch import nn

@@ -118,7 +118,7 @@ def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: 
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
-    """Find what a question may ask for: dates, names, years, counts and what follows "is a"; none inside another."""
+    """Find spans to ask for: dates, names, years, counts and what follows "is a"; none inside another."""
     candidates = [match.span() for match in _DATE.finditer(sentence)]
     candidates += name_spans(sentence)
     candidates += [match.span() for pattern in (_YEAR, _COUNT) for match in pattern.finditer(sentence)]
@@ -126,7 +126,7 @@ def answer_spans(sentence: str) -> list[tuple[int, int]]:
         candidates.append((match.start(1), match.start(1) + len(_KIND_ENDS.sub("", match[1]).strip())))
     spans: list[tuple[int, int]] = []
     for start, end in candidates:
-        apart = all(end <= left or right <= start for left, right in spans)
+        apart = all(end <= before or after <= start for before, after in spans)
         if apart and end - start > 1 and len(sentence[start:end].split()) <= _LONGEST_ANSWER:
             spans.append((start, end))
     return sorted(spans)
@@ -151,8 +151,8 @@ def _mentions(passages: Sequence[Passage]) -> Mapping[str, list[_Mention]]:
     for passage in passages:
         for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
-            for left, right in name_spans(sentence):
-                title = titles.get(sentence[left:right])
+            for first, last in name_spans(sentence):
+                title = titles.get(sentence[first:last])
                 if title is not None and title != passage.title:
                     mentions.setdefault(title, []).append(_Mention(passage, sentence))
     return mentions
@@ -185,10 +185,10 @@ def _question(
 
 
 def _nearest_clause(before: str, after: str) -> tuple[str, str]:
-    """Return what is between the commas around the answer, if it is enough to ask about."""
-    left, right = _COMMA.split(before)[-1], _COMMA.split(after)[0]
-    left = left if len(left.split()) > 2 else before
-    return (left, right) if len(f"{left} {right}".split()) >= 4 else (before, after)
+    """Return the words between the commas around the answer; more of the sentence if they are too few to ask about."""
+    clause_before, clause_after = _COMMA.split(before)[-1], _COMMA.split(after)[0]
+    clause_before = clause_before if len(clause_before.split()) > 2 else before
+    return (clause_before, clause_after) if len(f"{clause_before} {clause_after}".split()) >= 4 else (before, after)
 
 
 def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: random.Random) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from ras_agent.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from `low` to `high`, both included; without `low` itself if `above`."""
+    """Range of numbers from `low` to `high`, both included; without `low` itself if `above`."""
 
     low: float
     high: float = math.inf

@@ -34,7 +34,7 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
 
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
-    """Return, of each gold passage, the sentences that name an answer or another gold passage, or else its first."""
+    """Pick from each gold passage the sentences that name an answer or another gold passage, else the first one."""
     texts = []
     for passage in gold:
         others = [other.title for other in gold if other.title != passage.title]

@@ -17,7 +17,7 @@ _PARTS: Mapping[str, Part] = {"train": "train", "dev": "dev", "test": "test"}
 
 @dataclass(frozen=True, slots=True)
 class AlignerSample:
-    """Question with its graph, its answers and the reasoning, which is made of the answers: for training alone."""
+    """Question with its graph, its answers and the reasoning, which is written from the answers: for training alone."""
 
     id: str
     part: Part
@@ -28,7 +28,7 @@ class AlignerSample:
 
 
 def write_samples(path: Path, samples: Iterable[AlignerSample]) -> None:
-    """Write a file that `read_samples` reads, whole or not at all."""
+    """Write a file that `read_samples` reads. A failure leaves no part of it."""
     lines = (json.dumps(asdict(sample), ensure_ascii=False) + "\n" for sample in samples)
     replace_file(path, "".join(lines).encode("utf-8", "replace"))
 

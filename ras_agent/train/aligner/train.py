@@ -139,7 +139,7 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
 
 
 def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> list[AlignedGraph]:
-    """Return the samples as vectors; samples that share a graph share its vectors."""
+    """Turn samples into vectors; samples that share a graph share its vectors."""
     from ras_agent.tools.embed.embedders import query_vector
     from ras_agent.tools.graph_tokens.aligner import AlignedGraph
 
@@ -155,7 +155,7 @@ def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> l
 
 
 def batches_of(examples: Sequence[AlignedGraph], size: int, seed: int) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
-    """Return what makes the batches of an epoch, in an order of its own."""
+    """Return a function from the number of an epoch to its batches; each epoch has an order of its own."""
 
     def batches(epoch: int) -> list[list[AlignedGraph]]:
         order = list(range(len(examples)))
@@ -171,7 +171,7 @@ def validation(
     examples: Sequence[AlignedGraph],
     config: AlignerTrainingConfig,
 ) -> Mapping[str, float]:
-    """Return both losses, and which shares of the answers and of the facts pruning leaves."""
+    """Return both losses, and the shares of answers and facts that pruning to each of `n_seeds` keeps."""
     from ras_agent.train.aligner.measure import kept_by_seeds, scores_of
 
     sums, parts = [0.0, 0.0], list(range(0, len(examples), config.batch))

@@ -34,7 +34,7 @@ from ras_agent.tools.offline.reading import read
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.ranges import AMOUNT, COUNT, SEED, Range, check_ranges
 from ras_agent.train.ranker.config import RankerConfig
-from ras_agent.train.ranker.examples import Found, RankerExample, RankerQuestion, examples, find, questions_in
+from ras_agent.train.ranker.examples import Evidence, RankerExample, RankerQuestion, examples, find, questions_in
 from ras_agent.train.ranker.fit import best_candidates, train_ranker
 
 SETS = {"hotpot": 2.0, "musique": 0.6, "nq": 1.0, "squad": 1.0}
@@ -57,7 +57,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceConfig:
-    """Holds everything that decides what comes out. Raises SettingsError for a number out of its range.
+    """Settings that decide the result. Raises SettingsError for a number out of its range.
 
     questions: at most so many of each set. withheld: how much a question without its passages counts, beside one with
     them. ridge: how much a weight's square costs. folds, members, steps: of the rankers that have not seen a question.
@@ -79,18 +79,18 @@ class ConfidenceConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Holds a question's spans, whether its passages were withheld, and how much it counts."""
+    """A question's spans, whether its passages were withheld, and its weight in the training."""
 
     set: str
     example: RankerExample
-    found: Found
+    evidence: Evidence
     withheld: bool
     share: float
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Holds N answers: their signs (N, len(SIGNS)), token F1 (N,), shares (N,), folds (N,) and if withheld (N,)."""
+    """N answers: their signs (N, len(SIGNS)), token F1 (N,), weights (N,), folds (N,), and whether withheld (N,)."""
 
     signs: Doubles
     f1: Doubles
@@ -100,22 +100,24 @@ class Judged:
 
 
 def train(config: ConfidenceConfig) -> dict[str, Any]:
-    """Write weights and card; return the card."""
+    """Train and write weights and card; return the card."""
     cases = list(_cases(config))
     judged = _judged(cases, config)
     held_out = np.zeros(len(judged.f1))
     for fold in range(config.folds):
-        rest, held = judged.fold != fold, judged.fold == fold
-        confidence = Confidence(fitted(judged.signs[rest], judged.f1[rest], judged.share[rest], config.ridge))
-        held_out[held] = [confidence(signs) for signs in judged.signs[held]]
-        print(json.dumps({"fold": fold, "answers": int(held.sum())}), flush=True)
-    weights = fitted(judged.signs, judged.f1, judged.share, config.ridge)
+        learning, testing = judged.fold != fold, judged.fold == fold
+        confidence = Confidence(
+            fit_confidence(judged.signs[learning], judged.f1[learning], judged.share[learning], config.ridge)
+        )
+        held_out[testing] = [confidence(signs) for signs in judged.signs[testing]]
+        print(json.dumps({"fold": fold, "answers": int(testing.sum())}), flush=True)
+    weights = fit_confidence(judged.signs, judged.f1, judged.share, config.ridge)
     odds = judged.signs[:, SIGNS.index("odds")]
     card = {
         "what": "the offline answerer's confidence: a logistic regression from the signs of a span to its token F1",
         "made_by": _MADE_BY,
         "settings": {name: value for name, value in asdict(config).items() if not isinstance(value, Path)},
-        "signs": {name: round(float(one), 3) for name, one in zip(SIGNS, weights["weight"], strict=True)},
+        "signs": {name: round(float(weight), 3) for name, weight in zip(SIGNS, weights["weight"], strict=True)},
         "answers": len(judged.f1),
         "held_out_scores": {"confidence": _scores(held_out, judged), "share alone": _scores(odds, judged)},
         "data_licences": _LICENCES,
@@ -128,38 +130,38 @@ def train(config: ConfidenceConfig) -> dict[str, Any]:
 def _cases(config: ConfidenceConfig) -> Iterator[_Case]:
     ranker = packaged_ranker()
     for name, share in SETS.items():
-        corpus, asked = questions_in(name, config.data)
-        asked = asked[: config.questions]
+        corpus, questions = questions_in(name, config.data)
+        questions = questions[: config.questions]
         searched = BM25Retriever.from_passages(corpus)
         for hidden in (False, True):
-            for found in withheld(searched, asked) if hidden else find(searched, asked, "bm25"):
-                for example in examples([found], ranker.rarity, [ranker.types]):
-                    if example.asked.kind == "open":
+            for evidence in find_without_support(searched, questions) if hidden else find(searched, questions, "bm25"):
+                for example in examples([evidence], ranker.rarity, [ranker.types]):
+                    if example.analysis.kind == "open":
                         counts = share * (config.withheld if hidden else 1.0)
-                        yield _Case(name, example, found, hidden, counts)
-            print(json.dumps({"set": name, "withheld": hidden, "questions": len(asked)}), flush=True)
+                        yield _Case(name, example, evidence, hidden, counts)
+            print(json.dumps({"set": name, "withheld": hidden, "questions": len(questions)}), flush=True)
 
 
-class _Withholding:
-    """Searches, and leaves out the passages in `hidden`."""
+class _WithoutSupport:
+    """Retriever that leaves out the passages in `hidden`."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
         self.hidden: frozenset[str] = frozenset()
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        found = self._retriever.retrieve(query, k + len(self.hidden))
-        return [hit for hit in found if hit.passage.id not in self.hidden][:k]
+        hits = self._retriever.retrieve(query, k + len(self.hidden))
+        return [hit for hit in hits if hit.passage.id not in self.hidden][:k]
 
 
-def withheld(retriever: Retriever, asked: Sequence[RankerQuestion]) -> Iterator[Found]:
-    """Run the offline loop for each question over all passages but those that support it."""
-    without = _Withholding(retriever)
+def find_without_support(retriever: Retriever, questions: Sequence[RankerQuestion]) -> Iterator[Evidence]:
+    """Run the offline loop for each question over all passages except those that support it."""
+    without = _WithoutSupport(retriever)
 
     def each() -> Iterator[RankerQuestion]:
-        for one in asked:
-            without.hidden = one.supporting
-            yield one
+        for question in questions:
+            without.hidden = question.supporting
+            yield question
 
     return find(without, each(), "bm25")
 
@@ -185,19 +187,19 @@ def _judged(cases: Sequence[_Case], config: ConfidenceConfig) -> Judged:
         ranker = Ranker({**fixed, **train_ranker(others, training)})
         for case in cases:
             if case.example.group % config.folds == fold:
-                asked, passages = case.example.asked, read(case.found.passages)
+                analysis, passages = case.example.analysis, read(case.evidence.passages)
                 ranked = best_candidates(ranker, case.example)
-                best = likeliest(asked, ranked)
-                signs = signs_of(asked, best, ranked, passages, case.found.hops, ranker.rarity)
+                best = likeliest(analysis, ranked)
+                signs = signs_of(analysis, best, ranked, passages, case.evidence.hops, ranker.rarity)
                 rows.append((signs, token_f1(best.text, case.example.answers), case.share, fold, case.withheld))
     columns = map(np.array, zip(*rows, strict=True))
     return Judged(*columns)
 
 
-def fitted(signs: Doubles, f1: Doubles, share: Doubles, ridge: float) -> dict[str, npt.NDArray[np.float32]]:
+def fit_confidence(signs: Doubles, f1: Doubles, share: Doubles, ridge: float) -> dict[str, npt.NDArray[np.float32]]:
     """Return the weights of `Confidence` that make `f1` (N,) likeliest for `signs` (N, S), by Newton's method.
 
-    share (N,): how much each answer counts. ridge: the cost of a weight's square, in answers.
+    share: (N,), the weight of each answer. ridge: the cost of a weight's square, in answers.
     """
     mean, deviation = np.average(signs, axis=0, weights=share), signs.std(axis=0) + 1e-3
     inputs = np.column_stack([(signs - mean) / deviation, np.ones(len(signs))])  # (N, S + 1)
@@ -213,7 +215,10 @@ def fitted(signs: Doubles, f1: Doubles, share: Doubles, ridge: float) -> dict[st
 
 
 def _scores(confidence: Doubles, judged: Judged) -> dict[str, float]:
-    """Return how well `confidence` tells better answers from worse ones, in per cent."""
+    """Measure how well `confidence` (N,) ranks better answers above worse ones.
+
+    The figures are in per cent: the area under the ROC curve, and the token F1 of the most confident answers.
+    """
     order = np.argsort(-confidence, kind="stable")
     answered = order[~judged.withheld[order]]
     half, most = (answered[: round(part * len(answered))] for part in (0.5, 0.8))
@@ -221,9 +226,9 @@ def _scores(confidence: Doubles, judged: Judged) -> dict[str, float]:
     ranks = np.empty(len(order))
     ranks[order[::-1]] = np.arange(len(order))
     area = (ranks[right].mean() - (right.sum() - 1) / 2) / max(1, (~right).sum())
-    found = {"auroc": area, "f1 of all": judged.f1[answered].mean()}
-    found |= {"f1 at 80 % coverage": judged.f1[most].mean(), "f1 at 50 % coverage": judged.f1[half].mean()}
-    return {name: round(100 * float(one), 1) for name, one in found.items()}
+    figures = {"auroc": area, "f1 of all": judged.f1[answered].mean()}
+    figures |= {"f1 at 80 % coverage": judged.f1[most].mean(), "f1 at 50 % coverage": judged.f1[half].mean()}
+    return {name: round(100 * float(value), 1) for name, value in figures.items()}
 
 
 def main() -> None:

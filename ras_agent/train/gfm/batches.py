@@ -25,7 +25,7 @@ class GFMExample:
     """B questions over a graph of N entities: vectors (B, text width), start and targets (B, N).
 
     candidates: (B, C), the entities that the loss reads; None for all.
-    shares: sparse (D, N), and document_targets: (B, D), for the loss for documents.
+    shares: sparse (D, N), and document_targets: (B, D), for the loss over documents.
     """
 
     name: str
@@ -43,7 +43,8 @@ def retrieval_example(
 ) -> GFMExample:
     """Draw questions of one set, and the part of its graph that `documents` documents state.
 
-    Raises SettingsError where no set holds a question with an entity.
+    labelled: how often labelled questions are drawn where the set has them. dropout: the share of a question's entities
+        that is left out. Raises SettingsError where no set holds a question with an entity.
     """
     with_labels, with_pseudo = [set_ for set_ in sets if set_.labelled], [set_ for set_ in sets if set_.pseudo]
     if not with_labels and not with_pseudo:
@@ -103,7 +104,7 @@ def completion_example(
 
 @dataclass(frozen=True, slots=True)
 class GraphPart:
-    """Graph of some documents alone, numbered anew: entities 0..N-1 and documents 0..D-1.
+    """Part of a graph that some documents state, with numbers of its own: entities 0..N-1 and documents 0..D-1.
 
     entities: (N,) and documents: (D,), their numbers in the whole graph, ascending. mentions: D x N.
     """
@@ -145,8 +146,9 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
 
 
 def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str = "head") -> GraphPart:
-    """Return the part of `kg` that `documents`, ascending, state, with what no document states of its entities.
+    """Return the part of `kg` that the documents `documents` (D,), ascending, state.
 
+    Facts of these entities that no document states, such as equivalences, belong to it too.
     inverse: (R, text width), the vectors of the inverse relations. Raises ValueError for a graph without vectors.
     """
     if kg.relation_vectors is None:
@@ -184,7 +186,7 @@ def _graph_of(gfm_set: GFMSet, documents: Ints) -> GFMGraph:
 
 
 def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:
-    """Draw `count` entities that no fact joins to `begin` by `relation`; any where there is none."""
+    """Draw `count` entities that no fact joins to `begin` by `relation`; if there is none, any entities."""
     messages = slice(graph.indptr[begin], graph.indptr[begin + 1])
     true = np.unique(graph.source[messages][graph.relation[messages] == relation])
     if len(true) == graph.entities:
@@ -195,7 +197,7 @@ def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.rand
 
 
 def _without(graph: GFMGraph, target: Ints, source: Ints, relation: Ints, relations: int) -> GFMGraph:
-    """Return the graph without the messages of some facts (F,), and without those of their inverses."""
+    """Return the graph without the messages of F facts and of their inverses. target, source, relation: (F,)."""
 
     def key(target: Ints, source: Ints, relation: Ints) -> Ints:
         return (relation * graph.entities + target) * graph.entities + source
@@ -214,7 +216,10 @@ def _drop_entities(question: LinkedQuestion, dropout: float, rng: np.random.Gene
 
 
 def _shares(part: GraphPart) -> Tensor:
-    """Return sparse (D, N): what an entity's probability adds to each document that names it, by PACKAGED."""
+    """Return sparse (D, N): what an entity's probability adds to the score of each document that names it.
+
+    The factors are those of the packaged ranker, PACKAGED.
+    """
     import torch
 
     columns, sizes = part.mentions.columns.astype(np.int64), part.mentions.row_sizes()

@@ -46,7 +46,7 @@ class GFMQuestion:
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """Question in a graph's numbers.
+    """Question as numbers of a graph.
 
     vector: (text width,), its sentence vector. entities, weights: (k,), where the network starts. supporting: (g,), the
     documents that support its answer.
@@ -89,9 +89,10 @@ def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) ->
 
 
 def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[str, int | None]:
-    """Return the name and the width of the encoder that made the sets' vectors, "" and `width` if they have none.
+    """Return the name and the width of the encoder that made the sets' vectors.
 
-    Raises IndexNotFound for a folder that is no set, IndexMismatch where vectors are not of `width` or of one encoder.
+    The name is "", and the width `width`, where no set has vectors. Raises IndexNotFound for a folder that is no set,
+    IndexMismatch where vectors are not of `width` or of one encoder.
     """
     if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
         raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `python -m ras_agent.train.gfm.examples`")
@@ -106,7 +107,7 @@ def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[st
 
 
 def share_of(questions: Sequence[LinkedQuestion], share: float) -> list[LinkedQuestion]:
-    """Return a share of the questions, at least one, in their order.
+    """Choose a share of the questions, at least one, and keep their order.
 
     The choice is always the same, and a smaller share's questions are among a larger one's. Raises SettingsError for a
     share that is not above 0 and at most 1.

@@ -117,7 +117,7 @@ class GFMTrainingConfig(FitConfig):
             raise SettingsError("nothing to train: --steps and --completion are both 0")
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return a step's learning rate: in either phase a linear warm-up times a cosine down to a twentieth."""
+        """Return a step's learning rate: in each of the two phases a linear warm-up, then a cosine to a twentieth."""
         completes = step < self.completion
         place, steps = (step, self.completion) if completes else (step - self.completion, total - self.completion)
         warm = min(1.0, (place + 1) / max(self.warmup, 1))
@@ -125,7 +125,7 @@ class GFMTrainingConfig(FitConfig):
 
 
 class DrawnExamples:
-    """Sequence of a training's examples, each of which is drawn when it is looked up: the same for the same place."""
+    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
 
     def __init__(self, sets: Sequence[GFMSet], config: GFMTrainingConfig, processes: int) -> None:
         self._sets, self._config, self._processes = sets, config, processes
@@ -173,10 +173,7 @@ def train(config: GFMTrainingConfig) -> FitResult:
 
 
 def digests_of(config: GFMTrainingConfig) -> dict[str, str]:
-    """Return short digests of what `sets` and `start_from` hold.
-
-    Raises OSError for a file that cannot be read.
-    """
+    """Return short digests of the files in `sets` and `start_from`. Raises OSError for a file that cannot be read."""
     digests = {}
     for number, folder in enumerate(config.sets, 1):
         parts = [read_kg_manifest(folder / "graph").fingerprint]

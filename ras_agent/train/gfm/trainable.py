@@ -64,15 +64,15 @@ def losses(
 
 
 def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean (B,) of `values` (B, N) where `mask` (B, N) is 1, not 0; 0 for a row without any."""
+    """Return (B,): the mean of each row of `values` (B, N) where `mask` (B, N) is 1, or 0 where that is nowhere."""
     return (values * mask).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
 def entity_loss(logits: Tensor, targets: Tensor, adversarial: float = 0.0) -> Tensor:
-    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. All that is no target is negative.
+    """Return eq. 11 of logits and targets (0 or 1), both (B, N): a scalar. Entities that are no target are negatives.
 
     adversarial: the temperature at which the published code weighs negatives by a softmax of their logits, through
-    which no gradient goes; 0 for the mean over them.
+        which no gradient goes; 0 for the mean over them.
     """
     positive = _mean_over(-logsigmoid(logits), targets)
     if not adversarial:

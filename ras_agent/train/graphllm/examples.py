@@ -1,4 +1,4 @@
-"""What a GraphLLM is trained on: the prompts that its planner and answerer make of samples, and what it is to write."""
+"""Training examples of a GraphLLM: the prompts that planner and answerer make of samples, and the replies to learn."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class GraphLLMExample:
 
 
 class ExampleMaker:
-    """Maker of examples from samples, by the code that asks the model when it is used: same prompts, same trimming.
+    """Maker of training examples from samples. The roles' own code renders and trims the prompts, as in use.
 
-    window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text. prompts: a folder
-    of prompts in place of the packaged ones. citations: whether answers cite the facts of the last search that hold
-    them.
+    window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text.
+    prompts: a folder of prompts in place of the packaged ones.
+    citations: whether answers cite the facts of the last search that hold them.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class ExampleMaker:
         self._examples: dict[str, GraphLLMExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
-        """Return whether a role would ask its model: an answerer that has nothing to show does not."""
+        """Tell whether the role of a sample would call its model; an answerer without any fact to show does not."""
         return sample.kind == "plan" or not sample.steps or any(step.triples for step in sample.steps)
 
     def example(self, sample: SubqSample) -> GraphLLMExample:
-        """Return the example of a sample for which a model is asked. It is made once."""
+        """Return the example of a sample for which the role calls its model. It is made once."""
         if sample.id not in self._examples:
             self._examples[sample.id] = self._make(sample)
         return self._examples[sample.id]
@@ -93,7 +93,7 @@ def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:
 
 
 def _first(dialogue: Dialogue[Any]) -> Request:
-    """Return the first request of a role."""
+    """Return the first request that a role's dialogue makes."""
     request = next(dialogue)
     dialogue.close()
     return request

@@ -178,7 +178,7 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
 
 
 def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict[str, list[SubqSample]]:
-    """Return the samples of the parts "train" and "validation" for which the model is asked.
+    """Return the samples of the parts "train" and "validation" for which the role calls its model.
 
     Raises SettingsError where there are none to train on.
     """
@@ -192,7 +192,7 @@ def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict
 
 
 def _about(parts: Mapping[str, Sequence[SubqSample]]) -> dict[str, Any]:
-    """Return what the card says of the samples."""
+    """Return a description of the samples for the card."""
     return {
         "sources": sorted({sample.source for samples in parts.values() for sample in samples}),
         "samples": {part: len(samples) for part, samples in parts.items()},
@@ -231,7 +231,7 @@ def batches(samples: Sequence[SubqSample], size: int, seed: int, epoch: int) -> 
 
 
 def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
-    """Give the model's graph encoder the weights of a trained aligner's, and return which these were."""
+    """Copy the weights of a trained aligner's graph encoder into the model's, and return a description of them."""
     from ras_agent.tools.graph_tokens.aligner import WEIGHTS, align_encoder
     from ras_agent.tools.graph_tokens.graph_llm import GraphTokens
 
@@ -241,7 +241,7 @@ def _align(model: GraphLLM, folder: Path) -> dict[str, str]:
 
 
 def _set_precision(model: GraphLLM, config: GraphLLMTrainingConfig) -> None:
-    """Give trained weights float32, which a small rate needs, and frozen ones bfloat16 where that is computed in."""
+    """Make trained weights float32, since bfloat16 loses small steps, and frozen ones bfloat16 where that is used."""
     import torch
 
     bf16 = config.bf16

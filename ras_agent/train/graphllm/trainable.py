@@ -34,10 +34,10 @@ class TrainableGraphLLM(nn.Module):
         return cast(Tensor, self.model(*self._inputs(examples), [example.reply for example in examples]))
 
     def validation(self, samples: Sequence[SubqSample], size: int, replies: int) -> Mapping[str, float]:
-        """Measure loss and accuracy of all target tokens, and `replies` replies, which are spread over the samples.
+        """Measure loss and accuracy of all target tokens, and the scores of `replies` replies, spread over the samples.
 
-        "loss" and "token_accuracy" are given the tokens in front. "actions" is the share of plans with the right move,
-        "plans" of those that are right to the letter, "answers" of answers that match exactly.
+        "loss" and "token_accuracy" are of each token given the right ones before it. "actions" is the share of plans
+        with the right move, "plans" of those that are right to the letter, "answers" of answers that match exactly.
         """
         total_loss, right, tokens = 0.0, 0, 0
         for first in range(0, len(samples), size):
@@ -72,7 +72,7 @@ class TrainableGraphLLM(nn.Module):
 
 
 def _scores(example: GraphLLMExample, reply: str) -> dict[str, float]:
-    """Return what a reply to an example scores, read as planner and answerer read it."""
+    """Score a reply to an example, parsed as planner and answerer parse it."""
     if example.sample.kind == "answer":
         answer = read_citations(answer_part(reply, prose=False), {}).bare
         return {"answers": exact_match(answer, example.sample.answers)}

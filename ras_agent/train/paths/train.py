@@ -105,7 +105,7 @@ class PathExample:
 def path_examples(
     graph: Graph, questions: Iterable[Question], negatives: int = 8, seed: int = 0, wording: Wording = "facts"
 ) -> list[PathExample]:
-    """Make triplets of each question: its gold path against other paths from the same start, gold facts against others.
+    """Make triplets of each question: its gold path against other paths from the start, gold facts against others.
 
     The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
     fact. A question whose gold path is not in the graph is left out.
@@ -146,7 +146,7 @@ def _sample(texts: Sequence[str], excluded: set[str], count: int, dice: Random) 
 
 
 def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
-    """Return the path of these facts, in their order and directions; None if the graph does not have it."""
+    """Return the path of these facts, in their order and directions; None if the graph lacks one of them."""
     path = None
     for head, relation, tail in triples:
         start, end = graph.find(head), graph.find(tail)
@@ -168,7 +168,7 @@ def _gold(graph: Graph, triples: Sequence[Sequence[str]]) -> GraphPath | None:
 def train_head(
     train_part: Sequence[PathExample], dev_part: Sequence[PathExample], embedder: Embedder, config: PathTrainingConfig
 ) -> tuple[PathHead, FitResult]:
-    """Learn from `train_part`, and return the head of the epoch that orders most of `dev_part`'s triplets right.
+    """Train on `train_part`, and return the head of the epoch that orders the most triplets of `dev_part` right.
 
     The head before the first epoch counts, too. Raises SettingsError for a part without examples.
     """

@@ -15,14 +15,14 @@ from ras_agent.train.named_weights import NamedWeights
 
 @dataclass(frozen=True, slots=True)
 class Triplets:
-    """Vectors (V, d) of all texts, and rows (T, 3) of places in `vectors`: question, right text, wrong text."""
+    """Vectors (V, d) of all texts, and rows (T, 3) of their places: question, right text, wrong text."""
 
     vectors: Tensor
     rows: Tensor
 
 
 class TrainablePathHead(NamedWeights):
-    """Weights of a PathHead, with the loss of rows of some triplets. margin: of the loss."""
+    """Weights of a PathHead, with the loss of triplets. margin: of the loss."""
 
     vectors: Tensor
 

@@ -32,7 +32,7 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class RankerConfig:
-    """Holds everything that decides what comes out. Raises SettingsError for a number out of its range.
+    """Settings that decide the result. Raises SettingsError for a number out of its range.
 
     questions: at most so many of each set. members: networks whose mean is taken. earlier: weights whose word rarity
     and type model are taken over, if any. work: where indexes are stored for a later run, if anywhere. embedder: of

@@ -36,7 +36,7 @@ SINGLE_SHOT = "single-shot"
 
 @dataclass(frozen=True, slots=True)
 class RankerQuestion:
-    """Holds a question, its answers, and the ids of the passages that support them.
+    """A question, its answers, and the ids of the passages that support them.
 
     group: questions of one group are about the same things and are never on both sides of a fold.
     """
@@ -48,10 +48,10 @@ class RankerQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Holds the evidence that the loop had when it came to answer, after so many hops."""
+class Evidence:
+    """The evidence with which the loop's answerer was called, after so many hops."""
 
-    asked: RankerQuestion
+    question: RankerQuestion
     graph: QuestionGraph
     passages: tuple[Passage, ...]
     hops: int = 1
@@ -59,7 +59,7 @@ class Found:
 
 @dataclass(slots=True)
 class RankerExample:
-    """Holds a question's spans: inputs (M, len(INPUTS)), fits (M,) as `fitting` returns, and gain (M,).
+    """A question's M spans: inputs (M, len(INPUTS)), fits (M,) as `fitting` returns, and gain (M,).
 
     gain: the square of each span's token F1 in 0..1; 0 where it is not in a supporting passage, or much worse than the
     best.
@@ -67,8 +67,8 @@ class RankerExample:
 
     group: int
     answers: tuple[str, ...]
-    found: Candidates
-    asked: QuestionAnalysis
+    candidates: Candidates
+    analysis: QuestionAnalysis
     inputs: npt.NDArray[np.float32]
     gain: npt.NDArray[np.float32]
     fits: npt.NDArray[np.bool_]
@@ -79,27 +79,27 @@ def searchable(folder: Path, passages: Sequence[Passage], embedder: object = "mi
 
     embedder: as `PassageIndex.create` takes it. Raises what that, `open` and `build_graph` raise.
     """
-    known = PassageIndex.exists(folder)
-    index = PassageIndex.open(folder, embedder) if known else PassageIndex.create(folder, embedder)
+    is_there = PassageIndex.exists(folder)
+    index = PassageIndex.open(folder, embedder) if is_there else PassageIndex.create(folder, embedder)
     index.upsert(passages)
     build_graph(folder, embedder=embedder)
     return index
 
 
-def find(retriever: Retriever, asked: Iterable[RankerQuestion], loop: str) -> Iterator[Found]:
+def find(retriever: Retriever, questions: Iterable[RankerQuestion], loop: str) -> Iterator[Evidence]:
     """Run the offline loop for each question and yield what its answerer is given."""
     recorder, extractor = _Recorder(), OfflineExtractor()
     if loop == SINGLE_SHOT:
         agent = create_single_shot_agent(extractor=extractor, answerer=recorder, retriever=retriever)
     else:
         agent = create_ras_agent(planner=OfflinePlanner(), extractor=extractor, answerer=recorder, retriever=retriever)
-    for one in asked:
-        agent.invoke({"question": one.question})
-        yield Found(one, recorder.graph, recorder.passages, recorder.hops)
+    for question in questions:
+        agent.invoke({"question": question.question})
+        yield Evidence(question, recorder.graph, recorder.passages, recorder.hops)
 
 
 class _Recorder:
-    """Records what an answerer is given."""
+    """Answerer that records its evidence."""
 
     graph = QuestionGraph()
     passages: tuple[Passage, ...] = ()
@@ -111,44 +111,46 @@ class _Recorder:
 
 
 def rarity_table(texts: Iterable[str]) -> npt.NDArray[np.uint8]:
-    """Return inverse document frequencies, shape (BUCKETS,), 255 for the rarest.
+    """Return (BUCKETS,), uint8: inverse document frequencies of hashed stems, scaled so that the rarest has 255.
 
-    Stems that share a bucket have the commonest one's.
+    A bucket has the frequency of the commonest stem in it.
     """
     counts: Counter[str] = Counter()
     total = 0
     for text in texts:
         counts.update(set(stems(text)))
         total += 1
-    seen = np.zeros(BUCKETS)
+    documents = np.zeros(BUCKETS)
     for root, count in counts.items():
         if count > 1:
-            seen[bucket(root)] = max(seen[bucket(root)], count)
-    rare = np.log(total / (1 + seen))
+            documents[bucket(root)] = max(documents[bucket(root)], count)
+    rare = np.log(total / (1 + documents))
     table: npt.NDArray[np.uint8] = np.round(255 * rare / rare.max()).clip(0, 255).astype(np.uint8)
     return table
 
 
-def examples(found: Iterable[Found], rarity: Rarity, types: Sequence[TypeModel]) -> list[RankerExample]:
-    """Return one example for each question with spans; question n is typed by model n modulo their number."""
-    made = []
-    for place, one in enumerate(found):
-        asked = analyse(one.asked.question)
-        spans = describe(asked, one.graph, read(one.passages), rarity)
+def examples(cases: Iterable[Evidence], rarity: Rarity, types: Sequence[TypeModel]) -> list[RankerExample]:
+    """Return an example for each question with spans. Type model n modulo their number scores question n."""
+    rows = []
+    for place, case in enumerate(cases):
+        analysis = analyse(case.question.question)
+        spans = describe(analysis, case.graph, read(case.passages), rarity)
         if spans is None:
             continue
-        scores = types[place % len(types)].scores(asked, spans.texts)
+        scores = types[place % len(types)].scores(analysis, spans.texts)
         inputs = np.column_stack([spans.features, scores, scores - scores.max()]).astype(np.float32)
-        told = {text: token_f1(text, one.asked.answers) for text in set(spans.texts)}
-        f1 = np.array([told[text] for text in spans.texts], np.float32)
+        f1_of = {text: token_f1(text, case.question.answers) for text in set(spans.texts)}
+        f1 = np.array([f1_of[text] for text in spans.texts], np.float32)
         ids = [sentence.passage.id for sentence in spans.sentences]
-        gold = f1 * np.array([name in one.asked.supporting for name in ids])
+        gold = f1 * np.array([name in case.question.supporting for name in ids])
         gain = np.where(gold >= 0.5 * gold.max(), gold, 0.0) ** 2 if gold.max() >= 0.3 else np.zeros_like(gold)
-        fits = fitting(asked, spans.texts, spans.sentences, spans.mentions)
-        made.append(
-            RankerExample(one.asked.group, one.asked.answers, spans, asked, inputs, gain.astype(np.float32), fits)
+        fits = fitting(analysis, spans.texts, spans.sentences, spans.mentions)
+        rows.append(
+            RankerExample(
+                case.question.group, case.question.answers, spans, analysis, inputs, gain.astype(np.float32), fits
+            )
         )
-    return made
+    return rows
 
 
 def questions_in(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
@@ -173,27 +175,29 @@ def corpus_texts(data: Path) -> Iterator[str]:
 
 
 def _questions_of(name: str, data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
-    found = training_set(name, data)
-    return list(found.passages), [
-        RankerQuestion(one.question, one.answers, frozenset(passage.id for passage in found.gold(one)), group)
-        for group, one in enumerate(found.questions)
+    data_set = training_set(name, data)
+    return list(data_set.passages), [
+        RankerQuestion(
+            question.question, question.answers, frozenset(passage.id for passage in data_set.gold(question)), group
+        )
+        for group, question in enumerate(data_set.questions)
     ]
 
 
 def _steps(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
     """Return both hops of each two-hop question, the second with its bridge filled in."""
-    found = training_set("musique", data)
-    asked = []
-    for group, one in enumerate(found.questions):
-        if len(one.decomposition) != 2:
+    data_set = training_set("musique", data)
+    hop_questions = []
+    for group, item in enumerate(data_set.questions):
+        if len(item.decomposition) != 2:
             continue
-        first, second = one.decomposition
+        first, second = item.decomposition
         bridge = first["answer"]
-        hops: list[tuple[Mapping[str, str], tuple[str, ...]]] = [(first, (bridge,)), (second, one.answers)]
+        hops: list[tuple[Mapping[str, str], tuple[str, ...]]] = [(first, (bridge,)), (second, item.answers)]
         for hop, answers in hops:
             question = _as_question(hop["question"].replace("#1", bridge))
-            asked.append(RankerQuestion(question, answers, frozenset({hop["supporting_id"]}), group))
-    return list(found.passages), asked
+            hop_questions.append(RankerQuestion(question, answers, frozenset({hop["supporting_id"]}), group))
+    return list(data_set.passages), hop_questions
 
 
 def _as_question(hop: str) -> str:
@@ -204,20 +208,20 @@ def _as_question(hop: str) -> str:
 
 def _nq(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
     """Return Natural Questions, which are in lower case, with capitals as the passages write their words."""
-    passages, asked = _questions_of("nq", data)
-    case = _Case(one.contexts[0].text for one in training_set("nq", data).questions)
-    return passages, [replace(one, question=case.restored(one.question)) for one in asked]
+    passages, questions = _questions_of("nq", data)
+    case = _Case(question.contexts[0].text for question in training_set("nq", data).questions)
+    return passages, [replace(question, question=case.restored(question.question)) for question in questions]
 
 
 def _squad(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
     """Return SQuAD's questions; those over one paragraph are a group."""
-    passages, asked = _questions_of("squad", data)
+    passages, questions = _questions_of("squad", data)
     places = {passage.id: place for place, passage in enumerate(passages)}
-    return passages, [replace(one, group=places[next(iter(one.supporting))]) for one in asked]
+    return passages, [replace(question, group=places[next(iter(question.supporting))]) for question in questions]
 
 
 class _Case:
-    """Gives lower-cased questions the capitals that their words mostly have inside sentences."""
+    """Restorer of capitals: a word of a lower-cased question gets those that it mostly has inside sentences."""
 
     _INNER = re.compile(r"(?<=[a-z,] )[A-Za-z][\w'’-]*")
 

@@ -23,12 +23,12 @@ Floats = npt.NDArray[np.float32]
 
 
 def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeModel:
-    """Two bags of hashed features whose inner product tells a question's answer from other questions' answers."""
+    """Train two bags of hashed features whose inner product tells a question's answer from those of others."""
     import torch
 
     torch.manual_seed(config.seed)
     rng = np.random.default_rng(config.seed)
-    asked = [question_features(analyse(question)) for question, _ in pairs]
+    question_rows = [question_features(analyse(question)) for question, _ in pairs]
     answers = [answer_features(answer) for _, answer in pairs]
     questions = torch.nn.EmbeddingBag(ROWS, config.type_size, mode="mean")
     replies = torch.nn.EmbeddingBag(ROWS, config.type_size, mode="mean")
@@ -42,10 +42,12 @@ def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeM
     for _ in range(config.type_epochs):
         order = rng.permutation(len(pairs))
         for start in range(0, batches * config.type_batch, config.type_batch):
-            chosen = order[start : start + config.type_batch]
-            left = questions(*_bags([asked[at] for at in chosen], rng, config.type_dropout))
-            right = replies(*_bags([answers[at] for at in chosen], rng, config.type_dropout))
-            loss = torch.nn.functional.cross_entropy(scale * left @ right.T, torch.arange(len(chosen)))
+            batch = order[start : start + config.type_batch]
+            question_vectors = questions(*_bags([question_rows[at] for at in batch], rng, config.type_dropout))
+            answer_vectors = replies(*_bags([answers[at] for at in batch], rng, config.type_dropout))
+            loss = torch.nn.functional.cross_entropy(
+                scale * question_vectors @ answer_vectors.T, torch.arange(len(batch))
+            )
             loss = loss + config.type_decay * (questions.weight.square().mean() + replies.weight.square().mean())
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -58,16 +60,16 @@ def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeM
 
 
 def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: float) -> tuple[Tensor, Tensor]:
-    """Return rows and offsets for an EmbeddingBag, each row left out at random; row 0 stands for an empty bag."""
+    """Return rows and offsets for an EmbeddingBag; each row is left out with chance `dropout`, row 0 fills empty bags."""
     import torch
 
-    kept = [[row for row in bag if rng.random() >= dropout] or [0] for bag in rows]
-    sizes = np.array([len(bag) for bag in kept])
-    return torch.tensor([row for bag in kept for row in bag]), torch.tensor(np.cumsum(sizes) - sizes)
+    bags = [[row for row in bag if rng.random() >= dropout] or [0] for bag in rows]
+    sizes = np.array([len(bag) for bag in bags])
+    return torch.tensor([row for bag in bags for row in bag]), torch.tensor(np.cumsum(sizes) - sizes)
 
 
 def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
-    """Return whether the types of answers can be learnt from the pair."""
+    """Tell whether the types of answers can be learnt from the pair."""
     if answer.lower() in ("yes", "no") or len(answer) > config.longest_answer:
         return False
     return analyse(question).kind in ("open", "shared")
@@ -76,16 +78,16 @@ def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
 def train_ranker(
     sets: Mapping[tuple[str, str], Sequence[RankerExample]], config: RankerConfig
 ) -> dict[str, npt.NDArray[Any]]:
-    """Weights under which the expected gain of a span drawn by its probability is greatest (its logarithm, that is).
+    """Return weights that make the expected gain of a span, drawn by its probability, greatest (in the logarithm).
 
     The members of the ensemble differ in where they start and what they draw; their mean is one wider network.
     """
-    drawn = [(one, SETS[name]) for name, made in sets.items() for one in made if one.gain.any()]
-    chance = np.array([share for _, share in drawn]) / sum(share for _, share in drawn)
-    sample = np.concatenate([one.inputs for one, _ in drawn[:: max(1, len(drawn) // 800)]])
+    samples = [(example, SETS[name]) for name, examples in sets.items() for example in examples if example.gain.any()]
+    chance = np.array([share for _, share in samples]) / sum(share for _, share in samples)
+    sample = np.concatenate([example.inputs for example, _ in samples[:: max(1, len(samples) // 800)]])
     mean, deviation = sample.mean(axis=0), sample.std(axis=0) + 1e-3
-    scaled = [((one.inputs - mean) / deviation).clip(-5, 5) for one, _ in drawn]
-    gains = [one.gain for one, _ in drawn]
+    scaled = [((example.inputs - mean) / deviation).clip(-5, 5) for example, _ in samples]
+    gains = [example.gain for example, _ in samples]
     members = [_member(scaled, gains, chance, replace(config, seed=config.seed + at)) for at in range(config.members)]
     linear, weight, bias, out = zip(*members, strict=True)
     return {
@@ -117,12 +119,12 @@ def _member(
         gain = np.zeros((config.batch, config.spans), np.float32)
         used = np.zeros((config.batch, config.spans), bool)
         for line, at in enumerate(rng.choice(len(scaled), config.batch, p=chance)):
-            chosen = _sampled(gains[at], config.spans, rng)
-            rows[line, : len(chosen)], gain[line, : len(chosen)] = scaled[at][chosen], gains[at][chosen]
-            used[line, : len(chosen)] = True
-        given = torch.from_numpy(rows)  # (B, S, F)
-        kept = torch.nn.functional.dropout(torch.tanh(hidden(given)), config.dropout)
-        logits = (linear(given) + out(kept))[..., 0]  # (B, S)
+            picks = _sampled(gains[at], config.spans, rng)
+            rows[line, : len(picks)], gain[line, : len(picks)] = scaled[at][picks], gains[at][picks]
+            used[line, : len(picks)] = True
+        inputs = torch.from_numpy(rows)  # (B, S, F)
+        activations = torch.nn.functional.dropout(torch.tanh(hidden(inputs)), config.dropout)
+        logits = (linear(inputs) + out(activations))[..., 0]  # (B, S)
         every = torch.logsumexp(logits.masked_fill(~torch.from_numpy(used), -torch.inf), 1)
         right = torch.logsumexp(logits + torch.log(torch.from_numpy(gain)), 1)
         loss = (every - right).mean()
@@ -153,22 +155,27 @@ def cross_validated(
     fixed: Mapping[str, npt.NDArray[Any]],
     config: RankerConfig,
 ) -> dict[str, float]:
-    """Train a ranker for each fold on all others, and ask it what was left out: token F1 of each set in per cent."""
+    """Train a ranker without each fold in turn, and return each set's token F1 in per cent on the fold left out."""
     measured: dict[tuple[str, str], list[float]] = {name: [] for name in sets}
     for fold in range(config.folds):
-        others = {name: [one for one in made if one.group % config.folds != fold] for name, made in sets.items()}
+        others = {
+            name: [example for example in examples if example.group % config.folds != fold]
+            for name, examples in sets.items()
+        }
         ranker = Ranker({**fixed, **train_ranker(others, config)})
-        for name, made in sets.items():
-            held_out = [one for one in made if one.group % config.folds == fold]
+        for name, examples in sets.items():
+            held_out = [example for example in examples if example.group % config.folds == fold]
             measured[name] += [
-                token_f1(best_candidates(ranker, one)[0].text, one.answers)
-                for one in held_out
-                if one.asked.kind in ("open", "shared")
+                token_f1(best_candidates(ranker, example)[0].text, example.answers)
+                for example in held_out
+                if example.analysis.kind in ("open", "shared")
             ]
-    return {", ".join(name): round(100 * float(np.mean(found)), 1) for name, found in measured.items()}
+    return {", ".join(name): round(100 * float(np.mean(scores)), 1) for name, scores in measured.items()}
 
 
-def best_candidates(ranker: Ranker, one: RankerExample) -> list[Ranked]:
-    """Return the candidates of an example that have the form of an answer, all where none has, best first."""
-    logits = ranker.score(one.inputs)
-    return pooled(one.found, one.inputs, np.where(one.fits, logits, -np.inf) if one.fits.any() else logits)
+def best_candidates(ranker: Ranker, example: RankerExample) -> list[Ranked]:
+    """Return the candidates of an example, best first: those that have the form of an answer, or all if none has it."""
+    logits = ranker.score(example.inputs)
+    return pooled(
+        example.candidates, example.inputs, np.where(example.fits, logits, -np.inf) if example.fits.any() else logits
+    )

@@ -35,7 +35,7 @@ from ras_agent.train.data import question_answers
 from ras_agent.train.ranker.config import SETS, RankerConfig
 from ras_agent.train.ranker.examples import (
     SINGLE_SHOT,
-    Found,
+    Evidence,
     corpus_texts,
     examples,
     find,
@@ -54,20 +54,20 @@ _NOT_ON_THE_CARD = ("data", "out", "earlier", "work", "embedder")
 
 
 def train(config: RankerConfig) -> dict[str, Any]:
-    """Write weights and card; return the card."""
+    """Train and write weights and card; return the card."""
     began = time.monotonic()
-    found = {}
-    for name, loop, answers in _found(config):
-        found[name, loop] = answers
+    evidence = {}
+    for name, loop, answers in _evidence(config):
+        evidence[name, loop] = answers
         print(f"{name} over {loop}: {len(answers)} questions, {time.monotonic() - began:.0f} s", flush=True)
     earlier = read_safetensors(config.earlier) if config.earlier else None
     table = earlier["rarity"] if earlier else rarity_table(corpus_texts(config.data))
-    types, unseen = _types(found, config)
+    types, unseen = _types(evidence, config)
     if earlier:
         types = TypeModel(earlier["type.questions"], earlier["type.answers"])
-    made = {
+    sets = {
         (name, loop): examples(answers, Rarity(table), unseen.get(name, [types]))
-        for (name, loop), answers in found.items()
+        for (name, loop), answers in evidence.items()
     }
     print(f"features: {time.monotonic() - began:.0f} s", flush=True)
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -75,8 +75,8 @@ def train(config: RankerConfig) -> dict[str, Any]:
         "type.questions": types.questions,
         "type.answers": types.answers,
     }
-    left_out = cross_validated(made, arrays, config)
-    arrays |= train_ranker(made, config)
+    left_out = cross_validated(sets, arrays, config)
+    arrays |= train_ranker(sets, config)
     card = {
         "what": "the offline answerer's ranker: word rarity, answer types, and the mean of small networks over a span",
         "made_by": _MADE_BY,
@@ -92,11 +92,11 @@ def train(config: RankerConfig) -> dict[str, Any]:
     return card
 
 
-def _found(config: RankerConfig) -> Iterator[tuple[str, str, list[Found]]]:
+def _evidence(config: RankerConfig) -> Iterator[tuple[str, str, list[Evidence]]]:
     """Yield what each loop finds for the questions of each set."""
     with tempfile.TemporaryDirectory() as passing:
         for name, loop in SETS:
-            corpus, asked = questions_in(name, config.data)
+            corpus, questions = questions_in(name, config.data)
             retriever: Retriever
             if loop in (SINGLE_SHOT, "bm25"):
                 retriever = BM25Retriever.from_passages(corpus)
@@ -104,29 +104,31 @@ def _found(config: RankerConfig) -> Iterator[tuple[str, str, list[Found]]]:
                 retriever = retriever_over(
                     searchable((config.work or Path(passing)) / name, corpus, config.embedder), loop
                 )
-            yield name, loop, list(find(retriever, asked[: config.questions], loop))
+            yield name, loop, list(find(retriever, questions[: config.questions], loop))
 
 
 def _types(
-    found: dict[tuple[str, str], list[Found]], config: RankerConfig
+    evidence: dict[tuple[str, str], list[Evidence]], config: RankerConfig
 ) -> tuple[TypeModel, dict[str, list[TypeModel]]]:
-    """Return a type model of all pairs; and for the sets whose own pairs it knows, two that have seen half of them.
+    """Return a type model of all pairs; and for the sets whose own pairs it knows, two models that know half of them.
 
-    The first of the two is for questions of even place, which it has not seen.
+    The first of the two is for questions of even place, which it has not seen, the second for the others.
     """
-    own = {
-        name: [(one.asked.question, min(one.asked.answers, key=len)) for one in found[name, "bm25"]]
+    own_pairs = {
+        name: [(case.question.question, min(case.question.answers, key=len)) for case in evidence[name, "bm25"]]
         for name in ("nq", "squad")
     }
-    held = {one.asked.question for (name, _), answers in found.items() if name not in own for one in answers}
-    others = [pair for pair in question_answers(config.data) if pair[0] not in held]
-    halves = [[pair for pairs in own.values() for pair in pairs[half::2]] for half in (1, 0)]
+    test_questions = {
+        case.question.question for (name, _), answers in evidence.items() if name not in own_pairs for case in answers
+    }
+    others = [pair for pair in question_answers(config.data) if pair[0] not in test_questions]
+    halves = [[pair for pairs in own_pairs.values() for pair in pairs[half::2]] for half in (1, 0)]
 
     def trained(pairs: list[tuple[str, str]]) -> TypeModel:
         return train_types([pair for pair in pairs if asks_for_a_span(*pair, config)], config)
 
     apart = [trained([*others, *half]) for half in halves]
-    return trained([*others, *halves[0], *halves[1]]), dict.fromkeys(own, apart)
+    return trained([*others, *halves[0], *halves[1]]), dict.fromkeys(own_pairs, apart)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the span reader's training reads: rows of tokens, and where in them the answers are."""
+"""Batches of the span reader's training: rows of tokens, and where in them the answers are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """Example in tokens; `gold` holds (first, last) tokens of the text, none where it does not answer."""
+    """Example as tokens; `gold` has (first, last) tokens of each answer in the text, none where it does not answer."""
 
     question: list[int]
     text: list[int]
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def items(examples: Sequence[ReaderExample], tokenizer: Tokenizer) -> Iterator[Item]:
-    """Yield the examples in tokens, but for those with an answer of which no token is left."""
+    """Yield the examples as tokens; an example is left out if an answer in it touches no token."""
     questions = tokenizer.encode_batch([example.question for example in examples], add_special_tokens=False)
     texts = tokenizer.encode_batch([example.text for example in examples], add_special_tokens=False)
     for example, question, text in zip(examples, questions, texts, strict=True):
@@ -63,7 +63,7 @@ def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: rand
 
 
 def _row(item: Item, tokens: int, rng: random.Random) -> Row:
-    """Return a window of the text at random that holds a gold span, if there is one."""
+    """Cut a random window out of a text, one that holds a gold span if there is one."""
     room = tokens - len(item.question) - 3
     low, high = 0, max(0, len(item.text) - room)
     if item.gold:

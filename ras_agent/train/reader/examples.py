@@ -119,9 +119,9 @@ def _two_hop(question: str, answers: Sequence[str], texts: Sequence[str], source
     if answers[0].lower() in {"yes", "no"}:
         return
     if len(texts) > 1:
-        for joined in (" ".join(texts), " ".join(reversed(texts))):
-            if spans := occurrences(answers, joined):
-                yield ReaderExample(question, joined, spans, source)
+        for context in (" ".join(texts), " ".join(reversed(texts))):
+            if spans := occurrences(answers, context):
+                yield ReaderExample(question, context, spans, source)
     for text in texts:
         if spans := occurrences(answers, text):
             yield ReaderExample(question, text, spans, source)

@@ -187,7 +187,10 @@ def _pseudo_phase(texts: Sequence[Passage], config: ReaderTrainingConfig) -> lis
 def hard_negatives(
     examples: Sequence[ReaderExample], texts: Sequence[Passage], share: float, seed: int
 ) -> list[ReaderExample]:
-    """Return, for a share of the answerable examples, one of BM25's first passages without the answer's words."""
+    """Return negatives for a share of the answerable examples: their question over another text that looks right.
+
+    Such a text is one of the first that BM25 finds for the question, and has none of the answer's words.
+    """
     retriever, rng = BM25Retriever.from_passages(texts), random.Random(seed)
     negatives = []
     for example in examples:
@@ -205,7 +208,10 @@ def hard_negatives(
 def split(
     examples: Iterable[ReaderExample], config: ReaderTrainingConfig
 ) -> tuple[list[ReaderExample], list[ReaderExample]]:
-    """Return training and held-out examples; the sets with one passage a question give the latter, by passage."""
+    """Split examples into those to train on and those held out.
+
+    Only sets with one passage for each question give held-out examples; they are chosen by passage.
+    """
     train_part, held_out = list[ReaderExample](), list[ReaderExample]()
     for example in examples:
         single_hop = example.source in {"squad", "nq"}

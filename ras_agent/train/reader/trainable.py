@@ -18,7 +18,7 @@ from ras_agent.train.reader.batches import Row
 
 
 class TrainableReader(nn.Module):
-    """Encoder without its pooler, which is frozen, and a delta: low-rank maps of its weights, and a head."""
+    """Frozen encoder without its pooler, and a trained delta: low-rank maps of its weights, and a head."""
 
     def __init__(self, encoder: nn.Module, delta: Mapping[str, Tensor]) -> None:
         super().__init__()
@@ -42,13 +42,16 @@ class TrainableReader(nn.Module):
         return cls(encoder, delta)
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training mode, but for the encoder, which has no dropout while its delta learns."""
+        """Switch to training mode, but leave the encoder, which has no dropout, in evaluation mode."""
         super().train(mode)
         self.encoder.train(False)
         return self
 
     def loss(self, batch: Sequence[Row]) -> Tensor:
-        """Return the mean negative log likelihood of any gold span, start and end being independent given the text."""
+        """Return the mean negative log likelihood of the gold spans of a batch.
+
+        A text with several gold spans has the sum of their likelihoods. Start and end are independent given the text.
+        """
         delta = self.delta.tensors()
         device = delta["head.bias"].device
         inputs = {name: value.to(device) for name, value in pad([(row.question, row.text) for row in batch]).items()}

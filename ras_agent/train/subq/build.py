@@ -50,7 +50,7 @@ _EVERY = 100  # questions between two lines of progress
 
 @dataclass(frozen=True, slots=True)
 class SubqConfig:
-    """Options of a build. Raises SettingsError for a number out of its range, or what is missing.
+    """Options of a build. Raises SettingsError for a number out of its range, or for a missing option.
 
     musique, strategyqa: files of questions that come with sub-queries. hotpotqa: of questions without. limit: how many
     of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that fits; base_model is
@@ -126,7 +126,7 @@ def build(config: SubqConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """Samples of a question, or why it has none, and the calls of models that they took."""
+    """Samples of a question, or the reason why it has none, and the model calls that they took."""
 
     samples: tuple[SubqSample, ...] = ()
     problem: str = ""
@@ -148,7 +148,7 @@ class _Worker:
         self._extractor = extractor_from_settings(settings, config.extractor)
 
     async def work(self, item: SubqQuestion) -> _Outcome:
-        """Return the samples of a question, or why it is left out. Raises what a failed call of a model raises."""
+        """Make the samples of a question, or say why it has none. Raises what a failed model call raises."""
         with metered(Ledger("subq")) as ledger:
             try:
                 samples, problem = await self._samples(item), ""
@@ -166,7 +166,7 @@ class _Worker:
         return retrieval_samples(item, steps, split, self._config.first, opening)
 
     async def _is_known(self, question: Question) -> bool:
-        """Return whether the base model alone gives the answer."""
+        """Tell whether the base model alone gives the answer."""
         if self._base is None:
             return False
         answer: Answer = await acall(self._base, "answer", question.question, QuestionGraph(), (), ())
@@ -221,7 +221,7 @@ def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
 
 
 def _plain(value: object) -> object:
-    """Return a setting as JSON: of a path its name, of a model its name without secrets."""
+    """Return a setting as JSON: the name of a path's file, the name of a model without secrets."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Path):

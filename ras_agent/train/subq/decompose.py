@@ -37,7 +37,7 @@ class Decomposer:
         self._pick, self._search, self._repair = load("subq-documents"), load("subq-search"), load("repair")
 
     async def documents(self, question: Question, documents: Sequence[Passage]) -> tuple[Passage, ...]:
-        """Return the documents that the model finds necessary, in the order of the searches; none if none is.
+        """Return the documents that the model finds necessary, in the order of the searches; () if it finds none.
 
         Raises ParseError for a reply that names no documents, also the second time, and what the call raises.
         """
@@ -114,10 +114,10 @@ def read_search(reply: str) -> str:
 
 
 def problem_of(search: str, question: Question, searches: Iterable[str], texts: Sequence[str]) -> str:
-    """Return why `search` cannot be a planner's next sub-query, or "" if it can.
+    """Return the reason why `search` cannot be a planner's next sub-query, or "" if it can.
 
-    The planner has asked `searches` and read `texts`: it repeats no search, cannot state the answer before a text holds
-    it, and names only what a text names.
+    So far the planner has made the searches `searches` and read `texts`. The next one must not repeat a search, must
+    not state the answer before a text holds it, and may name only what a text names.
     """
     if canonical_key(search) in map(canonical_key, searches):
         return "it repeats an earlier search"

@@ -24,7 +24,7 @@ _ASKS = re.compile(
 
 
 def no_retrieval_samples(item: SubqQuestion, hops: int, split: Split) -> list[SubqSample]:
-    """Return the samples of a question that the base model answers alone (lines 4 to 7)."""
+    """Return the samples of a question that the base model answers alone (Algorithm 1, lines 4 to 7)."""
     return [
         _sample(item, hops, split, "plan", "no_retrieval", (), str(NO_RETRIEVAL)),
         _sample(item, hops, split, "answer", "no_retrieval", (), item.question.answers[0]),
@@ -38,12 +38,12 @@ def retrieval_samples(
     first: First = "question",
     opening: SubqStep | None = None,
 ) -> list[SubqSample]:
-    """Return the samples of a question that needs `steps` (lines 9 to 22).
+    """Return the samples of a question that needs the searches `steps` (Algorithm 1, lines 9 to 22).
 
     first: the label of the sample that is added in front: Algorithm 1 shows a planner the bare question with
-    [NO_RETRIEVAL] alone, so one that is trained on it would never search. "none" adds no sample.
+        [NO_RETRIEVAL] alone, so one that is trained on it would never search. "none" adds no sample.
     opening: the search for the question itself, with which the loop begins and Algorithm 1 does not. The history begins
-    with it, and steps whose documents it has found are left out.
+        with it, and steps whose documents it has found are left out.
     """
     begins = {"question": item.question.question, "subquery": steps[0].subquery, "none": ""}[first]
     history, rest = [steps[0]], list(steps[1:])

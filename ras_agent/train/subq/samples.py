@@ -57,7 +57,7 @@ class SubqStep:
 
 @dataclass(frozen=True, slots=True)
 class SubqSample:
-    """Input of a planner or an answerer, and what it is to write; the module says what each field holds.
+    """Input of a planner or an answerer, and the reply to learn; the module says what each field holds.
 
     Passages have an id and a title; their texts are not in the file.
     """
@@ -76,7 +76,7 @@ class SubqSample:
     added: bool = False
 
     def as_run(self) -> tuple[QuestionGraph, tuple[Step, ...]]:
-        """Return the graph and the hops that the loop would give to the role: its prompts render a sample likewise."""
+        """Return the graph and the hops that the loop would have here, so that the role's prompt is the same."""
         graph, steps = QuestionGraph(), list[Step]()
         for hop, step in enumerate(self.steps, start=1):
             place = step.passages[0].id if len(step.passages) == 1 else ""  # of several, the file does not say which
@@ -164,7 +164,7 @@ def split_of(question: str, validation: float) -> Split:
 
 
 def _contradiction(sample: SubqSample) -> str:
-    """Return what cannot be true of a sample, "" for nothing."""
+    """Return what in a sample contradicts the rest, "" for nothing."""
     if (sample.label == "no_retrieval") and sample.steps:
         return "'label' is no_retrieval, yet there are steps"
     if sample.kind == "answer":

@@ -92,11 +92,12 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
-    """Read StrategyQA's questions whose last step compares what all the others found, and these refer to no other.
+    """Read StrategyQA's questions whose last step compares what all others found, while the others refer to no step.
 
-    Only there every search is known without answers of single steps, which the set does not have. A question's facts
-    are its documents: each goes to the step that shares most of its words. Its development part is left out. on_bad: as
-    for `musique`; it is also told how many questions are of another kind.
+    Only these have searches that are known without the answers of single steps, which the set does not have. A
+    question's facts are its documents: each goes to the step that shares most of its words. The set's development part
+    is left out.
+    on_bad: as for `musique`; it also gets the number of questions of another kind.
     """
     questions, others = [], 0
     for record in read_records(file):
@@ -132,7 +133,7 @@ def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion
 
 
 def _document(name: str, text: str, term: str) -> Passage:
-    """Return facts as a document. The question's term is its title only where the facts name it.
+    """Join facts into a document. The question's term is its title only where the facts name it.
 
     An extractor takes a title for what the text is about.
     """
@@ -161,7 +162,7 @@ def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
 
 
 def with_triples(document: Passage, triples: ReadyTriples) -> Passage:
-    """Return a document that states the triples that are ready for it, the document itself where none are."""
+    """Return a document that states its ready triples; the document itself where it has none."""
     rows = triples.get(_content(document))
     return replace(document, metadata={**document.metadata, STATED: rows}) if rows else document
 

@@ -72,7 +72,7 @@ def _overlap(samples: Sequence[SubqSample]) -> int:
 
 
 def _answers_in_triples(samples: Sequence[SubqSample]) -> str:
-    """Return of how many answers that a text can state, neither yes nor no, the triples state one."""
+    """Return "A of B": B samples have an answer that a text can state, not yes or no; in A of them the triples do."""
     checkable_samples = [sample for sample in samples if any(map(checkable, sample.answers))]
     count = 0
     for sample in checkable_samples:

@@ -59,7 +59,7 @@ def triple_examples(files: Iterable[Path]) -> list[TripleExample]:
 
 
 def split(examples: Sequence[TripleExample], share: float) -> tuple[list[TripleExample], list[TripleExample]]:
-    """Return the examples to train on and those held out, by a hash of their texts: the same whatever else is there."""
+    """Split examples by a hash of their texts, so that a text's part does not depend on the other texts."""
     parts: tuple[list[TripleExample], list[TripleExample]] = ([], [])
     for example in examples:
         place = int(hashlib.sha256(example.text.encode("utf-8", "replace")).hexdigest()[:8], 16) / 16**8
@@ -77,7 +77,7 @@ def write_examples(file: Path, examples: Iterable[TripleExample]) -> None:
 
 
 def encode(example: TripleExample, text: TripleText, target_tokens: int) -> EncodedExample:
-    """Turn an example into tokens: the first of a text that is too long, and as many triples as fit."""
+    """Turn an example into tokens: the beginning of a text that is too long, and as many triples as fit."""
     _, source = text.fitting(titled_text(example.title, example.text))
     count = len(example.triples)
     target = text.target(example.triples)
@@ -88,7 +88,7 @@ def encode(example: TripleExample, text: TripleText, target_tokens: int) -> Enco
 
 
 class BatchesByLength(Sequence[list[EncodedExample]]):
-    """Batches of an epoch: examples of like length together, in random order, encoded when they are looked up."""
+    """Batches of an epoch: examples of similar length together, in random order, encoded when they are looked up."""
 
     def __init__(
         self, examples: Sequence[TripleExample], rows: int, seed: Any, encode: Callable[[TripleExample], EncodedExample]

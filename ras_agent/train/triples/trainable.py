@@ -29,7 +29,7 @@ class TrainableTriples(nn.Module):
 
 
 def model_inputs(batch: Sequence[EncodedExample], text: TripleText, device: Any = "cpu") -> dict[str, Tensor]:
-    """Return what a model of transformers computes its loss from: padded rows of tokens, (B, T), and their labels.
+    """Return the inputs from which a model of transformers computes its loss: padded tokens (B, T), and labels.
 
     A seq2seq model reads the sources and has the targets as labels; a causal one reads both, source first, and only
     the target's tokens have labels.

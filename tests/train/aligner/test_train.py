@@ -16,7 +16,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.graph_tokens.aligner import GraphAligner  # noqa: E402
-from ras_agent.train.aligner.measure import Kept, kept  # noqa: E402
+from ras_agent.train.aligner.measure import Kept, measure_kept  # noqa: E402
 from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa: E402
 from ras_agent.train.aligner.train import AlignerTrainingConfig, train  # noqa: E402
 from ras_agent.train.options import config_from  # noqa: E402
@@ -89,8 +89,8 @@ def test_a_training_without_the_part_train_says_so(config: AlignerTrainingConfig
 
 def test_answers_are_kept_where_they_are_an_end_of_a_fact_that_is_left() -> None:
     samples = [sample(1, "dev"), sample(2, "dev")]
-    assert kept(samples, [[0], [1, 2]]) == Kept(answers=0.5, facts=1.5, share=0.5)
-    assert kept([], []) == Kept(0.0, 0.0, 0.0)
+    assert measure_kept(samples, [[0], [1, 2]]) == Kept(answers=0.5, facts=1.5, share=0.5)
+    assert measure_kept([], []) == Kept(0.0, 0.0, 0.0)
 
 
 def test_every_option_is_a_flag() -> None:

@@ -12,7 +12,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.confidence import SIGNS, Confidence
 from ras_agent.tools.offline.answerer.weights import read_safetensors
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.confidence.train import SETS, ConfidenceConfig, fitted, main, train, withheld
+from ras_agent.train.confidence.train import SETS, ConfidenceConfig, find_without_support, fit_confidence, main, train
 from ras_agent.train.ranker.examples import RankerQuestion
 
 pytestmark = pytest.mark.slow("trainings")
@@ -41,7 +41,7 @@ def test_passages_that_support_a_question_are_not_found_for_it() -> None:
         RankerQuestion("Where was Ann born?", ("Bath",), frozenset({"bath"})),
         RankerQuestion("Where was Bo born?", ("York",), frozenset({"york"})),
     ]
-    found = list(withheld(BM25Retriever.from_passages(corpus), asked))
+    found = list(find_without_support(BM25Retriever.from_passages(corpus), asked))
     assert [[passage.id for passage in one.passages] for one in found] == [["york"], ["bath"]]
 
 
@@ -49,7 +49,7 @@ def test_a_sign_of_good_answers_raises_the_confidence() -> None:
     signs = np.zeros((40, len(SIGNS)))
     signs[:20, 0] = 1.0
     f1 = np.array([1.0] * 16 + [0.0] * 4 + [1.0] * 4 + [0.0] * 16)
-    confidence = Confidence(fitted(signs, f1, np.ones(40), ridge=1e-3))
+    confidence = Confidence(fit_confidence(signs, f1, np.ones(40), ridge=1e-3))
     # what was right in 16 of 20 cases may be trusted so far
     assert confidence(signs[0]) == pytest.approx(0.8, abs=0.01)
     assert confidence(signs[-1]) == pytest.approx(0.2, abs=0.01)
@@ -57,7 +57,7 @@ def test_a_sign_of_good_answers_raises_the_confidence() -> None:
 
 def test_answers_that_count_less_move_the_confidence_less() -> None:
     signs, f1 = np.zeros((2, len(SIGNS))), np.array([1.0, 0.0])
-    confidence = Confidence(fitted(signs, f1, np.array([3.0, 1.0]), ridge=1.0))
+    confidence = Confidence(fit_confidence(signs, f1, np.array([3.0, 1.0]), ridge=1.0))
     assert confidence(signs[0]) == pytest.approx(0.75, abs=0.01)
 
 

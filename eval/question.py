@@ -15,7 +15,7 @@ from ras_agent.records import Passage
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Holds one question and what is known about it.
+    """A question with what is known about it.
 
     question: as it is asked; a multiple-choice question holds its options, one a line ("A. ...").
     supporting: ids of the gold passages, or their titles if `by_title`.
@@ -47,11 +47,14 @@ class Question:
 
         The benchmark's own number counts first, then that of gold sub-questions, then that of distinct gold passages.
         """
-        known = self.metadata.get("hops")
-        return int(known) if known else len(self.decomposition) or len(set(self.supporting)) or None
+        count = self.metadata.get("hops")
+        return int(count) if count else len(self.decomposition) or len(set(self.supporting)) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
-        """Return what gold annotations call each passage: its title, or its id; a piece of a gold one is that one."""
+        """Return each passage's name as gold annotations have it: its title, or its id.
+
+        A piece of a gold document is called by the document's id.
+        """
         if self.by_title:
             return tuple(passage.title for passage in passages)
         gold = frozenset(self.supporting)
@@ -69,8 +72,8 @@ class Question:
     @property
     def graph(self) -> TextualGraph:
         """Return the graph that comes with the question; empty where none does."""
-        given = self.metadata.get("graph") or ()
-        return TextualGraph.from_dict(given) if isinstance(given, Mapping) else TextualGraph.from_triples(given)
+        triples = self.metadata.get("graph") or ()
+        return TextualGraph.from_dict(triples) if isinstance(triples, Mapping) else TextualGraph.from_triples(triples)
 
     @property
     def label(self) -> str:
@@ -80,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class TextualGraph:
-    """Holds a graph with text on its nodes and edges, as GraphQA and the Freebase sets give one with each question.
+    """A graph with texts on its nodes and edges, as GraphQA and the Freebase sets give with each question.
 
     nodes: their texts; a node's id is its place. edges: (source's place, text, target's place).
     """
@@ -129,18 +132,20 @@ def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
     """
     for key in keys:
         if key in record:
-            read = (_given(record, item, f"{key} {number}") for number, item in enumerate(record.items(key), 1))
-            return tuple({passage.id: passage for passage in read}.values())
+            passages = (
+                _context_of_item(record, item, f"{key} {number}") for number, item in enumerate(record.items(key), 1)
+            )
+            return tuple({passage.id: passage for passage in passages}.values())
     return ()
 
 
 def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
     """Return every paragraph that comes with any of the questions, once, in the order of first appearance."""
-    found: dict[str, Passage] = {}
+    passages: dict[str, Passage] = {}
     for question in questions:
         for passage in question.contexts:
-            found.setdefault(passage.id, passage)
-    return list(found.values())
+            passages.setdefault(passage.id, passage)
+    return list(passages.values())
 
 
 def load_questions(path: str | Path) -> list[Question]:
@@ -217,21 +222,21 @@ def plain_question(record: QuestionRecord) -> Question:
     )
 
 
-def _check_known(record: QuestionRecord, known: QuestionRecord) -> None:
+def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
     """Raise IngestError for metadata that properties of a question and metrics could not read."""
-    if "hops" in known and not str(known.data["hops"]).isdecimal():
-        raise record.error(f"'hops' should be a number, found {known.data['hops']!r:.80}")
-    for step in known.objects("decomposition") if "decomposition" in known else ():
+    if "hops" in first and not str(first.data["hops"]).isdecimal():
+        raise record.error(f"'hops' should be a number, found {first.data['hops']!r:.80}")
+    for step in first.objects("decomposition") if "decomposition" in first else ():
         step.text("question")
         step.text("answer")
-    if "choices" in known:
-        known.inside(known.data["choices"], "choices")
-    if "triples" in known:
-        known.triples("triples")
-    if "graph" in known and isinstance(known.data["graph"], Mapping):
-        _check_graph(record, known.inside(known.data["graph"], "graph"))
-    elif "graph" in known:
-        known.triples("graph")
+    if "choices" in first:
+        first.inside(first.data["choices"], "choices")
+    if "triples" in first:
+        first.triples("triples")
+    if "graph" in first and isinstance(first.data["graph"], Mapping):
+        _check_graph(record, first.inside(first.data["graph"], "graph"))
+    elif "graph" in first:
+        first.triples("graph")
 
 
 def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
@@ -252,7 +257,7 @@ def _context(record: QuestionRecord) -> Passage:
     return Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text)
 
 
-def _given(record: QuestionRecord, item: object, place: str) -> Passage:
+def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:
     if isinstance(item, str):
         return context_passage("", item)
     inner = record.inside(item, place)

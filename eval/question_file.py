@@ -20,18 +20,18 @@ _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """One object of a file. `where` names file and line (or record) in errors, `number` counts from 1."""
+    """An object of a file. `where` names file and line (or record) in errors, `number` counts from 1."""
 
     data: Mapping[str, Any]
     where: str
     number: int = 1
 
     def __contains__(self, key: str) -> bool:
-        """Return whether there is something under `key`."""
+        """Tell whether there is something under `key`."""
         return self.data.get(key) is not None
 
     def text(self, *keys: str) -> str:
-        """The string (or number, as a string) under the first of `keys` that is there."""
+        """Return the string (or number, as a string) under the first of `keys` that is there."""
         value = self._first(keys)
         if isinstance(value, str):
             return value
@@ -40,7 +40,7 @@ class QuestionRecord:
         raise self.error(f"{keys[0]!r} should be text, found {value!r:.80}")
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """The strings (or numbers) under the first of `keys` that is there; a single one counts as a list of one."""
+        """Return the strings (or numbers) under the first of `keys` that is there; a single one counts as a list."""
         value = self._first(keys)
         items = [value] if isinstance(value, str | int | float) else value
         if not isinstance(items, list | tuple) or not all(isinstance(item, str | int | float) for item in items):
@@ -48,26 +48,26 @@ class QuestionRecord:
         return tuple(map(str, items))
 
     def items(self, *keys: str) -> list[Any]:
-        """The list under the first of `keys` that is there."""
+        """Return the list under the first of `keys` that is there."""
         value = self._first(keys)
         if not isinstance(value, list | tuple):
             raise self.error(f"{keys[0]!r} should be a list, found {value!r:.80}")
         return list(value)
 
     def triples(self, key: str) -> list[list[str]]:
-        """The [subject, predicate, object] lists under `key`."""
-        found = self.items(key)
-        for item in found:
+        """Return the [subject, predicate, object] lists under `key`."""
+        items = self.items(key)
+        for item in items:
             if not isinstance(item, list | tuple) or len(item) != 3:
                 raise self.error(f"{key!r} should hold [subject, predicate, object], found {item!r:.80}")
-        return [[str(part) for part in item] for item in found]
+        return [[str(part) for part in item] for item in items]
 
     def objects(self, *keys: str) -> list[QuestionRecord]:
-        """The list of objects under the first of `keys` that is there, each a record at a place of its own."""
+        """Return the objects of the list under the first of `keys` that is there, as records of their own."""
         return [self.inside(item, f"{keys[0]} {number}", number) for number, item in enumerate(self.items(*keys), 1)]
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
-        """`value`, an object within this one, as a record."""
+        """Return an object inside this one as a record."""
         if not isinstance(value, Mapping):
             raise self.error(f"{place} should be an object, found {value!r:.80}")
         return QuestionRecord(value, f"{self.where}, {place}", number)
@@ -89,7 +89,7 @@ OnBad = Callable[[IngestError], None]
 def read_records(
     path: str | Path, under: str = "", columns: Sequence[str] = (), on_bad: OnBad | None = None
 ) -> Iterator[QuestionRecord]:
-    """The objects of a file, in its order.
+    """Yield the objects of a file as records, in its order.
 
     The name's ending tells the format, `.gz` behind it a compressed one: .jsonl (.ndjson) by lines; .json an array, an
     object of objects (each then has its key under `KEY`), or JSON Lines; .tsv and .csv with a header; .txt with tabs
@@ -146,22 +146,22 @@ def _lines(stream: TextIO, path: Path, on_bad: OnBad | None) -> Iterator[Questio
 
 def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[QuestionRecord]:
     try:
-        whole = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         # "Extra data" behind a first object: JSON Lines under another name
         if not text.lstrip().startswith("{") or "Extra data" not in str(error):
             raise IngestError(f"{path}: not JSON ({error})") from error
         yield from _lines(io.StringIO(text), path, on_bad)
         return
-    if isinstance(whole, dict) and under in whole:
-        whole = whole[under]
-    elif isinstance(whole, dict) and not under:
-        keyed = whole and all(isinstance(value, dict) for value in whole.values())
-        whole = [{KEY: key, **value} for key, value in whole.items()] if keyed else [whole]
-    if not isinstance(whole, list):
-        wanted = f"an array, or an object with one under {under!r}" if under else "an array of objects"
-        raise IngestError(f"{path}: expected {wanted}, found {type(whole).__name__}")
-    for number, item in enumerate(whole, 1):
+    if isinstance(data, dict) and under in data:
+        data = data[under]
+    elif isinstance(data, dict) and not under:
+        keyed = data and all(isinstance(value, dict) for value in data.values())
+        data = [{KEY: key, **value} for key, value in data.items()] if keyed else [data]
+    if not isinstance(data, list):
+        expectation = f"an array, or an object with one under {under!r}" if under else "an array of objects"
+        raise IngestError(f"{path}: expected {expectation}, found {type(data).__name__}")
+    for number, item in enumerate(data, 1):
         where = f"{path} record {number}"
         try:
             record = _record(item, where, number)

@@ -14,7 +14,7 @@ _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Holds a mean over `n` questions and its 95 % interval."""
+    """Mean over `n` questions and its 95 % interval."""
 
     mean: float
     low: float
@@ -24,7 +24,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Holds the mean of a - b, its 95 % interval, and the two-sided p value of "no difference"."""
+    """Mean of a - b, its 95 % interval, and the two-sided p value of "no difference"."""
 
     mean: float
     low: float
@@ -34,7 +34,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares two systems on the `n` questions that both have a score for; `only_a` and `only_b` count the others.
+    """Comparison of two systems on the `n` questions with a score of both; `only_a` and `only_b` count the others.
 
     permutation_p: the permutation test's p value, beside the bootstrap's in `difference`.
     """
@@ -96,16 +96,16 @@ def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10
 
 def compare(a: Mapping[str, float], b: Mapping[str, float], samples: int = 10_000, seed: int = 0) -> Comparison:
     """Compare two systems' scores by question id. Raises ValueError if they have no question in common."""
-    shared = [name for name in a if name in b]
-    if not shared:
+    common = [name for name in a if name in b]
+    if not common:
         raise ValueError("no question was scored in both runs; they are of different question sets")
-    ours, theirs = [a[name] for name in shared], [b[name] for name in shared]
+    ours, theirs = [a[name] for name in common], [b[name] for name in common]
     return Comparison(
-        len(shared),
+        len(common),
         paired_bootstrap(ours, theirs, samples, seed),
         paired_permutation(ours, theirs, samples, seed),
-        len(a) - len(shared),
-        len(b) - len(shared),
+        len(a) - len(common),
+        len(b) - len(common),
     )
 
 
@@ -116,17 +116,17 @@ def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
 
 
 def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
-    """Return the means of `samples` draws with replacement.  (samples,)"""
+    """Return (samples,): the means of `samples` draws from `values` with replacement."""
     rng = np.random.default_rng(seed)
-    drawn = [
+    means = [
         values[rng.integers(0, len(values), (rows, len(values)))].mean(axis=1)
         for rows in _batches(samples, len(values))
     ]
-    return np.concatenate(drawn)
+    return np.concatenate(means)
 
 
 def _batches(samples: int, width: int) -> Iterator[int]:
-    """Yield row counts that add up to `samples`, each of at most `_CELLS` numbers or a single row."""
+    """Split `samples` rows into batches, and yield their sizes: each has at most `_CELLS` numbers, or one row."""
     rows = max(1, _CELLS // width)
-    for done in range(0, samples, rows):
-        yield min(rows, samples - done)
+    for start in range(0, samples, rows):
+        yield min(rows, samples - start)

@@ -43,7 +43,7 @@ _PLAIN = re.compile(rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Holds one comparison over `size` facts: both times in milliseconds, their ratio and its quartiles over runs."""
+    """A comparison over `size` facts: both times in milliseconds, their ratio and its quartiles over runs."""
 
     benchmark: str
     peer: str
@@ -153,12 +153,12 @@ def _networkx() -> Any:
     return networkx
 
 
-def report(found: Sequence[Measured]) -> str:
+def report(measures: Sequence[Measured]) -> str:
     """Format a Markdown table."""
     lines = ["| | facts | ms | against | ms | ratio | middle half |", "|---|---|---|---|---|---|---|"]
-    for one in found:
-        spread = f"{one.ratio:.2f} | {one.low:.2f} to {one.high:.2f}"
-        lines.append(f"| {one.benchmark} | {one.size} | {one.ours:.3g} | {one.peer} | {one.theirs:.3g} | {spread} |")
+    for row in measures:
+        spread = f"{row.ratio:.2f} | {row.low:.2f} to {row.high:.2f}"
+        lines.append(f"| {row.benchmark} | {row.size} | {row.ours:.3g} | {row.peer} | {row.theirs:.3g} | {spread} |")
     return "\n".join(lines)
 
 
@@ -171,11 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
     options = parser.parse_args(arguments)
-    found = list(measure(options.runs, [int(size) for size in options.sizes.split(",")]))
+    measures = list(measure(options.runs, [int(size) for size in options.sizes.split(",")]))
     if options.json:
         with options.json.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(one)) + "\n" for one in found)
-    print(report(found))
+            file.writelines(json.dumps(asdict(row)) + "\n" for row in measures)
+    print(report(measures))
 
 
 if __name__ == "__main__":

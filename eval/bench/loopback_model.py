@@ -56,21 +56,21 @@ _TOKEN = re.compile(r"[^\W\d]{1,4}|\d|[^\w\s]|\n")
 
 def plan(prompt: str) -> str:
     """Reply with one to three sub-queries, then stop."""
-    question, asked = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
-    if asked > _number(question) % 3:
+    question, searches = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
+    if searches > _number(question) % 3:
         return str(SUFFICIENT)
     subjects = _SUBJECT.findall(prompt)
     if not subjects:
         return f"{SUBQ} {question}"
-    return f"{SUBQ} What is known about {subjects[_number(prompt) % len(subjects)]}, search {asked + 1}?"
+    return f"{SUBQ} What is known about {subjects[_number(prompt) % len(subjects)]}, search {searches + 1}?"
 
 
 def explore(prompt: str) -> str:
     """Reply with one more sub-query, about something that was found."""
-    question, asked = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
+    question, searches = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
     objects = _OBJECT.findall(prompt)
     about = objects[_number(prompt) % len(objects)] if objects else question
-    return f"{SUBQ} What is known about {about}, search {asked + 1}?"
+    return f"{SUBQ} What is known about {about}, search {searches + 1}?"
 
 
 def reason(prompt: str) -> str:
@@ -109,7 +109,7 @@ def _number(text: str) -> int:
 
 @dataclass
 class _Ledger:
-    """Counts requests over all connections."""
+    """Counts of the requests over all connections."""
 
     latency: float
     window: int | None = None
@@ -119,15 +119,15 @@ class _Ledger:
     repeated: int = 0
     refused: int = 0
     longest: int = 0
-    left: int | None = None
-    seen: set[bytes] = field(default_factory=set)
+    answers_left: int | None = None
+    prompts: set[bytes] = field(default_factory=set)
 
     def counts(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in ("received", "answered", "repeated", "refused", "longest")}
 
 
 class _Connection(asyncio.Protocol):
-    """Speaks HTTP/1.1 with keep-alive, as much as a chat client needs, so that its own work is small in the timings."""
+    """A connection that speaks as much of HTTP/1.1 with keep-alive as a chat client needs, so that it is fast."""
 
     def __init__(self, ledger: _Ledger) -> None:
         self._ledger, self._buffer = ledger, b""
@@ -155,16 +155,16 @@ class _Connection(asyncio.Protocol):
         if line == [b"GET", b"/counts"]:
             self._send(ledger.counts())
         elif line == [b"PUT", b"/gate"]:
-            ledger.left = json.loads(body)["answer"]
+            ledger.answers_left = json.loads(body)["answer"]
             self._send(ledger.counts())
         elif line[0] == b"POST":
             ledger.received += 1
             key = hashlib.sha256(body).digest()
-            ledger.repeated += key in ledger.seen
-            if ledger.left is not None:
-                if ledger.left == 0:
+            ledger.repeated += key in ledger.prompts
+            if ledger.answers_left is not None:
+                if ledger.answers_left == 0:
                     return  # no reply, ever
-                ledger.left -= 1
+                ledger.answers_left -= 1
             asyncio.get_running_loop().call_later(ledger.latency, self._reply, key, body)
         else:
             self._send({"error": {"message": "unknown path", "type": "loopback", "code": None}}, b"404 Not Found")
@@ -179,12 +179,12 @@ class _Connection(asyncio.Protocol):
             self._send({"error": {"message": refusal, "type": "BadRequestError", "code": 400}}, b"400 Bad Request")
             return
         self._ledger.longest = max(self._ledger.longest, prompt)
-        self._ledger.seen.add(key)
+        self._ledger.prompts.add(key)
         self._ledger.answered += 1
         self._send(completion(request))
 
     def _refusal(self, prompt: int, reply: int) -> str:
-        """Return what vLLM says of a prompt that does not fit into the window; "" for one that does."""
+        """Return the error of a vLLM server for a prompt that does not fit into the window; "" for one that does."""
         window = self._ledger.window
         if window is None or prompt + max(reply, 1) <= window:
             return ""
@@ -202,24 +202,31 @@ class _Connection(asyncio.Protocol):
 
 
 def tokens(text: str) -> int:
-    """Count the tokens of a text, as this server has them."""
+    """Count the tokens of a text by this server's rule."""
     return len(_TOKEN.findall(text))
 
 
 def completion(request: dict[str, Any]) -> dict[str, Any]:
-    """Make the reply to a chat request; a token is a word."""
+    """Build the reply to a chat request; for its usage a word is a token."""
     prompt = str(request["messages"][-1]["content"])
-    said = _ROLES.get(request["model"], answer)(prompt)
-    asked, given = sum(len(str(turn["content"]).split()) for turn in request["messages"]), len(said.split())
+    reply = _ROLES.get(request["model"], answer)(prompt)
+    input_tokens, output_tokens = (
+        sum(len(str(turn["content"]).split()) for turn in request["messages"]),
+        len(reply.split()),
+    )
     return {
         **{"id": "c1", "object": "chat.completion", "created": 0, "model": request["model"]},
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given},
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
+        },
     }
 
 
 class Loopback:
-    """Controls a running server from outside."""
+    """Control of a running server from outside."""
 
     def __init__(self, port: int) -> None:
         self.root = f"http://127.0.0.1:{port}"
@@ -233,14 +240,14 @@ class Loopback:
         return self._ask("GET", "/counts")
 
     def gate(self, answer: int | None) -> None:
-        """Let the server answer so many more requests; None means all."""
+        """Let the server answer `answer` more requests and then none; None opens it."""
         self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
         direct = build_opener(ProxyHandler({}))
         with direct.open(Request(f"{self.root}{path}", data=body, method=method)) as response:
-            found: dict[str, int] = json.load(response)
-            return found
+            counts: dict[str, int] = json.load(response)
+            return counts
 
 
 @contextmanager
@@ -279,8 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
     parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
     parser.add_argument("--vague", action="store_true", help="a refusal names no numbers, as Bedrock's")
-    chosen = parser.parse_args(arguments)
-    asyncio.run(_serve(chosen.latency, chosen.window, chosen.vague))
+    options = parser.parse_args(arguments)
+    asyncio.run(_serve(options.latency, options.window, options.vague))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ _SENTENCE = "The company was founded in that city by an engineer who had studied
 
 
 class InstantRoles:
-    """Plays all four roles with prepared replies: every call is one look-up."""
+    """All four roles with prepared replies: every call is one look-up."""
 
     def __init__(self, hops: int) -> None:
         self._hops = hops
@@ -56,7 +56,7 @@ class InstantRoles:
 
 
 class InstantAsyncRoles(InstantRoles):
-    """Adds asynchronous twins, so that no worker thread is needed."""
+    """The same roles with asynchronous methods too, so that no worker thread is needed."""
 
     async def aplan(self, *args: Any) -> Plan:
         return self.plan(*args)
@@ -93,7 +93,7 @@ class _BareState(TypedDict):
 
 
 def bare_graph(hops: int, *, asynchronous: bool) -> Any:
-    """Build the peer: nodes plan, retrieve, structure and merge that do nothing."""
+    """Build the graph to compare with: nodes plan, retrieve, structure and merge that do nothing."""
 
     def node(state: _BareState) -> dict[str, int]:
         return {"value": 1}
@@ -121,7 +121,7 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Holds milliseconds per hop, by the clock and of processor time, one figure per run."""
+    """Milliseconds per hop, by the clock and of processor time, one figure per run."""
 
     clock: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
@@ -134,14 +134,14 @@ def measure(runs: int) -> dict[str, Cost]:
         limits = Limits(max_hops=HOPS + 1)
         return create_ras_agent(planner=roles, retriever=roles, extractor=roles, answerer=roles, limits=limits)
 
-    asked, empty = {"question": "sub-query 0"}, {"hop": 0, "value": 0}
+    question_input, empty = {"question": "sub-query 0"}, {"hop": 0, "value": 0}
     variants: dict[str, tuple[Callable[[int], Any], dict[str, Any], bool]] = {
         "bare LangGraph": (partial(bare_graph, asynchronous=False), empty, False),
-        "ras-agent": (lambda hops: ours(InstantRoles(hops)), asked, False),
+        "ras-agent": (lambda hops: ours(InstantRoles(hops)), question_input, False),
         "bare LangGraph, async nodes": (partial(bare_graph, asynchronous=True), empty, True),
-        "ras-agent, async roles": (lambda hops: ours(InstantAsyncRoles(hops)), asked, True),
+        "ras-agent, async roles": (lambda hops: ours(InstantAsyncRoles(hops)), question_input, True),
         "bare LangGraph, async, nodes in threads": (partial(bare_graph, asynchronous=False), empty, True),
-        "ras-agent, async, roles in threads": (lambda hops: ours(InstantRoles(hops)), asked, True),
+        "ras-agent, async, roles in threads": (lambda hops: ours(InstantRoles(hops)), question_input, True),
     }
     graphs = {name: (build(1), build(HOPS)) for name, (build, _, _) in variants.items()}
     costs = {name: Cost() for name in variants}
@@ -157,7 +157,7 @@ def measure(runs: int) -> dict[str, Cost]:
 
 
 def _collected(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
-    """Run without garbage collection, which would charge one variant for the garbage of all."""
+    """Run the block without garbage collection, which would charge one variant for the garbage of all."""
     gc.collect()
     gc.freeze()  # what is alive now need not be looked at again by the next collection
     gc.disable()

@@ -53,24 +53,24 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
     words, chances = _zipf()
     for start in range(0, count, 1000):
         lengths = rng.poisson(_WORDS, min(1000, count - start)) + 1
-        drawn = words[np.searchsorted(chances, rng.random(int(lengths.sum())))]
-        for offset, text in enumerate(np.split(drawn, np.cumsum(lengths)[:-1])):
+        tokens = words[np.searchsorted(chances, rng.random(int(lengths.sum())))]
+        for offset, text in enumerate(np.split(tokens, np.cumsum(lengths)[:-1])):
             yield Passage(f"p{start + offset}", " ".join(text), f"Title {start + offset}", f"d{start + offset}")
 
 
 def synthetic_queries(count: int, seed: int = 1) -> list[str]:
     """Make `count` queries, the same for the same seed."""
     words, chances = _zipf()
-    drawn = np.searchsorted(chances, np.random.default_rng(seed).random((count, _QUERY_WORDS)))
-    return [" ".join(row) for row in words[drawn]]
+    tokens = np.searchsorted(chances, np.random.default_rng(seed).random((count, _QUERY_WORDS)))
+    return [" ".join(row) for row in words[tokens]]
 
 
 def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
     """Make one record per size and system."""
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            built = _in_process("build", size, queries, folder)
-            yield {"size": size, "system": "ras-agent", **built, **_in_process("query", size, queries, folder)}
+            costs = _in_process("build", size, queries, folder)
+            yield {"size": size, "system": "ras-agent", **costs, **_in_process("query", size, queries, folder)}
         yield {"size": size, "system": "bm25s", **_in_process("bm25s", size, queries)}
         if size <= _RANK_BM25_LIMIT:
             yield {"size": size, "system": "rank-bm25", **_in_process("rank_bm25", size, queries)}
@@ -83,16 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--job", nargs=2, metavar=("JOB", "FOLDER"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    sizes = [int(size) for size in given.sizes.split(",")]
-    if given.job:
-        print(json.dumps(_JOBS[given.job[0]](sizes[0], given.queries, Path(given.job[1]))))
+    options = parser.parse_args(arguments)
+    sizes = [int(size) for size in options.sizes.split(",")]
+    if options.job:
+        print(json.dumps(_JOBS[options.job[0]](sizes[0], options.queries, Path(options.job[1]))))
         return
     print(_row("passages", "system", "index s", "index MB", "query MB", "median ms", "p95 ms", "of bm25s", "of scores"))
-    for record in measure(sizes, given.queries):
-        print(_row(*(_shown(record.get(name)) for name in _COLUMNS)), flush=True)
-        if given.json:
-            with given.json.open("a", encoding="utf-8") as file:
+    for record in measure(sizes, options.queries):
+        print(_row(*(_cell(record.get(name)) for name in _COLUMNS)), flush=True)
+        if options.json:
+            with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
 
 
@@ -113,7 +113,7 @@ def _row(*cells: str) -> str:
     return "".join(f"{cell:>12}" for cell in cells)
 
 
-def _shown(value: object) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if value < 100 else f"{value:.0f}"
     return "" if value is None else str(value)
@@ -128,8 +128,8 @@ def _zipf() -> tuple[Any, Any]:
 def _in_process(job: str, size: int, queries: int, folder: str = ".") -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.retrieval", "--job", job, folder]
     command += ["--sizes", str(size), "--queries", str(queries)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    result: dict[str, Any] = json.loads(done.stdout)
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(process.stdout)
     return result
 
 
@@ -169,10 +169,10 @@ def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
     corpus = [passage.text.split() for passage in synthetic_passages(size)]
     bare = _bm25s()
     seconds = _processor_seconds(lambda: bare.index(corpus, show_progress=False))
-    built = {"index_seconds": seconds, "index_mb": _peak_mb()}
+    costs = {"index_seconds": seconds, "index_mb": _peak_mb()}
     terms = [[text.split()] for text in synthetic_queries(queries)]
     times = [_fastest(lambda query: bare.retrieve(query, k=_K, show_progress=False), query) for query in terms]
-    return {**built, "query_mb": _peak_mb(), **_times(times)}
+    return {**costs, "query_mb": _peak_mb(), **_times(times)}
 
 
 def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
@@ -181,10 +181,10 @@ def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
     corpus = [passage.text.split() for passage in synthetic_passages(size)]
     began = time.process_time()
     model = BM25Okapi(corpus)
-    built = {"index_seconds": time.process_time() - began, "index_mb": _peak_mb()}
+    costs = {"index_seconds": time.process_time() - began, "index_mb": _peak_mb()}
     terms = [text.split() for text in synthetic_queries(min(queries, 50))]
     times = [_fastest(lambda query: np.argsort(model.get_scores(query))[::-1][:_K], query) for query in terms]
-    return {**built, "query_mb": _peak_mb(), **_times(times)}
+    return {**costs, "query_mb": _peak_mb(), **_times(times)}
 
 
 _JOBS: dict[str, Job] = {"build": _build, "query": _query, "bm25s": _bare_bm25s, "rank_bm25": _rank_bm25}

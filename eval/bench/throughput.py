@@ -51,7 +51,7 @@ _CALLS_A_QUESTION = 2
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Holds one measurement.
+    """One measurement.
 
     concurrency: 0 for the sequential loop. processes: 0 for this one. cpu: processor seconds per question. ratio: to
     the sequential loop.
@@ -79,28 +79,28 @@ def measure(
             base = 0.0
             for concurrency, processes in ((0, 0), *ways):
                 count = sequential if concurrency <= 1 else questions
-                asked = [_question(number + offset) for offset in range(count + max(1, concurrency))]
-                number += len(asked)
+                batch = [_question(number + offset) for offset in range(count + max(1, concurrency))]
+                number += len(batch)
                 out = Path(folder) / f"{place}-{concurrency}-{processes}"
-                found = _timed(model, index, (concurrency, processes), asked[count:], asked[:count], out)
-                base = base or found["a_second"]
-                yield Throughput(place, concurrency, processes, count, **found, ratio=found["a_second"] / base)
+                timing = _timed(model, index, (concurrency, processes), batch[count:], batch[:count], out)
+                base = base or timing["a_second"]
+                yield Throughput(place, concurrency, processes, count, **timing, ratio=timing["a_second"] / base)
 
 
 @dataclass
 class _Warm:
-    """Asks `first` before the clock starts, so that processes are up and clients connected."""
+    """Pool that is asked `first` before the clock starts, so that processes are up and clients connected."""
 
     pool: Pool
     first: Sequence[Question]
     began: float = 0.0
-    spent: float = 0.0
+    processor_seconds: float = 0.0
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         async with self.pool.opened(concurrency) as ask:
             await asyncio.gather(*map(ask, self.first))
-            self.began, self.spent = time.perf_counter(), time.process_time()
+            self.began, self.processor_seconds = time.perf_counter(), time.process_time()
             yield ask
 
 
@@ -118,14 +118,14 @@ def _timed(
     if not concurrency:
         agent = _agent(model.root, index, ChatSettings())
         agent.invoke({"question": first[0].question})
-        began, spent = time.perf_counter(), time.process_time()
+        began, processor_seconds = time.perf_counter(), time.process_time()
         for question in questions:
             agent.invoke({"question": question.question})
     else:
         warm = _Warm(_pool(model, concurrency, processes, out), first)
         evaluate(warm, questions, RunFolder(out), concurrency=concurrency)
-        began, spent = warm.began, warm.spent
-    seconds, cpu = time.perf_counter() - began, time.process_time() - spent
+        began, processor_seconds = warm.began, warm.processor_seconds
+    seconds, cpu = time.perf_counter() - began, time.process_time() - processor_seconds
     calls = model.counts()["answered"] - called
     return {"seconds": seconds, "a_second": len(questions) / seconds, "calls": calls, "cpu": cpu / len(questions)}
 
@@ -139,7 +139,7 @@ def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
 
 
 def asks(root: str, replies: str, in_flight: int) -> Work:
-    """Return the work of one question, in whichever process."""
+    """Return the function that answers one question, in whichever process it is called."""
     settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
     return question_work(graph_answerer(agent), metric_scorer(("f1", "em", "recall@5")), mode="ras")
@@ -172,11 +172,11 @@ def _word(number: int) -> str:
     return f"w{number:03d}x"
 
 
-def report(found: Sequence[Throughput]) -> str:
+def report(measures: Sequence[Throughput]) -> str:
     """Format a Markdown table: medians over the rounds, and the ratio with its minimum and maximum."""
     lines = ["| | questions/s | ratio | least to greatest | cpu ms a question |", "|---|---|---|---|---|"]
-    for way in dict.fromkeys((one.concurrency, one.processes) for one in found):
-        rows = [one for one in found if (one.concurrency, one.processes) == way]
+    for way in dict.fromkeys((measure.concurrency, measure.processes) for measure in measures):
+        rows = [measure for measure in measures if (measure.concurrency, measure.processes) == way]
         ratios = [row.ratio for row in rows]
         name = f"concurrency {way[0]}{f', {way[1]} processes' if way[1] else ''}" if way[0] else "sequential loop"
         spread = f"{median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f}"
@@ -199,15 +199,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     os.environ["NO_PROXY"] = "127.0.0.1"
     ways = [(int(way.partition("x")[0]), int(way.partition("x")[2] or 0)) for way in options.ways.split(",")]
-    found = []
-    for one in measure(
+    measures = []
+    for row in measure(
         options.rounds, ways, latency=options.latency, questions=options.questions, sequential=options.sequential
     ):
-        found.append(one)
+        measures.append(row)
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"benchmark": "throughput", **asdict(one)}) + "\n")
-    print(report(found))
+                file.write(json.dumps({"benchmark": "throughput", **asdict(row)}) + "\n")
+    print(report(measures))
 
 
 if __name__ == "__main__":

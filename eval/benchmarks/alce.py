@@ -68,7 +68,7 @@ ASQA = registered(
             "that gives all of them. [Long Form]",
             "answer_baseline": _BASELINE,
         },
-        given="static",
+        context_use="static",
         files={"validation": "asqa_eval_gtr_top100.json"},
         counts={"asqa_eval_gtr_top100.json": 948},
     )
@@ -86,7 +86,7 @@ ELI5 = registered(
             "answer": "Explain it in one paragraph, in words that anybody understands. [Long Form]",
             "answer_baseline": _BASELINE,
         },
-        given="static",
+        context_use="static",
         files={"validation": "eli5_eval_bm25_top100.json"},
         counts={"eli5_eval_bm25_top100.json": 1000},
     )

@@ -30,9 +30,9 @@ _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
 def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
     """Return the edges of "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
     edges, end = [], 0
-    while found := _EDGE.match(text, end):
-        edges.append((found[1].strip(), found[2].strip(), found[3].strip()))
-        end = found.end()
+    while match := _EDGE.match(text, end):
+        edges.append((match[1].strip(), match[2].strip(), match[3].strip()))
+        end = match.end()
     if text[end:].strip() or not edges:
         raise record.error(f"'graph' should be (head; relation; tail)..., found {text[end:].strip()!r:.80}")
     return edges
@@ -93,14 +93,14 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
 
 
 def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
-    """Return the reader of a file of questions, which looks into all scene graphs in the file's folder."""
+    """Return a function that reads a record of the file `questions`, with scene graphs from files in its folder."""
 
     @cache
     def graphs() -> Mapping[str, TextualGraph]:
-        found = [questions.with_name(name) for name in _FILES if questions.with_name(name).is_file()]
-        if not found:
+        files = [questions.with_name(name) for name in _FILES if questions.with_name(name).is_file()]
+        if not files:
             raise IngestError(f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}")
-        return {image: graph for file in found for image, graph in read_scene_graphs(file).items()}
+        return {image: graph for file in files for image, graph in read_scene_graphs(file).items()}
 
     return lambda record: _read_scene(graphs(), record)
 

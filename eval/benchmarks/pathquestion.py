@@ -58,15 +58,15 @@ def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
 
     A line is the three with tabs between them (one or two), or a JSON list. Raises IngestError with the line's number.
     """
-    found: dict[tuple[str, str, str], None] = {}
+    triples: dict[tuple[str, str, str], None] = {}
     for number, line in enumerate(Path(path).read_text("utf-8-sig").splitlines(), 1):
         if not line.strip():
             continue
         parts = _listed(line) if line.startswith("[") else [part.strip() for part in line.split("\t") if part.strip()]
         if len(parts) != 3:
             raise IngestError(f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}")
-        found[parts[0], parts[1], parts[2]] = None
-    return list(found)
+        triples[parts[0], parts[1], parts[2]] = None
+    return list(triples)
 
 
 def _listed(line: str) -> list[str]:

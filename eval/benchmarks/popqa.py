@@ -52,7 +52,7 @@ POPQA = registered(
         "RAS reports on those",
         read=_read,
         metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
-        given="seed",
+        context_use="seed",
         files={"test": "popqa_longtail_w_gs.jsonl", "all": "popQA.tsv"},
         counts={"popqa_longtail_w_gs.jsonl": 1399},
         gold_by="id",

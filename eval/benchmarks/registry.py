@@ -25,7 +25,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.index.text_files import not_unicode
 
 AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
-GivenContexts = Literal["corpus", "seed", "static"]
+ContextUse = Literal["corpus", "seed", "static"]
 ReadRecord = Callable[[QuestionRecord], Question | None]
 _CITING_TOKENS = 300
 _STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
@@ -51,7 +51,7 @@ MULTI_HOP = (
 
 @dataclass(frozen=True, slots=True)
 class HubDataset:
-    """Names where the `datasets` library finds a benchmark: data set, configuration, and the split papers report on."""
+    """Place of a benchmark in the `datasets` library: data set, configuration, and the split that papers report on."""
 
     dataset: str
     configuration: str = ""
@@ -60,7 +60,7 @@ class HubDataset:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Describes a question set.
+    """A question set.
 
     source: where to get the files, as a sentence for the user.
     read: turns one official record into a question, or into None where the task leaves the record out. Records in the
@@ -72,8 +72,8 @@ class Benchmark:
     none (RAS, Table 5).
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
     answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
-    given: what RAS does with the questions' contexts: their union is the corpus to search, or they are the passages of
-    the first hop (`seed`), or the only passages there are (`static`).
+    context_use: what RAS does with the questions' contexts: their union is the corpus to search (`corpus`), or they are
+    the passages of the first hop (`seed`), or the only passages there are (`static`).
     gold_by: how gold passages are named; a plain file may differ, and `Question.by_title` has the last word.
     under: the key of the array in a JSON file that is an object. columns: those of a file of lines without a header.
     """
@@ -92,19 +92,19 @@ class Benchmark:
     counts: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
     gold_by: Literal["title", "id", "none"] = "none"
-    given: GivenContexts = "corpus"
+    context_use: ContextUse = "corpus"
     under: str = ""
     columns: tuple[str, ...] = ()
     hub: HubDataset | None = None
 
     @property
     def headline(self) -> str:
-        """Return the metric that a table of results shows if it shows one."""
+        """Return the one metric that a table shows which has room for one."""
         return self.metrics[0]
 
     @property
     def style(self) -> Literal["short", "choice", "boolean", "long"]:
-        """Return the answerer's `style` for this answer form."""
+        """Return the answerer's `style` that suits this benchmark's answers."""
         return _STYLES[self.answer_form]
 
     def instructed(self, kind: str) -> Self:
@@ -116,17 +116,17 @@ class Benchmark:
             return self
         if kind not in self.instructions:
             raise UnknownName(f"instruction of {self.name}", kind, tuple(self.instructions) or ("none",))
-        chosen = replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
-        return replace(chosen, answer_form="long", answer_tokens=_CITING_TOKENS) if kind == "answer_citing" else chosen
+        copy = replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
+        return replace(copy, answer_form="long", answer_tokens=_CITING_TOKENS) if kind == "answer_citing" else copy
 
     def load(
         self, path: str | Path, split: str = "", limit: int | None = None, on_bad: OnBad | None = None
     ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
-        A whole official file must have its known count and checksum. Warns of records that the task leaves out.
-        Raises IngestError, which names the line or record that cannot be read and where to get the file; with `on_bad`
-        it is given what is wrong with a record, and the record is left out.
+        A complete official file must have its known count and checksum. Records that the task leaves out are warned of.
+        on_bad: is called with the error of a record that cannot be read, which is then left out. Without it such a
+            record raises IngestError, which names the line or record and where to get the file.
         """
         file = self._file(Path(path), split)
         left_out: list[str] = []
@@ -168,8 +168,8 @@ class Benchmark:
     def corpus(self, source: str | Path | Iterable[Question], on_bad: OnBad | None = None) -> list[Passage]:
         """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
 
-        source: questions, their file, or a file of passages. on_bad: as `load` has it. Raises IngestError where there
-        are none.
+        source: questions, their file, or a file of passages. on_bad: as for `load`. Raises IngestError where there are
+            none.
         """
         if isinstance(source, str | Path):
             first = next(read_records(source, self.under, self.columns, on_bad and _ignored), None)
@@ -188,12 +188,12 @@ class Benchmark:
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return an agent's input in RAS's setting: the question, and its passages where they are not searched."""
-        asked: dict[str, Any] = {"question": question.question}
-        if question.contexts and self.given == "seed":
-            asked["seed_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
-        elif question.contexts and self.given == "static":
-            asked["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
-        return asked
+        values: dict[str, Any] = {"question": question.question}
+        if question.contexts and self.context_use == "seed":
+            values["seed_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        elif question.contexts and self.context_use == "static":
+            values["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+        return values
 
     def _records(self, records: Iterator[QuestionRecord], on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
         for record in records:
@@ -208,10 +208,10 @@ class Benchmark:
                 yield from parts
 
     def _read_for(self, file: Path) -> ReadRecord:
-        read = self.reader(file) if self.reader else self.read
-        if read is None:
+        reader = self.reader(file) if self.reader else self.read
+        if reader is None:
             raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
-        return read
+        return reader
 
     def _file(self, path: Path, split: str) -> Path:
         if split and split not in self.files:
@@ -226,20 +226,22 @@ class Benchmark:
                 return path / name
         raise IngestError(f"{path}: holds none of {', '.join(names)}; {self.source}")
 
-    def _check(self, file: Path, found: int) -> None:
+    def _check(self, file: Path, count: int) -> None:
         """Raise IngestError if a file with an official name is not the official file."""
-        wanted = self.counts.get(file.name, found)
-        if found != wanted:
+        expected = self.counts.get(file.name, count)
+        if count != expected:
             raise IngestError(
-                f"{file}: {found} questions, the official file of that name has {wanted}; get it again, or give a "
+                f"{file}: {count} questions, the official file of that name has {expected}; get it again, or give a "
                 f"sample of it another name. {self.source}"
             )
-        if (known := self.sha256.get(file.name)) and known != (digest := _digest(file)):
-            raise IngestError(f"{file}: its sha256 is {digest}, that of the official file is {known}; {self.source}")
+        if (expected_digest := self.sha256.get(file.name)) and expected_digest != (digest := _digest(file)):
+            raise IngestError(
+                f"{file}: its sha256 is {digest}, that of the official file is {expected_digest}; {self.source}"
+            )
 
 
 def registered(benchmark: Benchmark) -> Benchmark:
-    """Make a benchmark known by its name, and return it."""
+    """Register a benchmark under its name, and return it."""
     registry.register("benchmark", benchmark.name, benchmark)
     return benchmark
 
@@ -247,12 +249,12 @@ def registered(benchmark: Benchmark) -> Benchmark:
 def benchmark(name: str) -> Benchmark:
     """Return the benchmark called `name`. Raises UnknownName with the names there are."""
     _register_own()
-    found = registry.find("benchmark", name)
-    if not isinstance(found, Benchmark):
+    plugin = registry.find("benchmark", name)
+    if not isinstance(plugin, Benchmark):
         raise TypeError(
-            f"benchmark {name!r} is a {type(found).__name__}; an entry point of ras_agent.benchmark names a Benchmark"
+            f"benchmark {name!r} is a {type(plugin).__name__}; an entry point of ras_agent.benchmark names a Benchmark"
         )
-    return found
+    return plugin
 
 
 def benchmark_names() -> tuple[str, ...]:
@@ -267,19 +269,19 @@ def _register_own() -> None:
 
 
 def _ignored(error: IngestError) -> None:
-    """Do nothing about a bad record, which is going to be read again."""
+    """Ignore a bad record: the file is read a second time, which reports it."""
 
 
 def _questions(
-    records: Iterator[QuestionRecord], read: ReadRecord, left_out: list[str], on_bad: OnBad | None = None
+    records: Iterator[QuestionRecord], read_record: ReadRecord, left_out: list[str], on_bad: OnBad | None = None
 ) -> Iterator[Question]:
-    """Yield the records' questions; append to `left_out` the places of records that are none."""
-    seen: dict[str, str] = {}
+    """Yield the questions of records; append to `left_out` the places of records that the task leaves out."""
+    places: dict[str, str] = {}
     for record in records:
         try:
-            question = plain_question(record) if is_plain(record) else read(record)
+            question = plain_question(record) if is_plain(record) else read_record(record)
             if question is not None:
-                _check_id(question.id, record, seen)
+                _check_id(question.id, record, places)
         except IngestError as error:
             if on_bad is None:
                 raise
@@ -288,15 +290,15 @@ def _questions(
         if question is None:
             left_out.append(record.where)
             continue
-        if question.id in seen:  # MuSiQue-Full: a question and its unanswerable twin
+        if question.id in places:  # MuSiQue-Full: a question and its unanswerable twin
             question = replace(question, id=f"{question.id}#{record.number}")
-        seen[question.id] = record.where
+        places[question.id] = record.where
         yield question
 
 
-def _check_id(name: str, record: QuestionRecord, seen: Mapping[str, str]) -> None:
-    if name in seen and is_plain(record):
-        raise record.error(f"id {name!r} is that of {seen[name]} too; ids are unique in a file")
+def _check_id(name: str, record: QuestionRecord, places: Mapping[str, str]) -> None:
+    if name in places and is_plain(record):
+        raise record.error(f"id {name!r} is that of {places[name]} too; ids are unique in a file")
     if reason := not_unicode(name):  # results are stored under it, and found again
         raise record.error(f"the id {reason}")
 

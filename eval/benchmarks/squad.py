@@ -15,9 +15,9 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
         yield record
         return
     for paragraph in record.objects("paragraphs"):
-        shared = {"title": record.data.get("title", ""), "context": paragraph.text("context")}
-        for asked in paragraph.objects("qas"):
-            yield QuestionRecord({**shared, **asked.data}, asked.where, asked.number)
+        fields = {"title": record.data.get("title", ""), "context": paragraph.text("context")}
+        for question in paragraph.objects("qas"):
+            yield QuestionRecord({**fields, **question.data}, question.where, question.number)
 
 
 def _read(record: QuestionRecord) -> Question:
@@ -30,7 +30,7 @@ def _read(record: QuestionRecord) -> Question:
         columns = record.inside(answers, "answers")
         places = list(zip(columns.texts("text"), map(int, columns.texts("answer_start")), strict=True))
     else:
-        places = [(one.text("text"), int(one.text("answer_start"))) for one in record.objects("answers")]
+        places = [(answer.text("text"), int(answer.text("answer_start"))) for answer in record.objects("answers")]
     context = record.text("context")
     for text, start in places:
         if context[start : start + len(text)] != text:

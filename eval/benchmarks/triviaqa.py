@@ -40,7 +40,7 @@ TRIVIAQA = registered(
         "data (github.com/AkariAsai/self-rag)",
         read=_read,
         metrics=("golden_match", "em", "f1", "answer_in_passages", "citation_support"),
-        given="seed",
+        context_use="seed",
         files={
             "validation": "unfiltered-web-dev.json",
             "test": "triviaqa_test.jsonl",

@@ -17,7 +17,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)](?=\s))\s*")
 
 @dataclass(frozen=True, slots=True)
 class SetScore:
-    """Holds precision, recall and F1 of one set against another, each in 0..1."""
+    """Precision, recall and F1 of one set against another, each in 0..1."""
 
     precision: float
     recall: float
@@ -25,9 +25,9 @@ class SetScore:
 
 
 def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetScore:
-    """Return precision, recall and F1 of one set against another; a score with nothing to divide by is 0.0."""
-    found, wanted = set(predicted), set(gold)
-    return _set_score(len(found & wanted), len(found), len(found & wanted), len(wanted))
+    """Return precision, recall and F1 of one set against another; a ratio whose divisor is 0 is 0.0."""
+    predictions, answers = set(predicted), set(gold)
+    return _set_score(len(predictions & answers), len(predictions), len(predictions & answers), len(answers))
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
@@ -36,14 +36,14 @@ def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
 
 
 def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetScore:
-    """Return the published scripts' looser scores on WebQSP and CWQ.
+    """Return the looser precision, recall and F1 that the published scripts for WebQSP and CWQ compute.
 
     A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
     of predictions; where one prediction holds several gold answers that would exceed 1.0, and is cut to 1.0 here.
     """
-    wanted, whole = [normalise_answer(answer) for answer in gold], normalise_answer(" ".join(predicted))
-    found = sum(answer in whole for answer in wanted) if predicted else 0
-    return _set_score(min(found, len(predicted)), len(predicted), found, len(wanted))
+    answers, joined_text = [normalise_answer(answer) for answer in gold], normalise_answer(" ".join(predicted))
+    count = sum(answer in joined_text for answer in answers) if predicted else 0
+    return _set_score(min(count, len(predicted)), len(predicted), count, len(answers))
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
@@ -96,7 +96,7 @@ def _keys(answers: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(normalise_answer(answer) or answer.strip() for answer in answers)
 
 
-def _set_score(right: int, predicted: int, found: int, gold: int) -> SetScore:
-    precision, recall = right / predicted if predicted else 0.0, found / gold if gold else 0.0
+def _set_score(right: int, predicted: int, hits: int, gold: int) -> SetScore:
+    precision, recall = right / predicted if predicted else 0.0, hits / gold if gold else 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)

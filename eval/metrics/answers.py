@@ -25,9 +25,9 @@ def normalise_answer(text: str) -> str:
 
 
 def holds(text: str, answers: Iterable[str]) -> bool:
-    """Return whether the normalised text holds one of the normalised answers as whole words."""
+    """Tell whether the normalised text holds one of the normalised answers as whole words."""
     padded = f" {normalise_answer(text)} "
-    return any(f" {wanted} " in padded for answer in answers if (wanted := normalise_answer(answer)))
+    return any(f" {normal} " in padded for answer in answers if (normal := normalise_answer(answer)))
 
 
 @answer_metric("em", decides=10)
@@ -66,19 +66,19 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
     """
     predicted = normalise_answer(prediction)
     for gold in golds:
-        wanted = normalise_answer(gold)
-        if (wanted in predicted) if wanted else (gold.strip() != "" and gold.strip() in prediction):
+        normal = normalise_answer(gold)
+        if (normal in predicted) if normal else (gold.strip() != "" and gold.strip() in prediction):
             return 1.0
     return 0.0
 
 
 def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> float:
-    """Return the share of an ambiguous question's readings that a long answer covers: ALCE's STR-EM of ASQA.
+    """Return the share of an ambiguous question's readings whose answer is in the prediction: STR-EM of ALCE's ASQA.
 
     gold_sets: one set of equivalent short answers for each reading. 0.0 without readings.
     """
-    found = [golden_match(prediction, golds) for golds in gold_sets]
-    return sum(found) / len(found) if found else 0.0
+    matches = [golden_match(prediction, golds) for golds in gold_sets]
+    return sum(matches) / len(matches) if matches else 0.0
 
 
 @metric("answer_coverage")
@@ -128,8 +128,8 @@ def _open_f1(predicted: str, gold: str) -> float:
 
 
 def _overlap(predicted: list[str], gold: list[str]) -> float:
-    shared = sum((Counter(predicted) & Counter(gold)).values())
-    if not shared:
+    common = sum((Counter(predicted) & Counter(gold)).values())
+    if not common:
         return 0.0
-    precision, recall = shared / len(predicted), shared / len(gold)
+    precision, recall = common / len(predicted), common / len(gold)
     return 2 * precision * recall / (precision + recall)

@@ -34,21 +34,24 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
         return ""
     pattern = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
     bare = _LEAD.sub("", answer.strip())
-    if found := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
-        return labels[found[1].casefold()]
-    said = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
-    named = {found.casefold() for found in re.findall(said, answer, re.IGNORECASE)}
-    if len(named) == 1:
-        return labels[named.pop()]
-    whole = normalise_answer(bare)
-    equal = [label for label, text in choices.items() if whole and normalise_answer(text) == whole]
+    if match := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
+        return labels[match[1].casefold()]
+    statement = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
+    labels_named = {match.casefold() for match in re.findall(statement, answer, re.IGNORECASE)}
+    if len(labels_named) == 1:
+        return labels[labels_named.pop()]
+    normal = normalise_answer(bare)
+    equal = [label for label, text in choices.items() if normal and normalise_answer(text) == normal]
     inside = equal or [label for label, text in choices.items() if holds(answer, [text])]
     return inside[0] if len(inside) == 1 else ""
 
 
 def stated_verdict(answer: str) -> str:
-    """Return "true" or "false" as the answer says; "" if it says neither, or both with neither in front."""
-    verdicts = [(found.start(), _is_true(found)) for found in _VERDICT.finditer(answer)]
+    """Return "true" or "false" as the answer states it, else "".
+
+    An answer that states both counts only if one of them comes first in it, before any other word.
+    """
+    verdicts = [(match.start(), _is_true(match)) for match in _VERDICT.finditer(answer)]
     if not verdicts:
         return ""
     start, first = verdicts[0]
@@ -61,10 +64,10 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
 
     ExplaGraphs' answers are read in this way.
     """
-    known = {name.casefold(): name for name in classes}
-    pattern = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
-    found = re.search(pattern, answer, re.IGNORECASE) if known else None
-    return known[found[0].casefold()] if found else ""
+    by_key = {name.casefold(): name for name in classes}
+    pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
+    match = re.search(pattern, answer, re.IGNORECASE) if by_key else None
+    return by_key[match[0].casefold()] if match else ""
 
 
 @metric("accuracy", decides=30)
@@ -84,5 +87,5 @@ def _accuracy(question: Question, outcome: Outcome) -> float | None:
     return exact_match(outcome.answer, question.answers) if question.answers else None
 
 
-def _is_true(found: re.Match[str]) -> bool:
-    return (found["word"].casefold() in _TRUE) != bool(found["not"])
+def _is_true(match: re.Match[str]) -> bool:
+    return (match["word"].casefold() in _TRUE) != bool(match["not"])

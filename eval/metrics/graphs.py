@@ -29,7 +29,7 @@ _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s+(?P<item>.+)$")
 
 
 class CitedGraph(NamedTuple):
-    """Holds the nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
+    """The nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[tuple[str, str, str], ...] = ()
@@ -37,7 +37,7 @@ class CitedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphValidity:
-    """Counts the `nodes` and `edges` that an answer cites, and those of them that exist in its graph."""
+    """Counts of the `nodes` and `edges` that an answer cites, and of those among them that exist in its graph."""
 
     nodes: int
     valid_nodes: int
@@ -46,12 +46,12 @@ class GraphValidity:
 
     @property
     def cites(self) -> bool:
-        """Return whether anything is cited."""
+        """Tell whether anything is cited."""
         return self.nodes + self.edges > 0
 
     @property
     def fully_valid(self) -> bool:
-        """Return whether something is cited, and all of it exists."""
+        """Tell whether something is cited, and all of it exists."""
         return self.cites and (self.nodes, self.edges) == (self.valid_nodes, self.valid_edges)
 
 
@@ -71,9 +71,14 @@ def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTex
     Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
     the predicted, then of the gold triples. A repeated triple counts once.
     """
-    found, wanted = list(dict.fromkeys(map(_words, predicted))), list(dict.fromkeys(map(_words, gold)))
+    predictions, references = list(dict.fromkeys(map(_words, predicted))), list(dict.fromkeys(map(_words, gold)))
     pairs = sorted(
-        ((-worth, i, j) for i, one in enumerate(found) for j, other in enumerate(wanted) if (worth := _f1(one, other)))
+        (
+            (-worth, i, j)
+            for i, prediction in enumerate(predictions)
+            for j, reference in enumerate(references)
+            if (worth := _f1(prediction, reference))
+        )
     )
     taken_found, taken_wanted, total = set[int](), set[int](), 0.0
     for worth, i, j in pairs:
@@ -81,7 +86,7 @@ def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTex
             taken_found.add(i)
             taken_wanted.add(j)
             total -= worth
-    precision, recall = total / len(found) if found else 0.0, total / len(wanted) if wanted else 0.0
+    precision, recall = total / len(predictions) if predictions else 0.0, total / len(references) if references else 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
 
@@ -92,8 +97,8 @@ def triple_rouge(kind: str, predicted: Iterable[TripleTexts], gold: Iterable[Tri
     kind: "rouge1", "rouge2" or "rougeL". RAS measures text-to-triples so; the marks between the parts, which any two
     lists of triples share, do not count here. Raises MissingExtra without the rouge-score package.
     """
-    found, wanted = (" ".join(" ".join(triple) for triple in triples) for triples in (predicted, gold))
-    return float(rouge_scorer(kind).score(wanted, found)[kind].fmeasure)
+    prediction, reference = (" ".join(" ".join(triple) for triple in triples) for triples in (predicted, gold))
+    return float(rouge_scorer(kind).score(reference, prediction)[kind].fmeasure)
 
 
 def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetScore:
@@ -136,12 +141,12 @@ def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Trip
     "name: banana; attribute: ...", its name.
     """
     names = {key for node in nodes for key in (canonical_key(node), canonical_key(_name(node)))}
-    known = {key for edge in edges for key in (_key(edge), _key((_name(edge[0]), edge[1], _name(edge[2]))))}
+    graph_edges = {key for edge in edges for key in (_key(edge), _key((_name(edge[0]), edge[1], _name(edge[2]))))}
     return GraphValidity(
         len(cited.nodes),
         sum(canonical_key(node) in names for node in cited.nodes),
         len(cited.edges),
-        sum(_key(edge) in known for edge in cited.edges),
+        sum(_key(edge) in graph_edges for edge in cited.edges),
     )
 
 
@@ -173,26 +178,26 @@ metric("entity_f1")(partial(_entity_part, "f1"))
 
 @metric("valid_nodes")
 def _valid_nodes(question: Question, outcome: Outcome) -> float | None:
-    found = _validity(question, outcome)
-    return found.valid_nodes / found.nodes if found and found.nodes else None
+    validity = _validity(question, outcome)
+    return validity.valid_nodes / validity.nodes if validity and validity.nodes else None
 
 
 @metric("valid_edges")
 def _valid_edges(question: Question, outcome: Outcome) -> float | None:
-    found = _validity(question, outcome)
-    return found.valid_edges / found.edges if found and found.edges else None
+    validity = _validity(question, outcome)
+    return validity.valid_edges / validity.edges if validity and validity.edges else None
 
 
 @metric("fully_valid")
 def _fully_valid(question: Question, outcome: Outcome) -> float | None:
-    found = _validity(question, outcome)
-    return float(found.fully_valid) if found and found.cites else None
+    validity = _validity(question, outcome)
+    return float(validity.fully_valid) if validity and validity.cites else None
 
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
-    """Count what the answer cites of the graph that comes with the question, or else of the one that the agent built.
+    """Count what the answer cites of the question's own graph, or else of the graph that the agent built.
 
-    None without either.
+    Returns None without either.
     """
     if question.metadata.get("graph"):
         nodes, edges = question.graph.nodes, question.graph.triples()
@@ -216,9 +221,9 @@ def _words(triple: TripleTexts) -> tuple[str, ...]:
     return tuple(canonical_key(" ".join(triple)).split())
 
 
-def _f1(one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    shared = sum((Counter(one) & Counter(other)).values())
-    return 2 * shared / (len(one) + len(other)) if shared else 0.0
+def _f1(words: tuple[str, ...], gold: tuple[str, ...]) -> float:
+    common = sum((Counter(words) & Counter(gold)).values())
+    return 2 * common / (len(words) + len(gold)) if common else 0.0
 
 
 def _name(node: str) -> str:
@@ -227,10 +232,10 @@ def _name(node: str) -> str:
 
 
 def _bare(field: str, mark: Mark) -> str:
-    """Return the text of an edge's field without the mark that may be in front of it."""
+    """Return the text of an edge's field without the mark in front of it, if there is one."""
     return field.strip().removeprefix(str(mark)).strip()
 
 
 def _is_box(head: str) -> bool:
-    """Return whether a triple in commas is the (x,y,w) of a scene graph's box rather than an edge."""
+    """Tell whether a triple in commas is a box (x,y,w) of a scene graph and no edge."""
     return head == "x" or head.lstrip("-").isdigit()

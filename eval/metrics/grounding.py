@@ -1,4 +1,4 @@
-"""Return whether the evidence holds the answer, decided by words without a judge model."""
+"""Metrics of grounding: does the evidence hold the answer? Words decide, without a judge model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 
 
 def checkable(answer: str) -> bool:
-    """Return whether a text could state the answer word for word; it cannot state a yes or a no."""
+    """Tell whether a text could state the answer word for word; it cannot state a yes or a no."""
     return normalise_answer(answer) not in _UNSTATED
 
 
 def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
     """Return 1.0 if at least one text holds one of the answers as whole words, else 0.0."""
-    wanted = tuple(answers)
-    return float(any(holds(text, wanted) for text in texts))
+    golds = tuple(answers)
+    return float(any(holds(text, golds) for text in texts))
 
 
 def citation_precision(answers: Iterable[str], cited: Sequence[str]) -> float:
@@ -28,8 +28,8 @@ def citation_precision(answers: Iterable[str], cited: Sequence[str]) -> float:
     In a chain of hops only the last passage need hold the answer. Read together with `answer_support`, this shows how
     much was cited that does not bear on the answer itself.
     """
-    wanted = tuple(answers)
-    return sum(holds(text, wanted) for text in cited) / len(cited) if cited else 0.0
+    golds = tuple(answers)
+    return sum(holds(text, golds) for text in cited) / len(cited) if cited else 0.0
 
 
 @metric("citation_support")

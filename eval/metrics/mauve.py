@@ -32,7 +32,7 @@ _BATCH = 8
 
 @dataclass(frozen=True, slots=True)
 class Mauve:
-    """Holds the score, from 0 to 1, higher is nearer; of how many pairs of texts, and whose vectors compare them."""
+    """The score, 0 to 1, higher is nearer; the number of pairs of texts; and the model whose vectors compare them."""
 
     score: float
     texts: int
@@ -71,7 +71,7 @@ def mauve_of_vectors(human: Floats, ours: Floats) -> float:
 
 
 def compared_text(question: str, answer: str) -> str:
-    """Return the first 100 words of a question and its answer, without punctuation at the end, as ALCE has it."""
+    """Return the first 100 words of a question and its answer, without punctuation at the end, as ALCE does."""
     return " ".join(f"{question} {answer.strip()}".split()[:_WORDS]).rstrip(string.punctuation)
 
 
@@ -99,8 +99,8 @@ def features(texts: Sequence[str], model: str | Path) -> Floats:
             ]
             # padded behind: a causal model's earlier states do not see it
             ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
-            seen = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in tokens], batch_first=True)
-            states = network(input_ids=ids.to(network.device), attention_mask=seen.to(network.device)).last_hidden_state
-            last = torch.tensor([len(one) - 1 for one in tokens])
+            mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in tokens], batch_first=True)
+            states = network(input_ids=ids.to(network.device), attention_mask=mask.to(network.device)).last_hidden_state
+            last = torch.tensor([len(row) - 1 for row in tokens])
             rows.append(states[torch.arange(len(tokens)), last.to(states.device)].float().cpu().numpy())
     return np.concatenate(rows)

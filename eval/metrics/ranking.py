@@ -11,8 +11,8 @@ from ras_agent.eval.question import Question
 @ranking_metric("recall")
 def recall_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return the share of the gold names among the first `k` ranked ones, in 0..1; 0.0 without gold."""
-    wanted = set(gold)
-    return len(wanted.intersection(_first(k, ranked))) / len(wanted) if wanted else 0.0
+    relevant = set(gold)
+    return len(relevant.intersection(_first(k, ranked))) / len(relevant) if relevant else 0.0
 
 
 @ranking_metric("all_recall", decides=90)
@@ -23,7 +23,7 @@ def all_recalled_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float
 
 @ranking_metric("hit", decides=40)
 def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
-    """Return 1.0 if any gold name is among the first `k` ranked ones, else 0.0: the hit ratio once averaged.
+    """Return 1.0 if any gold name is among the first `k` ranked ones, else 0.0. Its mean is the hit ratio.
 
     With answers in place of passages this is LEGO-GraphRAG's HR@k of generated answers.
     """
@@ -32,8 +32,8 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return 1 / rank of the first gold name, ranks from 1; 0.0 if there is none. Its mean over questions is MRR."""
-    wanted = set(gold)
-    return next((1 / rank for rank, name in enumerate(dict.fromkeys(ranked), 1) if name in wanted), 0.0)
+    relevant = set(gold)
+    return next((1 / rank for rank, name in enumerate(dict.fromkeys(ranked), 1) if name in relevant), 0.0)
 
 
 @metric("mrr", of_passages=True)

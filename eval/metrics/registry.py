@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what an agent made of one question: its answer and its evidence, which is all that a metric looks at.
+    """An agent's answer to one question and its evidence, which is all that a metric looks at.
 
     passages: in the order of retrieval (by hop, then by rank within the hop). facts: the question graph's, by id.
     """
@@ -45,7 +45,7 @@ class Outcome:
 
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:
-        """Return the outcome of what an agent returned, or of a trace's `to_dict()`."""
+        """Return the outcome in an agent's output, or in a trace's `to_dict()`."""
         facts = out.get("graph", {}).get("facts", ()) if out.get("graph") else ()
         return cls(
             answer=out["answer"],
@@ -58,7 +58,7 @@ class Outcome:
         )
 
     def ranked(self, question: Question) -> list[str]:
-        """Return what was retrieved, by title or id as the question names its gold passages, each name once."""
+        """Return the retrieved passages' names, each once: titles or ids, as the question names its gold passages."""
         return list(dict.fromkeys(question.names(self.passages)))
 
     def triples(self) -> list[tuple[str, str, str]]:
@@ -68,7 +68,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Describes a registered metric.
+    """A registered metric.
 
     of_passages: it needs nothing but the retrieved passages, so that a bare search can be scored by it.
     decides: its rank among the metrics that can say whether an answer is right. Of those that a run has, the one with
@@ -86,13 +86,13 @@ class Metric:
 def metric(
     name: str, *, of_passages: bool = False, decides: int | None = None, cutoff: Cutoff = "none"
 ) -> Callable[[_Function], _Function]:
-    """Register the decorated function of a question and an outcome as the metric `name` (see `Metric`).
+    """Return a decorator that registers a function of question and outcome as the metric `name` (see `Metric`).
 
     Raises ValueError where the name is that of a metric of this folder.
     """
 
     def registered(function: _Function) -> _Function:
-        if not _is_own(function) and name in _own():
+        if not _is_own(function) and name in _own_names():
             raise ValueError(f"metric {name!r} is built in: register yours under another name")
         registry.register("metric", name, Metric(name, function, of_passages, decides, cutoff))
         return function
@@ -101,7 +101,7 @@ def metric(
 
 
 def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
-    """Register the decorated rule, a function of an answer and the gold answers, as the metric `name`.
+    """Return a decorator that registers a function of an answer and the gold answers as the metric `name`.
 
     It applies to questions with gold answers. An abstention scores 0.0, whatever words it shares with them.
     """
@@ -120,9 +120,9 @@ def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Functi
 
 
 def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
-    """Register the decorated rule, a function of k, ranked and gold names, as `name@k`, and over all ranks as `name`.
+    """Return a decorator that registers a function of k, ranked and gold names as the metric `name@k`, and as `name`.
 
-    It applies to questions that name gold passages.
+    Without `@k` all ranks count. It applies to questions that name gold passages.
     """
 
     def registered(rule: _Function) -> _Function:
@@ -141,28 +141,28 @@ def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Funct
 
 def find_metric(name: str) -> Metric:
     """Return the metric called `name`. Raises UnknownName with the names there are."""
-    _own()
+    _own_names()
     base, at, cutoff = name.partition("@")
     if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())
-    found = registry.find("metric", base)
-    if not isinstance(found, Metric):  # the function of an entry point, which its decorator has registered by now
-        found = registry.find("metric", base)
-    if not isinstance(found, Metric):
-        found = Metric(base, found)
-    if not at and found.cutoff != "required":
-        return found
-    if found.cutoff == "none" or not (cutoff.isdigit() and int(cutoff) > 0):
+    plugin = registry.find("metric", base)
+    if not isinstance(plugin, Metric):  # the function of an entry point, which its decorator has registered by now
+        plugin = registry.find("metric", base)
+    if not isinstance(plugin, Metric):
+        plugin = Metric(base, plugin)
+    if not at and plugin.cutoff != "required":
+        return plugin
+    if plugin.cutoff == "none" or not (cutoff.isdigit() and int(cutoff) > 0):
         raise UnknownName("metric", name, metric_names())
-    return replace(found, name=name, score=partial(found.score, k=int(cutoff)))
+    return replace(plugin, name=name, score=partial(plugin.score, k=int(cutoff)))
 
 
 def metric_names() -> tuple[str, ...]:
     """Return all names, sorted; `@k` stands for any cutoff."""
-    _own()
+    _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
-        cutoff = found.cutoff if isinstance(found := registry.PLUGINS["metric"].get(name), Metric) else "none"
+        cutoff = plugin.cutoff if isinstance(plugin := registry.PLUGINS["metric"].get(name), Metric) else "none"
         listed |= {name} if cutoff == "none" else {f"{name}@k"} if cutoff == "required" else {name, f"{name}@k"}
     return tuple(sorted(listed))
 
@@ -174,17 +174,17 @@ def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[
 
 
 @cache
-def _own() -> frozenset[str]:
-    """Import the modules of this folder, whose decorators register their metrics, and return the names of these."""
+def _own_names() -> frozenset[str]:
+    """Import the modules of this folder, whose decorators register their metrics, and return the metrics' names."""
     registry.import_modules_of(_FOLDER)
     table = registry.PLUGINS["metric"].items()
-    return frozenset(name for name, found in table if isinstance(found, Metric) and _is_own(found.score))
+    return frozenset(name for name, plugin in table if isinstance(plugin, Metric) and _is_own(plugin.score))
 
 
 _FOLDER = __name__.rpartition(".")[0]
 
 
 def _is_own(function: Callable[..., Any]) -> bool:
-    """Return whether a function is one of this folder's; a partial of one is."""
+    """Tell whether a function, or the function of a partial, is defined in this folder."""
     inner = function.func if isinstance(function, partial) else function
     return str(getattr(inner, "__module__", "")).startswith(f"{_FOLDER}.")

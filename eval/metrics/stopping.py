@@ -1,4 +1,4 @@
-"""Judges whether the planner stopped when it had enough. A stop by a budget is not judged."""
+"""Metrics of the planner's stop: had it enough? A stop by a limit is not judged."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
     return all_recalled_at(len(outcome.passages), outcome.ranked(question), question.supporting)
 
 
-def _stopped(wanted: Stop, question: Question, outcome: Outcome) -> float | None:
+def _stopped(action: Stop, question: Question, outcome: Outcome) -> float | None:
     stop = judged_stop(outcome.stop_reason, outcome.hops, question.hops)
-    return float(stop == wanted) if stop else None
+    return float(stop == action) if stop else None

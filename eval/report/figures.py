@@ -23,7 +23,7 @@ _MOST_K = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Holds a run: its name, which is unique within a report, its manifest, and the results so far."""
+    """A run: its name, which is unique within a report, its manifest, and its results so far."""
 
     name: str
     manifest: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Holds median, 95th percentile and mean, in the unit of the values."""
+    """Median, 95th percentile and mean, in the unit of the values."""
 
     p50: float
     p95: float
@@ -45,7 +45,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Holds the figures of the questions of one kind."""
+    """Figures of the questions of one kind."""
 
     name: str
     n: int
@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class RecallPoint:
-    """Holds at depth `k` the mean share of gold passages found, and the share of questions with all of them."""
+    """Mean share of the gold passages among the first `k`, and share of the questions with all of them there."""
 
     k: int
     recall: float
@@ -64,7 +64,7 @@ class RecallPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """Holds one run in numbers.
+    """Figures of one run.
 
     groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
     wrong, abstained and error. with_gold: how many questions name gold passages.
@@ -88,7 +88,7 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Holds the difference of run `name` to run `base` in one metric, on the questions that both have scored."""
+    """Difference of run `name` to run `base` in one metric, on the questions that both have scored."""
 
     name: str
     base: str
@@ -106,13 +106,13 @@ def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
         folder = RunFolder(path)
         manifest = folder.manifest()
         # by id: if a question is there twice, the later result counts
-        results = {one.id: one if traces else replace(one, trace=None) for one in folder.results()}
+        results = {result.id: result if traces else replace(result, trace=None) for result in folder.results()}
         if not results:
             raise RunError(f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`")
-        own = str(manifest.get("name") or path.resolve().name)
-        names, name, number = {run.name for run in runs}, own, 2
+        own_name = str(manifest.get("name") or path.resolve().name)
+        names, name, number = {run.name for run in runs}, own_name, 2
         while name in names:
-            name, number = f"{own} ({number})", number + 1
+            name, number = f"{own_name} ({number})", number + 1
         runs.append(Run(name, manifest, tuple(results.values())))
     return runs
 
@@ -144,7 +144,7 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 def deciding_metric(names: Sequence[str]) -> str:
     """Return the metric that says whether an answer is right; "" where there are no scores at all.
 
-    It is the one that decides before the others (see `Metric.decides`), else the first.
+    It is the metric of the lowest rank (see `Metric.decides`), else the first.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
     return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
@@ -186,17 +186,17 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
 
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     """Compare every other run with the first, metric by metric, on common questions."""
-    found = []
+    rows = []
     for run in runs[1:]:
         for metric in metrics:
             ours, theirs = _column(run, metric), _column(runs[0], metric)
             if ours.keys() & theirs.keys():
-                found.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
-    return found
+                rows.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
+    return rows
 
 
 def _rank(name: str) -> int | None:
-    """Return the metric's rank among those that decide; None also for a metric that is not installed here."""
+    """Return the metric's rank among those that decide; None if it never does, or is not installed here."""
     with suppress(UnknownName):
         return find_metric(name).decides
     return None

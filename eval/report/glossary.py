@@ -39,9 +39,10 @@ _FIGURES = {
 
 
 def explained(metrics: Iterable[str]) -> dict[str, str]:
-    """Return each metric, and then each other figure of a report, with what it means, in plain words.
+    """Return each metric, and then each other figure of a report, with its meaning in plain words.
 
-    A metric of another package is explained by the first sentence of its function. One without is left out.
+    A metric of another package is explained by the first sentence of its function's docstring; without one it is left
+    out.
     """
     words = {name: about for name in metrics if (about := _about(name))}
     return words | _FIGURES

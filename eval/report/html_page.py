@@ -31,7 +31,7 @@ from ras_agent.records import JSON
 
 
 def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True) -> Report:
-    """Return all figures of the runs, and plots if wanted.
+    """Compute all figures of the runs and, if wanted, draw their plots.
 
     metric: decides whether an answer is right; by default the metric that decides before the others (`Metric.decides`).
     """
@@ -40,20 +40,20 @@ def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots:
     figures = [figures_of(run, deciding, prices) for run in runs]
     differences = comparisons(runs, metrics)
     seconds = {run.name: [result.seconds for result in run.results] for run in runs}
-    drawn: dict[str, Plot] = {}
+    pictures: dict[str, Plot] = {}
     missing = ""
     try:
         if plots:
-            drawn = drawn_plots(figures, differences, metrics, deciding, seconds)
+            pictures = drawn_plots(figures, differences, metrics, deciding, seconds)
     except MissingExtra as error:
         missing = str(error)
-    return Report(tuple(runs), tuple(figures), tuple(differences), tuple(metrics), deciding, prices, drawn, missing)
+    return Report(tuple(runs), tuple(figures), tuple(differences), tuple(metrics), deciding, prices, pictures, missing)
 
 
 def report_html(
     report: Report, *, traces: bool = True, workers: int = 1, progress: Callable[[int, int], None] | None = None
 ) -> str:
-    """Return the page.
+    """Return the report as one self-contained page.
 
     traces: whether the runs' traces can be opened in it. They are drawn in `workers` processes, and `progress` is
     called with how many are done, and of how many.
@@ -80,19 +80,19 @@ def report_html(
 def _packed(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
-    """Return packed traces by (run, the result's place in it) without those that cannot be read."""
-    found = {
+    """Return the packed traces by (run, the result's place in it). Traces that cannot be read are left out."""
+    traces = {
         (number, place): result.trace
         for number, run in enumerate(runs)
         for place, result in enumerate(run.results)
         if result.trace is not None
     }
-    packed = packed_traces(list(found.values()), workers=workers, progress=progress)
-    return {place: text for place, text in zip(found, packed, strict=True) if text}
+    packed = packed_traces(list(traces.values()), workers=workers, progress=progress)
+    return {place: text for place, text in zip(traces, packed, strict=True) if text}
 
 
 def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
-    """Return what the browser of questions lists: every question once, with each run's result."""
+    """Return the JSON that the browser of questions lists: every question once, with each run's result."""
     questions: dict[str, JSON] = {}
     for number, run in enumerate(report.runs):
         for place, result in enumerate(run.results):

@@ -40,11 +40,11 @@ def score_text(score: Estimate | None, n: int | None = None) -> str:
     return text if n is None or score.n == n else f"{text}, n = {score.n}"
 
 
-def difference_text(found: Comparison | None) -> str:
+def difference_text(comparison: Comparison | None) -> str:
     """Return a paired difference in points with its interval; "" for none."""
-    if found is None:
+    if comparison is None:
         return ""
-    gap = found.difference
+    gap = comparison.difference
     return f"{100 * gap.mean:+.1f} ({100 * gap.low:+.1f} to {100 * gap.high:+.1f})"
 
 
@@ -54,7 +54,7 @@ def money(value: float) -> str:
 
 
 def cost_text(cost: Cost, calls: int) -> str:
-    """Return the cost, or why it is not known."""
+    """Return the cost, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
     missing = f"unknown: no price for {', '.join(cost.unknown)}" if cost.unknown else ""
@@ -89,9 +89,17 @@ def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
 
 def _differences(differences: Sequence[Versus]) -> str:
     rows = []
-    for one in differences:
-        gap = difference_text(one.found)
-        rows.append([f"{one.name} − {one.base}", one.metric, str(one.found.n), gap, f"{one.found.permutation_p:.4f}"])
+    for difference in differences:
+        gap = difference_text(difference.found)
+        rows.append(
+            [
+                f"{difference.name} − {difference.base}",
+                difference.metric,
+                str(difference.found.n),
+                gap,
+                f"{difference.found.permutation_p:.4f}",
+            ]
+        )
     return markdown_table(["paired difference", "metric", "n", "difference", "p"], rows, texts=2)
 
 
@@ -110,10 +118,10 @@ def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) ->
     names = dict.fromkeys(group.name for run in runs for group in run.groups.get(kind, ()))
     rows = [
         [group.name, run.name, str(group.n), *(score_text(group.scores.get(name), group.n) for name in metrics)]
-        for wanted in names
+        for group_name in names
         for run in runs
         for group in run.groups.get(kind, ())
-        if group.name == wanted
+        if group.name == group_name
     ]
     return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
 

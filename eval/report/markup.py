@@ -9,7 +9,7 @@ _VOID = frozenset({"input", "br", "hr", "meta"})
 
 
 class Html(str):
-    """Marks a string as markup, made by `el` or as an SVG of our own. Every other string is text."""
+    """String of markup, made by `el` or as an SVG of our own. Every other string is text."""
 
     __slots__ = ()
 
@@ -20,12 +20,12 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
     Attributes are written `class_`, `aria_label` for class, aria-label. One that is True has no value, one that is
     False or None is left out.
     """
-    written = "".join(
+    attribute_text = "".join(
         f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(str(value))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    return Html(f"<{tag}{written}>" if tag in _VOID else f"<{tag}{written}>{join(children)}</{tag}>")
+    return Html(f"<{tag}{attribute_text}>" if tag in _VOID else f"<{tag}{attribute_text}>{join(children)}</{tag}>")
 
 
 def join(children: Iterable[str | Html]) -> Html:
@@ -42,17 +42,17 @@ def table(
     """
 
     def cells(tag: str, row: Iterable[str | Html | None]) -> Html:
-        made = []
+        elements = []
         for number, cell in enumerate(row):
             if cell is None or (isinstance(cell, Html) and cell.startswith("<th")):
-                made.append(cell or Html(""))
+                elements.append(cell or Html(""))
                 continue
             name = "th" if number == 0 else tag
             scope = ("col" if tag == "th" else "row") if name == "th" else None
-            made.append(el(name, cell, class_=None if number < texts else "figure", scope=scope))
-        return el("tr", *made)
+            elements.append(el(name, cell, class_=None if number < texts else "figure", scope=scope))
+        return el("tr", *elements)
 
-    whole = el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))
+    element = el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))
     # the caption is outside the table, so that it does not scroll with it
-    box = el("div", whole, class_="scroll", tabindex=0, role="group", aria_label=caption)
+    box = el("div", element, class_="scroll", tabindex=0, role="group", aria_label=caption)
     return el("div", el("p", caption, class_="caption"), box, class_="box")

@@ -60,7 +60,7 @@ _NAME = 26  # characters of a name beside an axis
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Holds an SVG element and what it shows, in words."""
+    """An SVG element and a description of it in words."""
 
     name: str
     caption: str
@@ -80,34 +80,34 @@ def drawn_plots(
     """
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
     kinds = [kind for kind in ("type", "gold hops", "hops taken") if any(kind in run.groups for run in runs)]
-    wanted: list[tuple[str, str, float, Callable[[Axes], object]]] = [
+    drawings: list[tuple[str, str, float, Callable[[Axes], object]]] = [
         ("scores", "Mean scores with 95 % intervals", 0.7 + 0.17 * rows, lambda axes: _scores(axes, runs, metrics))
     ]
     if differences:
         high = 0.9 + 0.26 * len(differences)
         caption = f"Differences to {differences[0].base} on common questions, with 95 % intervals"
-        wanted.append(("differences", caption, high, lambda axes: _differences(axes, differences, runs)))
+        drawings.append(("differences", caption, high, lambda axes: _differences(axes, differences, runs)))
     for kind in kinds:
         groups = max(len(run.groups.get(kind, ())) for run in runs)
         high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
         caption = f"{metric} by {kind}, with 95 % intervals"
-        wanted.append((kind, caption, high, lambda axes, kind=kind: _groups(axes, runs, kind, metric)))  # type: ignore[misc]
+        drawings.append((kind, caption, high, lambda axes, kind=kind: _groups(axes, runs, kind, metric)))  # type: ignore[misc]
     if any(run.recall for run in runs):
         caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
-        wanted.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))
+        drawings.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))
     if any(any(values) for values in seconds.values()):
         caption = "Share of questions that ended within so many seconds"
-        wanted.append(("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds)))
+        drawings.append(("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds)))
 
-    drawn = {}
-    for name, caption, high, draw in wanted:
+    plots = {}
+    for name, caption, high, draw in drawings:
         with new_figure(5.2, high, _STYLE) as figure:
             figure.patch.set_visible(False)
             axes = figure.subplots()
             axes.patch.set_visible(False)
             draw(axes)
-            drawn[name] = Plot(name, caption, _inline(figure, name.replace(" ", "-"), caption))
-    return drawn
+            plots[name] = Plot(name, caption, _inline(figure, name.replace(" ", "-"), caption))
+    return plots
 
 
 @contextmanager
@@ -163,14 +163,14 @@ def _whiskers(
     """Draw a row for each (name, label), with a dot and its interval for each run."""
     step = 1 / (len(runs) + 0.7)
     for number, run in enumerate(runs):
-        found = [(row + (number - (len(runs) - 1) / 2) * step, score(run, name)) for row, (name, _) in enumerate(rows)]
-        found = [(y, one) for y, one in found if one]
-        means = [100 * one.mean for _, one in found]
+        points = [(row + (number - (len(runs) - 1) / 2) * step, score(run, name)) for row, (name, _) in enumerate(rows)]
+        points = [(y, estimate) for y, estimate in points if estimate]
+        means = [100 * estimate.mean for _, estimate in points]
         errors = [
-            [100 * max(0.0, one.mean - one.low) for _, one in found],
-            [100 * max(0.0, one.high - one.mean) for _, one in found],
+            [100 * max(0.0, estimate.mean - estimate.low) for _, estimate in points],
+            [100 * max(0.0, estimate.high - estimate.mean) for _, estimate in points],
         ]
-        axes.errorbar(means, [y for y, _ in found], xerr=errors, label=_short(run.name), **_look(number, "none"))
+        axes.errorbar(means, [y for y, _ in points], xerr=errors, label=_short(run.name), **_look(number, "none"))
     axes.set_yticks(range(len(rows)), [label for _, label in rows])
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -182,14 +182,17 @@ def _whiskers(
 
 def _differences(axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]) -> None:
     number = {run.name: index for index, run in enumerate(runs)}
-    for row, one in enumerate(differences):
-        gap = one.found.difference
+    for row, difference in enumerate(differences):
+        gap = difference.found.difference
         error = [[100 * max(0.0, gap.mean - gap.low)], [100 * max(0.0, gap.high - gap.mean)]]
-        axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[one.name], "none"))
-    single = len({one.name for one in differences}) == 1
+        axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[difference.name], "none"))
+    single = len({difference.name for difference in differences}) == 1
     axes.set_yticks(
         range(len(differences)),
-        [one.metric if single else f"{_short(one.name)}: {one.metric}" for one in differences],
+        [
+            difference.metric if single else f"{_short(difference.name)}: {difference.metric}"
+            for difference in differences
+        ],
     )
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(differences) - 0.5, -0.5)
@@ -274,7 +277,7 @@ def _plain(element: ElementTree.Element, name: str) -> None:
             element.attrib.pop(kind, None)
         elif kind in rules:
             element.attrib.update(_attribute(kind, value.strip()))
-    if element.tag == "text" and not any(one.startswith("fill-") for one in classes):
+    if element.tag == "text" and not any(class_name.startswith("fill-") for class_name in classes):
         classes.append("fill-ink")
     if classes:
         element.set("class", " ".join(classes))

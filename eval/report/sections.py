@@ -28,7 +28,7 @@ _ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Holds runs with all their figures and plots.
+    """Runs with all their figures and plots.
 
     metric: decides whether an answer is right. missing: why there are no plots.
     """
@@ -44,7 +44,7 @@ class Report:
 
 
 def body(report: Report) -> Html:
-    """Return everything between <body> and the scripts."""
+    """Return the page from <body> to the scripts."""
     sections = [
         ("scores", "Scores", _scores(report)),
         ("differences", "Differences", _differences(report)),
@@ -54,8 +54,8 @@ def body(report: Report) -> Html:
         ("questions", "Questions", _questions(report)),
         ("runs", "How it was run", _manifests(report)),
     ]
-    shown = [(name, title, content) for name, title, content in sections if content]
-    links = el("ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in shown))
+    visible = [(name, title, content) for name, title, content in sections if content]
+    links = el("ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible))
     return join(
         [
             el("a", "To the questions", href="#questions", class_="skip"),
@@ -65,7 +65,7 @@ def body(report: Report) -> Html:
                 "main",
                 *(
                     el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h")
-                    for name, title, content in shown
+                    for name, title, content in visible
                 ),
             ),
             el("noscript", "The figures need no script; to look at single questions, the page runs a script of its "
@@ -107,14 +107,14 @@ def _scores(report: Report) -> Html:
     names = [
         join([_run_name(report, number), el("small", f" n = {run.n}")]) for number, run in enumerate(report.figures, 1)
     ]
-    made = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
+    score_table = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
     missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
     words = _glossary(report)
     if len(report.runs) > 2:  # as wide as the page
-        left = el("div", _verdicts(report), missing, class_="stack")
-        return el("div", made, _pair(left, _figure(report, "scores")), words)
-    left = el("div", made, _verdicts(report), missing, class_="stack")
-    return join([_pair(left, _figure(report, "scores")), words])
+        column = el("div", _verdicts(report), missing, class_="stack")
+        return el("div", score_table, _pair(column, _figure(report, "scores")), words)
+    column = el("div", score_table, _verdicts(report), missing, class_="stack")
+    return join([_pair(column, _figure(report, "scores")), words])
 
 
 def _glossary(report: Report) -> Html:
@@ -150,18 +150,26 @@ def _differences(report: Report) -> Html:
         return el("p", "The runs have no scored question in common.", class_="note")
     numbers = {run.name: number for number, run in enumerate(report.runs, 1)}
     rows = []
-    for one in report.differences:
-        gap = one.found.difference
+    for difference in report.differences:
+        gap = difference.found.difference
         sure = "sure" if gap.low > 0 or gap.high < 0 else ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
                   el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
         rows.append(
-            [_run_name(report, numbers[one.name]), one.metric, str(one.found.n), mean, f"{one.found.permutation_p:.4f}"]
+            [
+                _run_name(report, numbers[difference.name]),
+                difference.metric,
+                str(difference.found.n),
+                mean,
+                f"{difference.found.permutation_p:.4f}",
+            ]
         )
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
     note = "p: paired permutation test, two-sided, not corrected for the number of comparisons."
-    made = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
-    return _pair(el("div", made, el("p", note, class_="note"), class_="stack"), _figure(report, "differences"))
+    difference_table = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
+    return _pair(
+        el("div", difference_table, el("p", note, class_="note"), class_="stack"), _figure(report, "differences")
+    )
 
 
 def _kinds(report: Report) -> Html:
@@ -177,12 +185,12 @@ def _kinds(report: Report) -> Html:
         for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
             for place, (number, group) in enumerate(groups):
                 spans = el("th", name, rowspan=len(groups), scope="rowgroup") if place == 0 else None
-                own = [_run_name(report, number)] if several else []
+                run_cell = [_run_name(report, number)] if several else []
                 scores = [_score_cell(group.scores.get(head), group.n) for head in heads]
-                rows.append([spans, *own, str(group.n), str(group.verdicts["right"]), *scores])
+                rows.append([spans, *run_cell, str(group.n), str(group.verdicts["right"]), *scores])
         columns = [kind, *(["run"] if several else []), "n", "right", *heads]
-        made = table(columns, rows, caption=f"By {kind}", texts=2 if several else 1)
-        parts.append(_pair(made, _figure(report, kind)))
+        kind_table = table(columns, rows, caption=f"By {kind}", texts=2 if several else 1)
+        parts.append(_pair(kind_table, _figure(report, kind)))
     return join(parts)
 
 
@@ -204,8 +212,8 @@ def _retrieval(report: Report) -> Html:
             rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
             rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
-    made = table(["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2)
-    return _pair(made, _figure(report, "recall"))
+    rank_table = table(["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2)
+    return _pair(rank_table, _figure(report, "recall"))
 
 
 def _depth(run: RunFigures, k: int, what: str) -> str:
@@ -249,9 +257,9 @@ def _effort(report: Report) -> Html:
         calls = sum(used.calls for used in run.models.values())
         seconds = (f"{value:.2f}" for value in (run.seconds.p50, run.seconds.p95, run.seconds.mean))
         tokens = (f"{value:,.0f}" for value in (run.tokens.p50, run.tokens.p95))
-        asked = f"{calls:,}" + (f" ({run.replayed:,} replayed)" if run.replayed else "")
+        calls_text = f"{calls:,}" + (f" ({run.replayed:,} replayed)" if run.replayed else "")
         cost = el("span", cost_text(run.cost, calls), data_cost=number - 1)
-        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, asked, *tokens, cost])
+        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, calls_text, *tokens, cost])
     head = ["run", "hops", "s p50", "s p95", "s mean", "LLM calls", "tokens p50", "tokens p95", "cost"]
     caption = "Per question: hops taken, seconds, tokens; for the whole run: calls and cost"
     efforts = table(head, rows, caption=caption)
@@ -274,13 +282,13 @@ def _price_table(report: Report) -> Html:
     for model in models:
         price = report.prices.of(model)
         used = [run.models[model] for run in report.figures if model in run.models]
-        tokens = [f"{sum(getattr(one, kind) for one in used):,}" for kind in ("input", "cached", "output")]
-        asked = [
+        tokens = [f"{sum(getattr(usage, kind) for usage in used):,}" for kind in ("input", "cached", "output")]
+        calls_cells = [
             el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
                aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}")
             for kind in ("input", "cached", "output")
         ]  # fmt: skip
-        rows.append([model, *tokens, *asked])
+        rows.append([model, *tokens, *calls_cells])
     head = ["model", "tokens in", "of them cached", "tokens out", "price in", "price cached", "price out"]
     caption = "Prices per million tokens, in your currency. None are built in: fill them in, or give --prices"
     as_file = el("details", el("summary", "As a file for --prices"), el("pre", id="prices", tabindex=0))
@@ -297,7 +305,7 @@ def _questions(report: Report) -> Html:
         if any(run.verdicts[name] for run in report.figures)
     ]  # fmt: skip
     picked = [el("option", run.name, value=number) for number, run in enumerate(report.runs)]
-    kinds = [el("option", one) for one in types]
+    kinds = [el("option", kind) for kind in types]
     orders = [el("option", text, value=value) for value, text in _ORDERS.items()]
     controls = [
         el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH),
@@ -338,6 +346,6 @@ def _figure(report: Report, name: str) -> Html:
     return el("figure", Html(plot.svg), el("figcaption", plot.caption)) if plot else Html("")
 
 
-def _pair(left: Html, right: Html) -> Html:
-    """Return both next to each other, where there is room and something on both sides."""
-    return el("div", *filter(None, (left, right)), class_="pair")
+def _pair(first: Html, second: Html) -> Html:
+    """Return two elements next to each other where there is room; only one of them if the other is empty."""
+    return el("div", *filter(None, (first, second)), class_="pair")

@@ -23,15 +23,15 @@ def packed_traces(
 ) -> list[str]:
     """Pack each trace (`Trace.to_dict()`), in order; the result is "" for one that cannot be read.
 
-    progress: called with how many are done, and of how many. With several `workers` the program that calls this must be
-    importable, as multiprocessing requires.
+    progress: is called with the number of traces that are done and the number of all. With several `workers` the
+        program that calls this must be importable, as multiprocessing requires.
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:
-        for done, text in enumerate(mapped(_packed, traces), 1):
+        for count, text in enumerate(mapped(_packed, traces), 1):
             packed.append(text)
             if progress:
-                progress(done, len(traces))
+                progress(count, len(traces))
     return packed
 
 

@@ -39,18 +39,18 @@ NO_ANSWER: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}
 
 
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return what asks the agent that `settings` describe."""
+    """Return a function that asks the agent which `settings` describe."""
     agent = agent_from_settings(settings, task.index, task=task.instruction_text)
     return graph_answerer(agent, partial(_inputs, task, settings))
 
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
-    """Return what searches for the question itself, with the retriever of `settings`, and answers nothing."""
+    """Return a function that searches for the question with the retriever of `settings`, and answers nothing."""
     return retriever_answerer(_retriever(task, settings), settings.k)
 
 
 def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
-    """Return what searches for the question itself and answers nothing."""
+    """Return a function that searches for the question with `retriever`, and answers nothing."""
 
     async def answer(question: Question) -> Mapping[str, Any]:
         passages = await _search(retriever, question, k)
@@ -65,11 +65,12 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {"settings": settings_answerer, "sea
 
 @dataclass(frozen=True, slots=True)
 class EvalAgent:
-    """An agent and what runs of it are called.
+    """An agent under evaluation, and how its runs are described.
 
-    name: in reports. make: returns what answers; it is given the settings with the run's pace and cache. graph, roles,
-    limits: what the manifest says in place of what `settings` say; only_roles: all the roles there are. variant: what
-    a study changed. seed: of what is drawn by lot. traces: whether results hold their traces.
+    name: in reports. make: takes the settings with the run's pace and cache, and returns the function that answers.
+    graph, roles, limits: what the manifest says, where that is not what `settings` say. only_roles: there are no roles
+        besides `roles`. variant: what a study changed. seed: of random choices. traces: whether results hold their
+        traces.
     """
 
     name: str
@@ -85,12 +86,12 @@ class EvalAgent:
 
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
-        """Return an agent that is a function. described: other fields; `roles` say what plays which role."""
+        """Return an agent that is a function. described: other fields; `roles` name what plays each role."""
         return cls(name, Settings(), lambda task, settings: answer, **{"graph": "none", "only_roles": {}, **described})
 
     @property
     def searches_only(self) -> bool:
-        """Return whether it answers nothing."""
+        """Tell whether the agent answers nothing."""
         return self.make is search_answerer
 
 
@@ -134,9 +135,9 @@ def baseline_agent(name: str, settings: Settings, baseline: str, **described: An
 
 
 def graph_answerer(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> AnswerQuestion:
-    """Return what asks a compiled agent. inputs: what it is given for a question; the question alone unless said.
+    """Return a function that asks a compiled agent. inputs: makes the agent's input, by default of the question alone.
 
-    What it returns raises ModelRefused where a model cannot be asked at all, as no other question could be answered.
+    The function raises ModelRefused where a model cannot be asked at all, since no other question could be answered.
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
@@ -149,7 +150,7 @@ def graph_answerer(agent: Agent, inputs: Callable[[Question], Inputs] | None = N
 
 
 def _inputs(task: Task, settings: Settings, question: Question) -> Inputs:
-    """Return the agent's input; graphs without a static mode take the given passages for their first hop."""
+    """Return the agent's input. A graph without a static mode gets the benchmark's passages for its first hop."""
     inputs = task.benchmark.inputs(question)
     if "static_passages" in inputs and not graph_spec(settings.graph).static:
         inputs["seed_passages"] = inputs.pop("static_passages")

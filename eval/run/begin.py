@@ -42,9 +42,10 @@ _CHOICES = ("weights", "starts", "least_confidence")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is ready to be finished.
+    """A run that can be finished.
 
-    done: results that it had already when it was begun, and keeps. retry_errors: ask again what ended in an error.
+    done: the results that were in the folder before, and stay. retry_errors: whether questions with an error are asked
+        again.
     """
 
     task: Task
@@ -57,7 +58,7 @@ class Run:
 
     @property
     def questions(self) -> Sequence[Question]:
-        """Return what is asked."""
+        """Return the questions of the task."""
         return self.task.questions
 
     @property
@@ -71,10 +72,11 @@ class Run:
         prices: Prices | None = None,
         mauve: str | None = None,
     ) -> JSON:
-        """Ask what is left, write summary.json and return it.
+        """Ask the remaining questions, write summary.json and return it.
 
-        prices: for its cost. mauve: the language model whose vectors compare the answers with the gold ones; without
-        it MAUVE is not computed. Raises MissingExtra or SettingsError before anything is asked if it cannot be.
+        prices: for the cost in the summary. mauve: the language model whose vectors compare the answers with the gold
+            ones; without it MAUVE is not computed. Raises MissingExtra or SettingsError before the first question if it
+            cannot be.
         """
         if mauve:
             require_mauve(len(self.questions))
@@ -135,9 +137,11 @@ def begin_run(
     except Exception:
         folder.take_back()
         raise
-    left = {question.id for question in remaining(task.questions, folder)}
-    done = (result for result in folder.results() if result.id not in left and not (retry_errors and result.error))
-    return Run(task, pool, folder, concurrency, tuple(done), agent.seed, retry_errors)
+    remaining_ids = {question.id for question in remaining(task.questions, folder)}
+    results = (
+        result for result in folder.results() if result.id not in remaining_ids and not (retry_errors and result.error)
+    )
+    return Run(task, pool, folder, concurrency, tuple(results), agent.seed, retry_errors)
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
@@ -166,10 +170,11 @@ def remote_questions(
     replies: str | None = None,
     facts: str | None = None,
 ) -> Work:
-    """Set up in another process what `begin_run` sets up here, from plain values: it opens its own index and clients.
+    """Set up in another process what `begin_run` sets up here. All arguments are plain values, which can be sent there.
 
     task: arguments of `load_task`. agent: its maker's name, settings, metrics, graph, roles and traces. replies, facts:
-    where models' replies and read facts are cached, if not in the files that the settings name.
+        the files in which models' replies and extracted facts are cached, unless the settings name others. The process
+        opens its own index and clients.
     """
     caches = {name: place for name, place in (("cache", replies), ("triple_cache", facts)) if place}
     settings = Settings.model_validate({**agent["settings"], **caches})
@@ -223,12 +228,12 @@ def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
 
 
 def _described_settings(task: Task, settings: Settings) -> JSON:
-    """Return how models are asked, and whatever else was chosen; an index that was made for the run, too."""
+    """Return the settings that a manifest states: how models are asked, and the options that the user chose."""
     pruning = settings.model_dump(include={"prune_facts", "prune_to"}) if settings.prune_facts else {}
-    made = {"embedder": task.embedder, "instruction": task.instruction}
+    description = {"embedder": task.embedder, "instruction": task.instruction}
     return {
         **settings.model_dump(include=set(_ASKING)),
-        **{name: value for name, value in made.items() if value not in (None, "answer")},
+        **{name: value for name, value in description.items() if value not in (None, "answer")},
         **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
         **pruning,
     }

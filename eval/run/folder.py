@@ -28,7 +28,7 @@ from ras_agent.tools.index.durable import replace_file, writer_lock, writing
 
 
 class RunFolder:
-    """Reads and writes a run's folder. Thread safe; one process at a time writes to it, which `writing` sees to."""
+    """Folder of a run. Thread safe; one process at a time writes to it, which `writing` makes sure of."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -68,9 +68,9 @@ class RunFolder:
         with sole_writer(folder.lock_path):
             folder._check_content()
             if folder.manifest_path.exists():
-                if told := differences(folder.manifest(), manifest):
+                if changes := differences(folder.manifest(), manifest):
                     raise RunError(
-                        f"{folder.path} was begun with another configuration: {'; '.join(told)}. Resume it with the "
+                        f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with the "
                         "configuration it has, or give this run a folder of its own with --out"
                     )
                 folder._note_sitting(manifest)
@@ -80,7 +80,7 @@ class RunFolder:
         return folder
 
     def take_back(self) -> None:
-        """Undo the `begin` of a new run that could not be set up: the folder is free for another configuration.
+        """Undo the `begin` of a new run that could not be set up, so that another configuration can use the folder.
 
         A run that another process has begun since, or that was there before, stays.
         """
@@ -106,9 +106,9 @@ class RunFolder:
             raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
 
     def manifest(self) -> JSON:
-        """Return which system was asked what. Raises RunError if there is none that can be read."""
+        """Return the manifest, which describes task and agent. Raises RunError if none can be read."""
         try:
-            found: JSON = json.loads(self.manifest_path.read_text("utf-8"))
+            data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
             raise RunError(
                 f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
@@ -116,25 +116,25 @@ class RunFolder:
             ) from error
         except ValueError as error:
             raise RunError(f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew") from error
-        return found
+        return data
 
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
-        """Write down that the run goes on under other versions, if it does."""
-        begun = self.manifest()
-        last = {**begun, **(begun.get("resumed") or [{}])[-1]}
+        """Note in the manifest the versions under which the run goes on, if they differ from its first ones."""
+        manifest = self.manifest()
+        last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
         if changed := {name: now[name] for name in VERSIONS if name in now and now[name] != last.get(name)}:
-            noted = [*(begun.get("resumed") or ()), {"started": now.get("started"), **changed}]
-            replace_file(self.manifest_path, _json({**begun, "resumed": noted}, indent=2))
+            noted = [*(manifest.get("resumed") or ()), {"started": now.get("started"), **changed}]
+            replace_file(self.manifest_path, _json({**manifest, "resumed": noted}, indent=2))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one process that writes here. Raises RunError if another one does; a crash releases the folder."""
+        """Hold the folder's lock in the block. Raises RunError if another process has it; a crash releases it."""
         with sole_writer(self.lock_path):
             self._cut_off_half_a_line()
             yield
 
     def append(self, result: Result) -> None:
-        """Write a line, and return when it is on the disk."""
+        """Write a result's line, and return when it is on the disk."""
         line = _json(result.to_dict()) + b"\n"
         with self._lock, writing(self.results_path), self.results_path.open("ab") as file:
             file.write(line)
@@ -142,7 +142,7 @@ class RunFolder:
             os.fsync(file.fileno())
 
     def results(self) -> Iterator[Result]:
-        """Yield the results without a half last line. Raises RunError with the number of a bad line."""
+        """Yield the results, without an incomplete last line. Raises RunError with the number of a bad line."""
         if not self.results_path.exists():
             return
         with self.results_path.open("rb") as lines:
@@ -157,8 +157,8 @@ class RunFolder:
 
     def forget(self, ids: Collection[str]) -> None:
         """Remove these questions' lines, so that they are asked again. Call it while `writing`."""
-        kept = [_json(result.to_dict()) + b"\n" for result in self.results() if result.id not in ids]
-        replace_file(self.results_path, b"".join(kept))
+        lines = [_json(result.to_dict()) + b"\n" for result in self.results() if result.id not in ids]
+        replace_file(self.results_path, b"".join(lines))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
         """Replace summary.json."""
@@ -169,15 +169,15 @@ class RunFolder:
             return
         with self.results_path.open("rb+") as file:
             content = file.read()
-            whole = content.rfind(b"\n") + 1
-            if whole < len(content):
-                file.truncate(whole)
+            complete = content.rfind(b"\n") + 1
+            if complete < len(content):
+                file.truncate(complete)
                 file.flush()
                 os.fsync(file.fileno())
 
 
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """UTF-8 JSON that any reader takes: a lone surrogate becomes "?", NaN and the infinities null."""
+    """Encode a value as JSON in UTF-8 that any reader takes: lone surrogates become "?", NaN and infinities null."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
     except ValueError:
@@ -195,11 +195,11 @@ def _finite(value: Any) -> Any:
 
 @contextmanager
 def sole_writer(lock: Path) -> Iterator[None]:
-    """Be the one process that writes to the folder that the file `lock` is in. Raises RunError if another one does."""
-    held = ExitStack()
+    """Hold the lock in the file `lock` during the block. Raises RunError if another process writes to that folder."""
+    locks = ExitStack()
     try:
-        held.enter_context(writer_lock(lock, wait=False))
+        locks.enter_context(writer_lock(lock, wait=False))
     except BlockingIOError:
         raise RunError(f"another process is writing to {lock.parent}; wait for it, or name another folder") from None
-    with held:
+    with locks:
         yield

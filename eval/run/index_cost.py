@@ -26,7 +26,7 @@ _HIPPORAG_A_MILLION = (5.0, 10.0)  # USD: 15,000 to 30,000 for the three thousan
 
 @dataclass(frozen=True, slots=True)
 class ReadingCost:
-    """Counts passages read for facts and what that took. `measured`: by calls that were made, not by text lengths."""
+    """Numbers of passages read for facts, calls and tokens. `measured`: counted from calls, not estimated."""
 
     passages: float = 0.0
     calls: float = 0.0
@@ -44,7 +44,7 @@ class ReadingCost:
         )
 
     def cost(self, price: Price) -> float:
-        """Return the price without what the provider may have cached."""
+        """Return the price, as if the provider had cached nothing."""
         return price.cost(round(self.input_tokens), round(self.output_tokens))
 
     def to_dict(self) -> JSON:
@@ -53,7 +53,7 @@ class ReadingCost:
 
 @dataclass(frozen=True, slots=True)
 class CostComparison:
-    """Holds the cost of the corpus (`static`), of a mean question, and of all questions if no passage is read twice."""
+    """Costs of reading the corpus (`static`), of a mean question, and of all questions if no passage is read twice."""
 
     questions: int
     static: ReadingCost
@@ -63,7 +63,7 @@ class CostComparison:
 
     @property
     def break_even(self) -> int:
-        """Return after how many questions, each read anew, the corpus would have cost less; 0 if never."""
+        """Return how many questions, each read anew, need as many tokens as the whole corpus; 0 if they need none."""
         each = self.per_question.input_tokens + self.per_question.output_tokens
         return ceil((self.static.input_tokens + self.static.output_tokens) / each) if each else 0
 
@@ -81,7 +81,11 @@ def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
         raise ValueError("no passage has been measured")
     every = [call for passage in calls for call in passage]
     total = ReadingCost(
-        len(calls), len(every), sum(one.input_tokens for one in every), sum(one.output_tokens for one in every), True
+        len(calls),
+        len(every),
+        sum(each.input_tokens for each in every),
+        sum(each.output_tokens for each in every),
+        True,
     )
     return total.times(1 / len(calls))
 
@@ -102,15 +106,15 @@ def compare(
     """
     if not results:
         raise RunError("the run has no results yet")
-    read = [_known(result, corpus, by_title) for result in results]
-    each = measured or _of_run(results, sum(map(len, read)))
+    passages_of_results = [_passages_of(result, corpus, by_title) for result in results]
+    each = measured or _of_run(results, sum(map(len, passages_of_results)))
 
     def reading(passages: Iterable[Passage]) -> ReadingCost:
         if each:
             return each.times(len(list(passages)))
         return _estimated(passages, output_ratio)
 
-    everything = [passage for passages in read for passage in passages]
+    everything = [passage for passages in passages_of_results for passage in passages]
     total = reading(everything)
     return CostComparison(
         questions=len(results),
@@ -122,9 +126,9 @@ def compare(
 
 
 def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, float]]:
-    """Return what reading the corpus would cost in USD by the rates of RAS's appendix G, lowest and highest.
+    """Return the lowest and highest cost in USD of reading the corpus, by the rates of RAS's appendix G.
 
-    Only extraction, for which it gives rates; clustering, summaries and embeddings come on top.
+    The rates are for extraction alone; clustering, summaries and embeddings come on top.
     """
     words = tokens = 0
     for passage in passages:
@@ -137,22 +141,22 @@ def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, floa
     }
 
 
-def _known(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> list[Passage]:
-    found = [corpus[name] for name in result.retrieved if name in corpus]
-    if result.retrieved and not found:
-        named = "titles" if by_title else "ids"
+def _passages_of(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> list[Passage]:
+    passages = [corpus[name] for name in result.retrieved if name in corpus]
+    if result.retrieved and not passages:
+        key = "titles" if by_title else "ids"
         raise RunError(
-            f"question {result.id} read {result.retrieved[0]!r}, which is not among the {named} of this corpus; "
+            f"question {result.id} read {result.retrieved[0]!r}, which is not among the {key} of this corpus; "
             "give the corpus that the run searched"
         )
-    return found
+    return passages
 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
-    """Return the cost of a passage as the run's extractor read it, replayed calls included; None if no model did."""
+    """Return what the run's extractor used for a passage, in the mean, replayed calls included; None without calls."""
     used = [result.usage.get("by_role", {}).get("extractor", {}) for result in results]
     calls, inputs, outputs = (
-        sum(one.get(name, 0) for one in used) for name in ("calls", "input_tokens", "output_tokens")
+        sum(usage.get(name, 0) for usage in used) for name in ("calls", "input_tokens", "output_tokens")
     )
     return ReadingCost(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
 

@@ -1,4 +1,4 @@
-"""What a run's figures depend on, written down before the first question is asked."""
+"""Manifests of runs: everything that a run's figures depend on, written before the first question is asked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
 
 
 class RunDescription(TypedDict):
-    """What a manifest says of a task and an agent.
+    """Description of a task and an agent in a manifest.
 
     graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
     temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
@@ -70,15 +70,15 @@ def manifest_of(
     }
 
 
-def differences(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List what in `now` would give other results than `begun`, each as "key: there, here"; nested keys as "limits.k".
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """List the differences of `now` from `before` that would change results, each as "key: there, here".
 
-    Packages, the commit, the time and the path of the data do not count: a run may be finished elsewhere, and its
-    manifest then lists what changed under "resumed".
+    Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data do not count: a run
+    may be finished elsewhere, and its manifest then lists what changed under "resumed".
     """
-    there, here = _flat(_as_json(begun)), _flat(_as_json(now))
+    there, here = _flat(_as_json(before)), _flat(_as_json(now))
     return [
-        f"{key}: {_told(there, key)} there, {_told(here, key)} here"
+        f"{key}: {_text(there, key)} there, {_text(here, key)} here"
         for key in sorted(there.keys() | here.keys())
         if key.partition(".")[0] not in _CIRCUMSTANCES
         and not (key in _LATER and key not in there)
@@ -93,7 +93,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
-    """Return prompt name -> SHA-256 of its turns as they are asked, overrides and extensions included."""
+    """Map each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
     return {
         name: hashlib.sha256(
             json.dumps([[turn.role, turn.text] for turn in load(name, directory).turns]).encode()
@@ -113,22 +113,22 @@ def git_commit() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"ras-agent": ras_agent.__version__, **found}
+    return {"ras-agent": ras_agent.__version__, **versions}
 
 
 def _questions_sha256(questions: Iterable[Question]) -> str:
@@ -154,6 +154,6 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _told(values: Mapping[str, Any], key: str) -> str:
+def _text(values: Mapping[str, Any], key: str) -> str:
     text = json.dumps(values[key], ensure_ascii=False) if key in values else "absent"
     return text if len(text) <= 80 else f"{text[:79]}…"

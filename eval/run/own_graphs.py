@@ -42,18 +42,19 @@ def graph_passages(question: Question) -> list[Passage]:
     visible character is left out.
     """
     graph = question.graph
-    stated = [*graph.triples(), *(fact for node in graph.nodes for fact in _of_object(node))]
-    facts = [PlacedTriple(*fact, _PLACE) for fact in stated if all(map(canonical_key, fact))]
-    named = {canonical_key(name) for fact in facts for name in (fact.subject, fact.object)}
-    alone = {key: node for node in graph.nodes if (key := canonical_key(node)) and key not in named}
+    facts_of_nodes = [*graph.triples(), *(fact for node in graph.nodes for fact in _of_object(node))]
+    facts = [PlacedTriple(*fact, _PLACE) for fact in facts_of_nodes if all(map(canonical_key, fact))]
+    names = {canonical_key(name) for fact in facts for name in (fact.subject, fact.object)}
+    alone = {key: node for node in graph.nodes if (key := canonical_key(node)) and key not in names}
     lonely = [Passage(f"{question.id}#{key}", node, node, question.id) for key, node in alone.items()]
     return knowledge_passages(facts, question.id) + lonely
 
 
 def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
-    """Yield what the text of a scene's object, "name: mill; attribute: old, white; (x,y,w,h): ...", states about it.
+    """Yield facts from the text of a scene's object, "name: mill; attribute: old, white; (x,y,w,h): ...".
 
-    As facts its name and attributes are entities, by which a question finds it. Another node's text states nothing.
+    In these facts its name and attributes are entities, by which a question finds the object. Other texts give no
+    facts.
     """
     if not node.startswith("name: "):
         return
@@ -64,20 +65,20 @@ def _of_object(node: str) -> Iterator[tuple[str, str, str]]:
 
 
 class QuestionGraphIndex:
-    """Makes the index and the knowledge graph of one question's graph when they are first needed, and retrievers."""
+    """Index and knowledge graph of one question's graph, made when they are first needed, and its retrievers."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._made: dict[tuple[str, str], Retriever] = {}
+        self._retrievers: dict[tuple[str, str], Retriever] = {}
         self._lock = Lock()
 
     def retriever(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
         """Return the retriever `name` over this graph; the same one for all sub-queries of the question."""
         with self._lock:
             key = name, repr(sorted(options.items()))
-            if key not in self._made:
-                self._made[key] = self._make(name, embedder, options)
-            return self._made[key]
+            if key not in self._retrievers:
+                self._retrievers[key] = self._make(name, embedder, options)
+            return self._retrievers[key]
 
     def _make(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
         passages = graph_passages(self._question)
@@ -88,14 +89,17 @@ class QuestionGraphIndex:
         return retriever_over(index, name, **options)
 
     def _mentions(self, graph: KGIndex) -> Any:
-        """Return what finds the names in a query: the question's own entities are known where the set names them."""
+        """Return a function that finds the graph's names in a query.
+
+        For the question itself it returns the question's entities where the set names them.
+        """
         question = self._question
         starts = [name for name in question.metadata.get("question_entities", ()) if graph.entity_id(name) is not None]
 
         def mentions(query: str) -> Sequence[str]:
             if starts and query == question.question:
                 return starts
-            return [found.text for found in query_mentions(query, lambda name: graph.entity_id(name) is not None)]
+            return [mention.text for mention in query_mentions(query, lambda name: graph.entity_id(name) is not None)]
 
         return mentions
 
@@ -111,7 +115,7 @@ _ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar("asked question's gra
 
 @contextmanager
 def asking(question: Question) -> Iterator[None]:
-    """Have every retriever of an `OwnGraphs` search the graph of `question`, in the block and in what it calls."""
+    """Make each `OwnGraphs` search the graph of `question`, in the block and in everything that it calls."""
     token = _ASKED.set(QuestionGraphIndex(question))
     try:
         yield
@@ -120,17 +124,17 @@ def asking(question: Question) -> Iterator[None]:
 
 
 class OwnGraphs(PassageIndex):
-    """Stands for the indexes of questions that bring their own graphs. It holds no passages itself."""
+    """Stand-in for an index, for questions that bring their own graphs. It holds no passages itself."""
 
     @classmethod
     def embedded_by(cls, embedder: object = None) -> Self:
-        """Make it. embedder: of passages, entities and relations; without one, words alone are compared."""
-        made = cls.in_memory()
-        made._embedder = resolve_embedder(embedder) if embedder is not None else None
-        return made
+        """Make one. embedder: of passages, entities and relations; without it, words alone are compared."""
+        graphs = cls.in_memory()
+        graphs._embedder = resolve_embedder(embedder) if embedder is not None else None
+        return graphs
 
     def within(self, filter: object = None) -> PassageIndex:
-        """Return itself. Raises FilterError for a filter: each question searches a graph of its own."""
+        """Return itself. Raises FilterError if there is a filter: each question searches a graph of its own."""
         if Filter.of(filter):
             raise FilterError("questions that bring their own graphs are asked without a filter: leave --filter away")
         return self
@@ -138,7 +142,7 @@ class OwnGraphs(PassageIndex):
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
         """Return the retriever of that name over the graph of the question that is being asked.
 
-        Raises for a name or an option what making it for a graph of one fact raises, before any question is asked.
+        A name or an option that cannot be used raises here, before any question is asked.
         """
         try:
             QuestionGraphIndex(_ONE_FACT).retriever(name, self._embedder, options)
@@ -151,26 +155,26 @@ class OwnGraphs(PassageIndex):
 
 
 class _OfTheQuestion:
-    """Searches the graph of the question that is being asked."""
+    """Retriever over the graph of the question that is being asked."""
 
     def __init__(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> None:
         self.name, self._embedder, self._options = name, embedder, options
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        asked = _ASKED.get()
-        if asked is None:
+        question = _ASKED.get()
+        if question is None:
             raise RunError("no question is being asked: put the call into `with asking(question)`")
-        return asked.retriever(self.name, self._embedder, self._options).retrieve(query, k)
+        return question.retriever(self.name, self._embedder, self._options).retrieve(query, k)
 
 
 def bring_graphs(questions: Iterable[Question]) -> bool:
-    """Return whether these questions have graphs, and no passages, of their own."""
-    found = [(bool(question.contexts), bool(question.graph.nodes)) for question in questions]
-    return any(graph for _, graph in found) and not any(passages for passages, _ in found)
+    """Tell whether these questions have graphs of their own, and no passages."""
+    shapes = [(bool(question.contexts), bool(question.graph.nodes)) for question in questions]
+    return any(graph for _, graph in shapes) and not any(passages for passages, _ in shapes)
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
-    """Return a digest of the questions' graphs: what is searched, in the words of a run's manifest."""
+    """Return a digest of the questions' graphs, with which a manifest names what is searched."""
     digest = hashlib.sha256()
     for question in questions:
         digest.update(json.dumps([question.id, question.graph.to_dict()], ensure_ascii=True).encode())

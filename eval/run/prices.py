@@ -20,21 +20,21 @@ _MILLION = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Holds the price of a million tokens. `cached`: of input tokens that the endpoint had cached."""
+    """Price of a million tokens. `cached`: of input tokens that the endpoint had cached."""
 
     input: float
     output: float
     cached: float
 
     def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """Return what these tokens cost; `cached_tokens` are part of `input_tokens`."""
+        """Return the cost of tokens; `cached_tokens` are part of `input_tokens`."""
         fresh = max(0, input_tokens - cached_tokens)
         return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Counts the tokens of some model calls. `input` includes `cached`, as endpoints report them.
+    """Counts of the tokens of some model calls. `input` includes `cached`, as endpoints report them.
 
     Calls that were answered from kept replies count as if they had been asked: what the run costs anyone else.
     """
@@ -52,7 +52,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Holds a sum in the table's currency, and the models without a price, which the sum leaves out."""
+    """Sum in the table's currency, and the models without a price, which the sum leaves out."""
 
     known: float = 0.0
     unknown: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Looks up a model's price by its whole name, then by what follows its provider or endpoint."""
+    """Table of prices: a model is looked up by its whole name, then by what follows its provider or endpoint."""
 
     table: Mapping[str, Price] = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ def _price(entry: Any, where: str) -> Price:
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
-    """Return what calls cost, given the tokens of each model."""
+    """Return the cost of the tokens of each model."""
     total = Cost()
     for model, used in tokens.items():
         price = prices.of(model)

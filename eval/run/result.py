@@ -12,7 +12,7 @@ from ras_agent.records import JSON, Passage
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Holds one question's result.
+    """Result of one question.
 
     confidence: of the answer, 0..1, also of one that was left unsaid; None of an answerer that states none.
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
@@ -43,15 +43,15 @@ class Result:
 
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the result that `to_dict` described. Unknown keys are ignored."""
-        known: dict[str, Any] = {one.name: data[one.name] for one in fields(cls) if one.name in data}
-        known |= {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
-        return cls(**known)
+        values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**values)
 
 
 def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, trace: JSON | None = None) -> Result:
@@ -59,7 +59,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
     passages = map(Passage.from_dict, out.get("passages", {}).values())
     calls = (out.get("usage") or {}).get("calls", ())
     return Result(
-        **_asked(question),
+        **_question_json(question),
         answer=out.get("answer", ""),
         abstained=bool(out.get("abstained")),
         confidence=out.get("confidence"),
@@ -68,7 +68,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         hops=len(out.get("steps", ())),
         seconds=seconds,
         usage=token_use(calls),
-        failures=tuple(_told(failure) for failure in out.get("failures") or ()),
+        failures=tuple(_failure_json(failure) for failure in out.get("failures") or ()),
         models=tuple(dict.fromkeys(call["model"] for call in calls)),
         error=_unanswered(out),
         trace=trace,
@@ -78,7 +78,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
 def failed_result(question: Question, error: BaseException, *, seconds: float) -> Result:
     """Return the result of a question whose run was ended by an exception."""
     return Result(
-        **_asked(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
+        **_question_json(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
     )
 
 
@@ -88,9 +88,9 @@ def error_dict(error: BaseException) -> JSON:
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
-    """Sum up model calls, given as `Call.to_dict()`, in all, by role and by model.
+    """Sum up model calls, given as `Call.to_dict()`: in all, by role and by model.
 
-    `replayed` is how many calls were answered from kept replies; their tokens count as if they had been asked.
+    `replayed` is how many calls were answered from cached replies; their tokens count as if they had been asked.
     """
     calls = list(calls)
     return {
@@ -101,18 +101,18 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
 
 
 def _unanswered(out: Mapping[str, Any]) -> JSON | None:
-    """Return the answerer's failure from an agent's output: it is no abstention, but an error like any other."""
+    """Return the answerer's failure in an agent's output. It makes the result an error, not an abstention."""
     if not out.get("failed"):
         return None
-    told = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
-    return {"type": "Unanswered", "message": "; ".join([out["failed"], *told])[:2000]}
+    messages = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
+    return {"type": "Unanswered", "message": "; ".join([out["failed"], *messages])[:2000]}
 
 
-def _told(failure: Mapping[str, Any]) -> JSON:
+def _failure_json(failure: Mapping[str, Any]) -> JSON:
     return {name: failure.get(name, "") for name in ("role", "hop", "message")}
 
 
-def _asked(question: Question) -> dict[str, Any]:
+def _question_json(question: Question) -> dict[str, Any]:
     return {
         "id": question.id,
         "question": question.question,

@@ -34,7 +34,7 @@ Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 
 
 def metric_scorer(metrics: Sequence[str]) -> Scorer:
-    """Return what scores an output by registered metrics."""
+    """Return a function that scores an output by registered metrics."""
 
     def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
         return score(question, Outcome.from_output(output), metrics)
@@ -50,10 +50,10 @@ def question_work(
     roles: Mapping[str, str] | None = None,
     traces: bool = True,
 ) -> Work:
-    """Return the work of one question, from Question to Result, for a pool of this process or of others.
+    """Return a function that turns a Question into its Result, for a pool of this process or of others.
 
-    traces: whether results hold their traces, which `mode` and `roles` head. What answering raises becomes the
-    result's error; only a ModelRefused is raised on.
+    traces: whether results hold their traces, which begin with `mode` and `roles`. An exception while answering becomes
+        the result's error; only a ModelRefused is raised on.
     """
 
     async def work(question: Question) -> Result:
@@ -87,7 +87,7 @@ def evaluate(
     retry_errors: bool = False,
     on_end: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Ask what the folder does not hold yet; all results, in the order of `questions`.
+    """Ask the questions that the folder has no results of, and return all results, in the order of `questions`.
 
     concurrency: how many questions are under way at once. retry_errors: ask again what ended in an error. on_end: told
     each new result once it is on disk.
@@ -102,9 +102,9 @@ def evaluate(
         try:
             asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
         except ModelRefused as error:
-            left = len(remaining(questions, folder))
-            done = f"{len(questions) - left:,} of {len(questions):,} questions are done and stored"
-            raise ModelRefused(f"{error}; {done}, and the same command goes on from there") from error
+            count = len(remaining(questions, folder))
+            message = f"{len(questions) - count:,} of {len(questions):,} questions are done and stored"
+            raise ModelRefused(f"{error}; {message}, and the same command goes on from there") from error
         ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 

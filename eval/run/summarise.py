@@ -51,34 +51,36 @@ _COVERAGES = (0.5, 0.8)
 
 
 def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
-    """Return the mean scores of the most confident half and four fifths of all answers; {} where none has a confidence.
+    """Return the mean scores of the most confident 50 % and 80 % of all answers; {} where none has a confidence.
 
-    So good would the answers be if only these were given. An answer that was left unsaid comes last, as does one
-    without a confidence; with `--least-confidence 0` all are said. Equal confidences are ordered by question.
+    These are the scores if only those answers were given. An answer that was withheld comes last, as does one without a
+    confidence; with `--least-confidence 0` none is withheld. Equal confidences are ordered by question.
     """
     if not any(result.confidence is not None for result in results):
         return {}
-    sure = sorted(results, key=lambda one: (one.abstained, -(one.confidence or 0.0), one.question))
+    sure = sorted(results, key=lambda answer: (answer.abstained, -(answer.confidence or 0.0), answer.question))
     names = dict.fromkeys(name for result in results for name in result.scores)
-    found = {}
+    scores = {}
     for share in _COVERAGES:
-        said = sure[: max(1, round(share * len(sure)))]
-        found[f"{share:.0%}"] = {name: fmean(one.scores.get(name, 0.0) for one in said) for name in names}
-    return found
+        answered = sure[: max(1, round(share * len(sure)))]
+        scores[f"{share:.0%}"] = {name: fmean(answer.scores.get(name, 0.0) for answer in answered) for name in names}
+    return scores
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean of `values`, which must not be empty."""
-    found = mean_interval(values, seed=seed)
-    return found.low, found.high
+    estimate = mean_interval(values, seed=seed)
+    return estimate.low, estimate.high
 
 
 def _failures(results: Iterable[Result]) -> dict[str, int]:
     """Count what went wrong inside runs, the most frequent first, as "role: message" without passage ids."""
-    told = (
-        f"{one['role']}: {_PASSAGE_IDS.sub('', str(one['message']))}" for result in results for one in result.failures
+    messages = (
+        f"{failure['role']}: {_PASSAGE_IDS.sub('', str(failure['message']))}"
+        for result in results
+        for failure in result.failures
     )
-    return dict(Counter(told).most_common(_MOST_FAILURES))
+    return dict(Counter(messages).most_common(_MOST_FAILURES))
 
 
 def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
@@ -113,7 +115,10 @@ def _by(results: Sequence[Result], key: Callable[[Result], str], seed: int) -> d
 
 
 def _kind_of_answer(result: Result) -> str:
-    """Return "yes or no" or "open": guessing gets half of the former right and none of the latter; "" without gold."""
+    """Return "yes or no" or "open"; "" without gold answers.
+
+    Scores are kept apart by it, since guessing gets half of the former right and none of the latter.
+    """
     gold = {normalise_answer(answer) for answer in result.answers}
     return "" if not gold else "yes or no" if gold <= {"yes", "no"} else "open"
 

@@ -1,4 +1,4 @@
-"""A task: what is asked, what is searched for it, how it is put, and by which metrics the answers are scored."""
+"""Tasks: the questions, the index that is searched for them, the instruction, and the metrics of the answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Questions over an index, which is the same for all agents that are compared.
+    """Questions over an index, the same for all agents that are compared.
 
-    benchmark: how its files are read, how a question is put and scored. embedder: of an index that was made for the
-    task. instruction: which of the benchmark's the answerer is given. skipped: what is wrong with records of its files
-    that were left out.
+    benchmark: how its files are read, and how a question is put and scored. embedder: of an index that was made for the
+        task.
+    instruction: which of the benchmark's instructions the answerer gets. skipped: the errors of records of its files
+        that were left out.
     """
 
     benchmark: Benchmark
@@ -46,7 +47,7 @@ class Task:
 
     @property
     def instruction_text(self) -> str:
-        """Return what the answerer is told of the form of its answers; empty for nothing."""
+        """Return the instruction on the form of answers that the answerer gets; "" for none."""
         return self.benchmark.instructions.get("answer", "")
 
     def scored_by(self, metrics: Sequence[str]) -> Self:
@@ -81,17 +82,17 @@ def load_task(
     strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
     Raises RasError children.
     """
-    chosen = benchmark(name).instructed(instruction)
+    instructed = benchmark(name).instructed(instruction)
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
-    everything = chosen.load(data, on_bad=on_bad)
+    everything = instructed.load(data, on_bad=on_bad)
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
     if embedder and corpus is None and settings.index is not None:
         raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
-    index, digest = _index(settings, corpus, embedder, chosen, everything, on_bad)
-    task = Task(chosen, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped))
+    index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
+    task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped))
     return task.scored_by(metrics) if metrics else task
 
 
@@ -99,21 +100,21 @@ def _index(
     settings: Settings,
     corpus: Path | None,
     embedder: str | None,
-    chosen: Benchmark,
+    source: Benchmark,
     questions: Sequence[Question],
     on_bad: OnBad | None,
 ) -> tuple[PassageIndex | PostgresIndex, str]:
-    """Return what is searched and a digest of it: a file, an index, or the passages or graphs of the questions."""
+    """Return the index and its digest: of a file, a stored index, or the questions' own passages or graphs."""
     from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
     from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return PassageIndex.in_memory(chosen.corpus(corpus, on_bad), embedder), file_sha256(corpus)
+        return PassageIndex.in_memory(source.corpus(corpus, on_bad), embedder), file_sha256(corpus)
     if settings.index is not None:
         stored = open_index(settings.index)
         return stored, stored.fingerprint
     if bring_graphs(questions):
         return OwnGraphs.embedded_by(embedder), digest_of_graphs(questions)
-    index = PassageIndex.in_memory(chosen.corpus(questions), embedder)
+    index = PassageIndex.in_memory(source.corpus(questions), embedder)
     return index, index.fingerprint

@@ -19,7 +19,7 @@ _CALLS = 2  # under way at one endpoint for each item under way, where nothing w
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """Choice of an engine of ENGINES, of how many workers (None: one for each core), and of a Ray cluster's address."""
+    """An engine of ENGINES, how many workers it gets (None: one for each core), and a Ray cluster's address."""
 
     engine: str = "here"
     workers: int | None = None
@@ -33,13 +33,14 @@ class WorkerPlan:
 
     @property
     def remote(self) -> bool:
-        """Return whether the work is done in other processes."""
+        """Tell whether the work is done in other processes."""
         return self.engine != "here"
 
-    def pool(self, spec: WorkSpec, kept: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
+    def pool(self, spec: WorkSpec, files: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
         """Return the pool that does the work of `spec`.
 
-        kept: argument of the spec -> (file, what it holds: "replies" or "facts"), for workers that cannot reach it.
+        files: maps an argument of the spec to (file, its content: "replies" or "facts"), for workers that cannot reach
+            the file.
         """
         if self.engine == "processes":
             from ras_agent.tools.workers.processes import Processes
@@ -50,13 +51,13 @@ class WorkerPlan:
         from ras_agent.tools.workers.cluster import Cluster, SharedFile
 
         columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
-        shared = {name: SharedFile(path, columns[holds], holds) for name, (path, holds) in (kept or {}).items()}
-        return Cluster(spec, self.workers, self.address, shared)
+        shared_files = {name: SharedFile(path, columns[holds], holds) for name, (path, holds) in (files or {}).items()}
+        return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
-        """Return settings with as many calls at once as `concurrency` means, and each worker's share of the rates.
+        """Return settings that allow `concurrency` calls at once, and give each worker its share of the rates.
 
-        A limiter knows only its own process. Raises SettingsError for rates that unknown numbers would share.
+        A limiter knows only its own process. Raises SettingsError for rates with a number of workers that is not known.
         """
         update: dict[str, Any] = {}
         if "in_flight" not in settings.model_fields_set:

@@ -35,7 +35,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     settings = settings.model_copy(update={"layout": "chain"})
     metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     scored, specs = task.scored_by(metrics), role_specs(settings)
-    named = {role: role_name(spec) for role, spec in specs.items()}
+    names = {role: role_name(spec) for role, spec in specs.items()}
     runs = [EvalAgent(FULL, settings, variant={"ablation": "none"})]
     left_out: list[LeftOut] = []
 
@@ -48,7 +48,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
         left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
     else:
         add("no planning", "no_planning", graph="single-shot", make=replaced(_without_planning))
-    if "extractor" in named:
+    if "extractor" in names:
         changes = {"roles": {"extractor": "none"}, "make": replaced(_without_triples)}
         add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
@@ -65,11 +65,11 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     if _takes_graph_tokens(specs["answerer"]):
         add("no graph encoding", "no_graph_encoding", make=replaced(_without_graph_tokens))
     else:
-        why = f"the answerer {named['answerer']} reads the graph as text and takes no graph tokens"
+        why = f"the answerer {names['answerer']} reads the graph as text and takes no graph tokens"
         left_out.append(LeftOut("no graph encoding", why))
     headline = task.benchmark.headline
-    shown = extended(task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages")
-    show = partial(side_by_side, metrics=shown, headline=headline, base=FULL, left_out=left_out)
+    columns = extended(task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages")
+    show = partial(side_by_side, metrics=columns, headline=headline, base=FULL, left_out=left_out)
     return Design("ablations", tuple((scored, run) for run in runs), show, headline, FULL, tuple(left_out))
 
 
@@ -102,7 +102,7 @@ def _takes_graph_tokens(spec: str) -> bool:
 
 
 class NeverRetrieves:
-    """Plans [NO_RETRIEVAL] for every question, so that the answerer uses what it knows."""
+    """Planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses what its model knows."""
 
     name = "none"
 
@@ -122,7 +122,7 @@ class ReadsNothing:
 
 
 class SentencesAsFacts:
-    """Extracts each sentence as it is, as one fact of its passage.
+    """Extractor that returns each sentence, as it is, as one fact of its passage.
 
     So the loop is the same, and what reads facts alone sees the retrieved text where the triples would be. Roles on a
     chat model are shown the passages.
@@ -148,7 +148,7 @@ class SentencesAsFacts:
 
 @runtime_checkable
 class TakesGraphTokens(Protocol):
-    """Marks a planner or an answerer that reads an encoding of the graph before its text, and can do without."""
+    """Protocol of a planner or answerer that reads an encoding of the graph before its text, and can do without."""
 
     def without_graph_tokens(self) -> Any:
         """Return the same role, reading the graph as text alone."""

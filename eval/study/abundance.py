@@ -84,19 +84,19 @@ def abundance_design(
                     variant=variant,
                 )
             )  # fmt: skip
-    shown = extended(task.metrics[:2], "answer_in_facts")
-    show = partial(_show, names=names, metrics=shown, headline=task.benchmark.headline, evidence=evidence)
+    columns = extended(task.metrics[:2], "answer_in_facts")
+    show = partial(_show, names=names, metrics=columns, headline=task.benchmark.headline, evidence=evidence)
     return Design("abundance", tuple((scored, run) for run in runs), show, task.benchmark.headline, FULL)
 
 
 def _traces(out: Path) -> Mapping[str, JSON]:
     """Return the traces of the study's full loop, by question."""
-    return {one.id: one.trace for one in StudyFolder(out).runs()[FULL].results() if one.trace is not None}
+    return {result.id: result.trace for result in StudyFolder(out).runs()[FULL].results() if result.trace is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Answers from a share of what the full loop has read."""
+    """Maker of agents that answer from a share of the facts that the full loop has read."""
 
     share: float
     seed: str
@@ -114,18 +114,18 @@ class _Part:
             if self.order is None:
                 facts = kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}")
             else:
-                asked = tuple(step.subquery for step in trace.steps)
-                facts = _first(self.order(question.question, trace.graph, asked), self.share)
+                questions = tuple(step.subquery for step in trace.steps)
+                facts = _first(self.order(question.question, trace.graph, questions), self.share)
             graph = kept_graph(trace.graph, facts)
-            shown = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
-            out = await _again(roles, trace, graph, shown).ainvoke({"question": question.question})
+            passages = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
+            out = await _again(roles, trace, graph, passages).ainvoke({"question": question.question})
             return {**out, "stop_reason": trace.stop_reason}
 
         return ask
 
 
 def _again(roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> Agent:
-    """Return an agent that takes the hops of `trace` again, in which it finds only `graph` and `passages`."""
+    """Return an agent that repeats the hops of `trace` and finds in them only facts of `graph`, and `passages`."""
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
     limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
@@ -136,12 +136,12 @@ def _again(roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequ
 
 
 class _Replay:
-    """Plays the planner, retriever and extractor of a finished run again, once."""
+    """Planner, retriever and extractor that repeat a finished run once."""
 
     name = "replay"
 
     def __init__(self, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> None:
-        self._steps, self._graph, self._left = trace.steps, graph, iter(trace.steps)
+        self._steps, self._graph, self._remaining = trace.steps, graph, iter(trace.steps)
         # without metadata, where a passage may state all of its facts
         self._passages = {passage.id: replace(passage, metadata={}) for passage in passages}
 
@@ -153,13 +153,13 @@ class _Replay:
         return Plan("subq", self._steps[len(steps)].subquery) if more else Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        """Return what is left of the next hop's hits."""
-        step = next(self._left, None)
+        """Return the hits of the next hop whose passages are kept."""
+        step = next(self._remaining, None)
         hits = step.hits if step else ()
         return [Hit(self._passages[hit.passage.id], hit.score) for hit in hits if hit.passage.id in self._passages]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return what is left of the facts that were read in `passages`."""
+        """Return the kept facts that were read in `passages`."""
         ids = {passage.id for passage in passages}
         return Extraction(
             tuple(
@@ -186,25 +186,25 @@ def _show(
             means = [mean for name in shuffles if (mean := _mean(runs[name], metric)) is not None]
             if means:
                 row["scores"][metric] = {"mean": fmean(means), "low": min(means), "high": max(means)}
-        row["abstained"] = fmean(sum(one.abstained for one in runs[name]) for name in shuffles)
+        row["abstained"] = fmean(sum(result.abstained for result in runs[name]) for name in shuffles)
         rows.append(row)
-    shown = [metric for metric in metrics if any(metric in row["scores"] for row in rows)]
-    full = [_percent(_mean(runs[FULL], metric)) for metric in shown]
+    columns = [metric for metric in metrics if any(metric in row["scores"] for row in rows)]
+    full = [_percent(_mean(runs[FULL], metric)) for metric in columns]
     label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
     body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
-             *(_spread(row["scores"].get(metric)) for metric in shown), f"{row['abstained']:.1f}"]
+             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}"]
             for row in rows]  # fmt: skip
     shown_there = "all triples" if evidence == "facts" else "all triples and passages"
-    body.append([f"{FULL} ({shown_there})", *full, str(sum(one.abstained for one in runs[FULL]))])
+    body.append([f"{FULL} ({shown_there})", *full, str(sum(result.abstained for result in runs[FULL]))])
     text = (
         f"{label}; evidence beside the triples: {evidence}; {len(runs[FULL])} questions\n\n"
-        f"{markdown_table(['triples', *shown, 'abstained'], body)}\n"
+        f"{markdown_table(['triples', *columns, 'abstained'], body)}\n"
     )
     points: dict[str, list[tuple[float, float, float, float]]] = {}
     for row in rows:
-        for metric in shown:
+        for metric in columns:
             if metric in row["scores"]:
                 score = row["scores"][metric]
                 line = points.setdefault(f"{metric}, {row['order']}" if row["order"] else metric, [])
@@ -214,7 +214,7 @@ def _show(
 
 
 def _mean(results: Sequence[Result], metric: str) -> float | None:
-    scores = sorted(one.scores[metric] for one in results if metric in one.scores)
+    scores = sorted(result.scores[metric] for result in results if metric in result.scores)
     return fmean(scores) if scores else None
 
 
@@ -222,16 +222,17 @@ def _percent(mean: float | None) -> str:
     return "–" if mean is None else f"{100 * mean:.1f}"
 
 
-def _spread(found: Mapping[str, float] | None) -> str:
-    if not found or found["low"] == found["high"]:
-        return _percent(found["mean"] if found else None)
-    return f"{100 * found['mean']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f})"
+def _spread(scores: Mapping[str, float] | None) -> str:
+    if not scores or scores["low"] == scores["high"]:
+        return _percent(scores["mean"] if scores else None)
+    return f"{100 * scores['mean']:.1f} ({100 * scores['low']:.1f}–{100 * scores['high']:.1f})"
 
 
 def kept_facts(graph: QuestionGraph, share: float, seed: str) -> list[str]:
-    """Ids of the first `share` (over 0, at most 1) of the graph's facts in an order shuffled by `seed`, rounded up.
+    """Return the ids of the first `share` (over 0, at most 1) of the graph's facts, in an order shuffled by `seed`.
 
-    With one seed a smaller share is always part of a larger one. Which order the facts were found in has no say.
+    The number is rounded up. With one seed a smaller share is always part of a larger one. The order in which the facts
+    were found does not matter.
     """
     if not 0 < share <= 1:
         raise ValueError(f"a share of the triples is over 0 and at most 1, got {share}")
@@ -245,18 +246,18 @@ def _first(names: list[str], share: float) -> list[str]:
     return names[: math.ceil(round(share * len(names), 9))]
 
 
-def kept_graph(graph: QuestionGraph, kept: Sequence[str]) -> QuestionGraph:
-    """Return the graph of the facts `kept` alone, each with all its readings."""
-    wanted = frozenset(kept)
-    return QuestionGraph(tuple(reading for reading in graph.readings if reading.id in wanted))
+def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
+    """Return the graph of the facts `ids` alone, each with all its readings."""
+    id_set = frozenset(ids)
+    return QuestionGraph(tuple(reading for reading in graph.readings if reading.id in id_set))
 
 
 def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence) -> list[Passage]:
     """Return the passages that an answerer sees together with `graph`, in their order.
 
-    "facts": none, as in RAS, whose answerer reads triples alone. "all": all, whatever the graph has lost. "kept": those
-    that facts of the graph were read in, with blanks for all sentences that none was read in, so that the facts'
-    places still hold.
+    evidence: "facts" for none, as in RAS, whose answerer reads triples alone. "all" for all passages, whatever facts
+        the graph lacks. "kept" for the passages in which facts of the graph were read, with all other sentences
+        blanked, so that the places of the facts stay right.
     """
     if evidence == "facts":
         return []
@@ -272,8 +273,8 @@ def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidenc
 def _blanked(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
     if any(end <= start for start, end in spans):  # a fact without a place may come from anywhere in the passage
         return passage
-    shown = [False] * len(passage.text)
+    is_visible = [False] * len(passage.text)
     for start, end in spans:
-        shown[start:end] = [True] * len(shown[start:end])
-    text = "".join(char if seen else " " for char, seen in zip(passage.text, shown, strict=True))
+        is_visible[start:end] = [True] * len(is_visible[start:end])
+    text = "".join(char if visible else " " for char, visible in zip(passage.text, is_visible, strict=True))
     return Passage(passage.id, text, passage.title, passage.document_id, passage.metadata)

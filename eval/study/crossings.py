@@ -19,7 +19,10 @@ HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 def roles_design(
     task: Task, settings: Settings, *, planners: Sequence[str] = (), answerers: Sequence[str] = ()
 ) -> Design:
-    """Design a run for each pair. The extractor is the same in all: the one set, else that of the first planner."""
+    """Design a run for each pair of a planner and an answerer.
+
+    All have the same extractor: the one in the settings, else that of the first planner.
+    """
     specs = role_specs(settings)
     planners = tuple(dict.fromkeys(planners)) or (specs.get("planner", "offline"),)
     answerers = tuple(dict.fromkeys(answerers)) or (specs["answerer"],)
@@ -31,11 +34,11 @@ def roles_design(
         for answerer in answerers:
             pair = (role_name(planner), role_name(answerer))
             cells[pair] = f"planner {pair[0]}, answerer {pair[1]}"
-            chosen = {"planner": planner, "answerer": answerer, "extractor": extractor}
+            changes = {"planner": planner, "answerer": answerer, "extractor": extractor}
             runs.append(
                 EvalAgent(
                     cells[pair],
-                    settings.model_copy(update=chosen),
+                    settings.model_copy(update=changes),
                     variant={"planner": pair[0], "answerer": pair[1]},
                 )
             )
@@ -46,7 +49,10 @@ def roles_design(
 
 
 def sweep_design(task: Task, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()) -> Design:
-    """Design a run for each pair. Shown: the headline metric, and how often all gold passages were found at any hop."""
+    """Design a run for each pair of a hop limit and a k.
+
+    Shown are the headline metric and the share of questions for which all gold passages were found, at any hop.
+    """
     runs, cells = [], {}
     for limit in dict.fromkeys(hops or HOPS):
         for k in dict.fromkeys(ks or KS):

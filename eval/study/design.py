@@ -1,4 +1,4 @@
-"""What every study is made of: its runs, and the agents that its runs ask."""
+"""Designs of studies: their runs, and the agents that the runs ask."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ras_agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Names a run that a study would have, and why it does not."""
+    """A run that a study leaves out, and the reason."""
 
     name: str
     why: str
@@ -26,7 +26,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Holds a study's outcome: Markdown, the same figures as JSON, and SVG by file name.
+    """Outcome of a study: Markdown, the same figures as JSON, and SVG by file name.
 
     A picture is made when it is called for, so that its library need not be there for the tables.
     """
@@ -62,19 +62,19 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
 
 
 def parts(task: Task, settings: Settings) -> AgentParts:
-    """Return the parts of the agent that a run without changes would ask."""
+    """Return the parts of the agent that a run without changes asks."""
     return resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text)
 
 
 def replaced(change: Callable[[AgentParts], AgentParts]) -> MakeAnswerer:
-    """Return the maker of what asks one agent, with its parts changed."""
+    """Return a maker of an answering function, like a run's own, but with the agent's parts changed by `change`."""
     return lambda task, settings: graph_answerer(assemble_agent(change(parts(task, settings))))
 
 
 def replaced_for_each(prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]]) -> MakeAnswerer:
-    """Return the maker of what asks an agent made for each question.
+    """Return a maker of an answering function that builds a changed agent for each question.
 
-    What the prepared change raises becomes that question's error.
+    An exception of the change that `prepare` returns becomes that question's error.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:

@@ -43,8 +43,8 @@ def _read(record: QuestionRecord) -> Question:
 
     Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.
     """
-    found = record.items("triples")
-    triples = [item for item in found if isinstance(item, list) and len(item) == 3]
+    items = record.items("triples")
+    triples = [item for item in items if isinstance(item, list) and len(item) == 3]
     usable = replace(record, data={**record.data, "triples": triples})
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
@@ -52,7 +52,7 @@ def _read(record: QuestionRecord) -> Question:
         answers=(),
         metadata={
             "triples": usable.triples("triples"),
-            "unusable": len(found) - len(triples),
+            "unusable": len(items) - len(triples),
             "title": record.text("title") if "title" in record else "",
         },
     )
@@ -68,7 +68,7 @@ GOLD_TRIPLES = Benchmark(
 
 
 def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
-    """Has the extractor read each question's text, under its title. Its failures stay in the output."""
+    """Return a function that has the extractor read a question's text, under its title. Failures stay in the output."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
         passage = Passage(question.id, question.question, str(question.metadata.get("title", "")))
@@ -95,7 +95,7 @@ def bare_triples(answer: str) -> str:
 
 
 def counted_tokens(text: str) -> int:
-    """Words and punctuation marks: one count for all extractors, whatever their own tokens are."""
+    """Count words and punctuation marks: the same count for all extractors, whatever their own tokens are."""
     return len(_TOKEN.findall(text))
 
 
@@ -153,9 +153,9 @@ def _texts(path: Path, limit: int | None) -> Task:
     return Task(GOLD_TRIPLES, path, questions, PassageIndex.in_memory([]), "")
 
 
-def _label(path: Path, taken: Mapping[str, object]) -> str:
+def _label(path: Path, labels: Mapping[str, object]) -> str:
     label, number = path.stem, 2
-    while label in taken:
+    while label in labels:
         label, number = f"{path.stem} ({number})", number + 1
     return label
 
@@ -187,8 +187,8 @@ def _show(
 ) -> Shown:
     parts: list[str] = []
     figures: JSON = {"gold": {}}
-    for label, named in alone.items():
-        rows = {extractor: _measured(runs[name], concurrency) for extractor, name in named.items()}
+    for label, scores in alone.items():
+        rows = {extractor: _measured(runs[name], concurrency) for extractor, name in scores.items()}
         figures["gold"][label] = rows
         parts.append(f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n")
         if unusable[label]:
@@ -202,25 +202,25 @@ def _show(
 
 
 def _measured(results: Sequence[Result], concurrency: int) -> JSON:
-    """Return scores, and tokens per second of all streams together while they are all busy."""
-    seconds = sum(one.seconds for one in results) / max(1, min(concurrency, len(results)))
-    fresh = not any(one.usage.get("replayed") for one in results)
+    """Return the scores, and the tokens per second of all streams together while all are busy."""
+    seconds = sum(result.seconds for result in results) / max(1, min(concurrency, len(results)))
+    fresh = not any(result.usage.get("replayed") for result in results)
 
     def pace(tokens: int) -> float | None:
         return tokens / seconds if seconds and fresh else None  # a replayed call took no time
 
     return {
         "texts": len(results),
-        "errors": sum(one.error is not None for one in results),
-        "triples": sum(len(one.answer.splitlines()) for one in results),
+        "errors": sum(result.error is not None for result in results),
+        "triples": sum(len(result.answer.splitlines()) for result in results),
         "scores": {
-            metric: _dict(mean_score([one.scores[metric] for one in results if metric in one.scores]))
+            metric: _dict(mean_score([result.scores[metric] for result in results if metric in result.scores]))
             for metric in GOLD_TRIPLES.metrics
         },
-        "read_tokens_a_second": pace(sum(counted_tokens(one.question) for one in results)),
-        "written_tokens_a_second": pace(sum(counted_tokens(bare_triples(one.answer)) for one in results)),
+        "read_tokens_a_second": pace(sum(counted_tokens(result.question) for result in results)),
+        "written_tokens_a_second": pace(sum(counted_tokens(bare_triples(result.answer)) for result in results)),
         "model_tokens": {
-            name: sum(one.usage.get(name, 0) for one in results) for name in ("input_tokens", "output_tokens")
+            name: sum(result.usage.get(name, 0) for result in results) for name in ("input_tokens", "output_tokens")
         },
     }
 

@@ -36,23 +36,26 @@ OWN = "own roles"
 
 
 def oracles_design(task: Task, settings: Settings) -> Design:
-    """Runs with own and oracle roles crossed; the answerer's oracle looks in the triples, and again in the passages."""
+    """Design runs in which own and oracle roles are crossed.
+
+    The answerer's oracle is used twice: it looks in the triples, and in the passages.
+    """
     metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     left_out = tuple(_left_out(task, settings))
-    without = {one.name for one in left_out}
+    without = {cell.name for cell in left_out}
     planners = (False,) if "planner oracle" in without else (False, True)
     retrievers = (False,) if "retriever oracle" in without else (False, True)
     runs = []
-    for within, planned, found in product(("", "facts", "passages"), planners, retrievers):
-        oracles = {"planner": planned, "retriever": found, "answerer": within}
+    for within, planned, retrieval in product(("", "facts", "passages"), planners, retrievers):
+        oracles = {"planner": planned, "retriever": retrieval, "answerer": within}
         limits = settings.limits
         runs.append(
             EvalAgent(
-                _name(planned, found, within),
+                _name(planned, retrieval, within),
                 settings,
-                roles=_named_roles(planned, found, within),
+                roles=_named_roles(planned, retrieval, within),
                 limits=_unhurried(limits) if planned else limits,
-                make=replaced_for_each(partial(_oracles, planned, found, within)),
+                make=replaced_for_each(partial(_oracles, planned, retrieval, within)),
                 variant={"oracles": oracles},
             )
         )
@@ -77,25 +80,25 @@ def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
     return left_out
 
 
-def _name(planned: bool, found: bool, within: str) -> str:
-    parts = ["planner"] * planned + ["retriever"] * found + [f"answerer ({within})"] * bool(within)
+def _name(planned: bool, retrieval: bool, within: str) -> str:
+    parts = ["planner"] * planned + ["retriever"] * retrieval + [f"answerer ({within})"] * bool(within)
     return f"oracle {' + '.join(parts)}" if parts else OWN
 
 
-def _named_roles(planned: bool, found: bool, within: str) -> dict[str, str]:
-    names = {"planner": "oracle" * planned, "retriever": "oracle" * found}
+def _named_roles(planned: bool, retrieval: bool, within: str) -> dict[str, str]:
+    names = {"planner": "oracle" * planned, "retriever": "oracle" * retrieval}
     names["answerer"] = f"oracle:{within}" if within else ""
     return {role: name for role, name in names.items() if name}
 
 
-def _oracles(planned: bool, found: bool, within: str, task: Task) -> Callable[[AgentParts, Question], AgentParts]:
-    by_title = {question.by_title for question in task.questions} if found else set()
-    corpus = {key: named(task.index.passages, key) for key in by_title}
+def _oracles(planned: bool, retrieval: bool, within: str, task: Task) -> Callable[[AgentParts, Question], AgentParts]:
+    by_title = {question.by_title for question in task.questions} if retrieval else set()
+    corpus = {key: by_name(task.index.passages, key) for key in by_title}
 
     def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:
             roles = replace(roles, planner=OraclePlanner(question), limits=_unhurried(roles.limits))
-        if found:
+        if retrieval:
             gold = gold_passages(question, corpus[question.by_title])
             # a search that finds them all, however few a hop may bring
             limits = replace(roles.limits, k=max(roles.limits.k, len(gold)))
@@ -106,48 +109,51 @@ def _oracles(planned: bool, found: bool, within: str, task: Task) -> Callable[[A
 
 
 def _unhurried(limits: Limits) -> Limits:
-    """Return settings that ask the gold plan to its end: stopping at a hop without news is the loop's guess."""
+    """Return settings without the stop at a hop that brings nothing new, so that the gold plan is asked to its end."""
     return replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
 
 
 def _show(
     runs: Mapping[str, Sequence[Result]], *, metrics: Sequence[str], headline: str, left_out: Sequence[LeftOut]
 ) -> Shown:
-    """Show all questions; those whose answer a text can state, which alone an oracle answerer can get; by gold hops."""
+    """Tabulate the scores of all questions, of those whose answer a text can state, and by number of gold hops.
+
+    The second table is there because an oracle answerer can get no other question right.
+    """
     parts: list[str] = []
     figures: dict[str, Any] = {}
-    asked = next(iter(runs.values()), ())
+    results_of_one = next(iter(runs.values()), ())
     subsets: dict[str, Callable[[Result], bool] | None] = {"all questions": None}
-    if 0 < sum(map(_stated, asked)) < len(asked):
-        subsets["answers that a text can state (not yes or no)"] = _stated
+    if 0 < sum(map(_states_gold, results_of_one)) < len(results_of_one):
+        subsets["answers that a text can state (not yes or no)"] = _states_gold
     for title, keep in subsets.items():
         rows = compared(runs, metrics, headline, OWN, keep=keep)
         parts.append(f"## {title[0].upper()}{title[1:]}\n\n{markdown_rows(rows, metrics, headline, OWN)}\n")
         figures[title] = [asdict(row) for row in rows]
-    hops = sorted({one.gold_hops for one in asked if one.gold_hops is not None})
+    hops = sorted({result.gold_hops for result in results_of_one if result.gold_hops is not None})
     if len(hops) > 1:
         cells = {(name, f"{count} hops"): f"{name}/{count}" for name in runs for count in hops}
         parted = {
-            f"{name}/{count}": [one for one in results if one.gold_hops == count]
+            f"{name}/{count}": [result for result in results if result.gold_hops == count]
             for name, results in runs.items()
             for count in hops
         }
-        found = matrix(parted, cells, headline, "run")
-        parts.append(f"## {headline} by gold hops\n\n{markdown_matrix(found)}\n")
-        figures["by gold hops"] = found.to_dict()
+        table = matrix(parted, cells, headline, "run")
+        parts.append(f"## {headline} by gold hops\n\n{markdown_matrix(table)}\n")
+        figures["by gold hops"] = table.to_dict()
     return Shown("\n".join(parts) + left_out_lines(left_out), figures)
 
 
-def _stated(result: Result) -> bool:
+def _states_gold(result: Result) -> bool:
     return any(map(checkable, result.answers))
 
 
 def decomposed(question: Question) -> list[str]:
-    """Return the gold sub-questions as a planner that knows all earlier answers would ask them; empty without any.
+    """Return the gold sub-questions, with the gold answers of earlier steps in place of #1, #2; () if there are none.
 
     Raises RunError for a reference to a step that does not come earlier, or has no answer.
     """
-    asked: list[str] = []
+    searches: list[str] = []
     answers: list[str] = []
 
     def answer(reference: re.Match[str]) -> str:
@@ -160,13 +166,13 @@ def decomposed(question: Question) -> list[str]:
         return answers[number - 1]
 
     for step in question.decomposition:
-        asked.append(_REFERENCE.sub(answer, step["question"]))
+        searches.append(_REFERENCE.sub(answer, step["question"]))
         answers.append(step.get("answer", ""))
-    return asked
+    return searches
 
 
 class OraclePlanner:
-    """Asks the gold sub-questions in their order, then says that it has enough.
+    """Planner that asks the gold sub-questions in their order, then says that it has enough.
 
     The loop's first sub-query is the question itself, as it is for every planner.
     """
@@ -175,21 +181,21 @@ class OraclePlanner:
 
     def __init__(self, question: Question) -> None:
         """Raises RunError for a question without a gold decomposition."""
-        self._asked = decomposed(question)
-        if not self._asked:
+        self._searches = decomposed(question)
+        if not self._searches:
             raise RunError(f"{question.id}: no gold decomposition, so there is no oracle planner for it")
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next gold sub-question."""
         if not steps:
             return Plan("subq", question)
-        if len(steps) > len(self._asked):
+        if len(steps) > len(self._searches):
             return Plan("sufficient", reason="all gold sub-questions are asked")
-        return Plan("subq", self._asked[len(steps) - 1])
+        return Plan("subq", self._searches[len(steps) - 1])
 
 
 class OracleRetriever:
-    """Finds the gold passages, whatever is looked for, in the order of the annotation."""
+    """Retriever that returns the gold passages for any query, in the order of the annotation."""
 
     name = "oracle"
 
@@ -204,11 +210,11 @@ class OracleRetriever:
 
 
 class OracleAnswerer:
-    """Gives a gold answer if it stands, as whole words once normalised, in the evidence; else it abstains.
+    """Answerer that gives a gold answer if the evidence holds it, as whole words once normalised; else it abstains.
 
     within: "facts", the graph's triples, or "passages", the retrieved texts. An answer that no text states, such as yes
-    or no, is never found. So its score is the share of questions whose evidence holds the answer: what the best reader
-    of that evidence could get.
+        or no, is never found. So its score is the share of questions whose evidence holds the answer: what the best
+        reader of that evidence could get.
     """
 
     def __init__(self, question: Question, within: str = "facts") -> None:
@@ -219,16 +225,18 @@ class OracleAnswerer:
         self._within = within
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        """Return the first gold answer that the evidence holds, citing the first place that holds it."""
+        """Return the first gold answer that the evidence holds, and cite the first place where it does."""
         for gold in self._golds:
-            found = _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)
-            if found:
-                return found
+            passages_with_answer = (
+                _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)
+            )
+            if passages_with_answer:
+                return passages_with_answer
         return Answer("The evidence does not state the answer.", abstained=True)
 
 
-def named(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
-    """Passages by title or by id, as gold annotations name them; several may share a title or be cut from one."""
+def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage]]:
+    """Group passages by title or by id, as gold annotations name them; several may share a title or a document."""
     table: dict[str, list[Passage]] = {}
     for passage in passages:
         for name in {passage.title} if by_title else {passage.id, passage.document_id or passage.id}:
@@ -237,16 +245,16 @@ def named(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passage
 
 
 def gold_passages(question: Question, corpus: Mapping[str, Sequence[Passage]]) -> list[Passage]:
-    """Return the gold passages, by name from the corpus (see `named`), else from the question's own contexts.
+    """Return the gold passages, by name from the corpus (see `by_name`), else from the question's own contexts.
 
     Raises RunError for a question without gold passages, and for one that is in neither place.
     """
     if not question.supporting:
         raise RunError(f"{question.id}: no gold passages are named, so there is no oracle retriever for it")
-    own = named(question.contexts, question.by_title)
+    contexts = by_name(question.contexts, question.by_title)
     gold: list[Passage] = []
     for name in question.supporting:
-        passages = corpus.get(name) or own.get(name)
+        passages = corpus.get(name) or contexts.get(name)
         if not passages:
             raise RunError(
                 f"{question.id}: the gold passage {name!r} is not in the corpus; search the corpus that the questions "
@@ -260,12 +268,12 @@ def _in_facts(gold: str, graph: QuestionGraph, passages: Sequence[Passage]) -> A
     texts = {passage.id: passage for passage in passages}
     for name, fact in graph.by_id.items():
         if holds(f"{fact.subject} {fact.predicate} {fact.object}", (gold,)):
-            read = [(source, texts[source.passage_id]) for source in fact.sources if source.passage_id in texts]
+            pairs = [(source, texts[source.passage_id]) for source in fact.sources if source.passage_id in texts]
             return Answer(
                 gold,
                 tuple(
                     Citation(1, text.id, text.title, at.start, at.end, text.text[at.start : at.end], (name,))
-                    for at, text in read[:1]
+                    for at, text in pairs[:1]
                 ),
             )
     return None

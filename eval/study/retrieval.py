@@ -29,11 +29,11 @@ def retrieval_design(task: Task, settings: Settings, *, retrievers: Sequence[str
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
     names = list(dict.fromkeys(retrievers)) or [settings.retriever]
-    chosen = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
+    settings_of = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
         search_agent(
             name,
-            chosen[name].model_copy(update={"retriever": name, "k": depth}),
+            settings_of[name].model_copy(update={"retriever": name, "k": depth}),
             variant={"retriever": name, "k": depth},
         )
         for name in names
@@ -43,7 +43,7 @@ def retrieval_design(task: Task, settings: Settings, *, retrievers: Sequence[str
 
 
 def _without_unused(settings: Settings, retriever: str) -> Settings:
-    """Return the settings without what only others of the compared retrievers use."""
+    """Return the settings without those that only other retrievers of the comparison use."""
     used = {"weights": takes_option(retriever, "weights"), "starts": takes_option(retriever, "linking")}
     return settings.model_copy(update={name: None for name, is_used in used.items() if not is_used})
 
@@ -66,16 +66,16 @@ def _show(
 
 
 def _curve(results: Sequence[Result], depth: int) -> list[JSON]:
-    """Return for every k the mean share of gold passages found and the share of questions with all, with intervals."""
-    asked = [one for one in results if one.supporting]
-    found = []
+    """Return for each k, with intervals: the mean share of gold passages found, and the share of questions with all."""
+    answerable = [result for result in results if result.supporting]
+    points = []
     for k in range(1, depth + 1):
         point: JSON = {"k": k}
         for name, rule in (("recall", recall_at), ("all_recall", all_recalled_at)):
-            score = mean_score([rule(k, one.retrieved, one.supporting) for one in asked])
+            score = mean_score([rule(k, result.retrieved, result.supporting) for result in answerable])
             point[name] = [score.mean, score.low, score.high] if score else None
-        found.append(point)
-    return found
+        points.append(point)
+    return points
 
 
 def _points(curve: Sequence[JSON], name: str) -> Points:

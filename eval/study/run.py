@@ -33,7 +33,7 @@ Watch = Callable[[str, int, Run], AbstractContextManager[Callable[[Result], None
 
 
 class StudyFolder:
-    """Reads and writes a study's folder."""
+    """Folder of a study."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -57,24 +57,24 @@ class StudyFolder:
         study: str,
         runs: Mapping[str, Mapping[str, Any]],
         left_out: Sequence[LeftOut] = (),
-        **told: Any,
+        **description: Any,
     ) -> Self:
         """Open the folder of a new study, or of one of the same kind begun there; study.json lists the runs anew.
 
-        runs: each run's name with what it changes. told: what else study.json says, such as benchmark and data. Whether
-        a run may be resumed is its own manifest's business. Raises RunError for a folder that holds another study, or
-        no study.
+        runs: each run's name with what it changes. description: what else study.json says, such as benchmark and data.
+        Whether a run may be resumed is its own manifest's business. Raises RunError for a folder that holds another
+        study, or no study.
         """
         folder = cls(path)
         if folder.study_path.exists():
-            begun = folder.study()
-            if begun.get("study") != study:
+            earlier = folder.study()
+            if earlier.get("study") != study:
                 raise RunError(
-                    f"{folder.path} holds the study {begun.get('study')!r}, not {study!r}; name another folder"
+                    f"{folder.path} holds the study {earlier.get('study')!r}, not {study!r}; name another folder"
                 )
         else:
             folder.check_content()
-            begun = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
+            earlier = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
         places = folder_names(runs)
         listed = [{"name": name, "folder": f"runs/{places[name]}", "variant": dict(runs[name])} for name in runs]
         folder.write_json(
@@ -83,10 +83,10 @@ class StudyFolder:
                 "schema": SCHEMA,
                 "version": VERSION,
                 "study": study,
-                **told,
+                **description,
                 "runs": listed,
-                "left_out": [{"name": one.name, "why": one.why} for one in left_out],
-                "started": begun.get("started"),
+                "left_out": [{"name": run.name, "why": run.why} for run in left_out],
+                "started": earlier.get("started"),
             },
         )
         return folder
@@ -100,12 +100,12 @@ class StudyFolder:
     def study(self) -> JSON:
         """Return the content of study.json. Raises RunError if there is none that can be read."""
         try:
-            found: JSON = json.loads(self.study_path.read_text("utf-8"))
+            data: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:
             raise RunError(f"{self.path} is no study: {error.strerror}: study.json") from error
         except ValueError as error:
             raise RunError(f"{self.study_path}: not JSON ({error}); take it from a copy, or start anew") from error
-        return found
+        return data
 
     def runs(self) -> dict[str, RunFolder]:
         """Return the study's runs by name, whether they have begun or not."""
@@ -122,25 +122,25 @@ class StudyFolder:
 
 
 def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
-    """Return a folder name for each run name: letters, digits, dots, dashes; equal ones are numbered."""
-    chosen: dict[str, str] = {}
-    taken: set[str] = set()
+    """Map each run's name to a folder's name of letters, digits, dots and dashes; equal ones are numbered."""
+    names_of: dict[str, str] = {}
+    used: set[str] = set()
     for name in names:
         plain = re.sub(r"[^\w.+=-]+", "-", name, flags=re.ASCII).strip("-.") or "run"
         folder, number = plain, 2
-        while folder.lower() in taken:  # some file systems do not tell cases apart
+        while folder.lower() in used:  # some file systems do not tell cases apart
             folder, number = f"{plain}-{number}", number + 1
-        taken.add(folder.lower())
-        chosen[name] = folder
-    return chosen
+        used.add(folder.lower())
+        names_of[name] = folder
+    return names_of
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Reports how a study ended. errors: of questions, in all runs. missing: why there are no pictures."""
+    """End of a study. errors: of questions, in all runs. missing: why there are no pictures."""
 
     folder: StudyFolder
-    shown: Shown
+    tables: Shown
     errors: int
     missing: str = ""
 
@@ -153,10 +153,10 @@ def run_study(
     retry_errors: bool = False,
     watch: Watch | None = None,
 ) -> Finished:
-    """Ask what the runs under `out` do not hold yet, then write tables and pictures there.
+    """Ask the questions that the runs under `out` have no results of, then write tables and pictures there.
 
-    Model replies are kept in the study's folder and shared by its runs, unless the settings name a cache.
-    Raises RunError while another process writes there, and RasError children as `begin_run` does.
+    The runs share cached model replies in the study's folder, unless the settings name a cache. Raises RunError while
+    another process writes there, and RasError children as `begin_run` does.
     """
     names = [agent.name for _, agent in design.runs]
     if twice := [name for name, count in Counter(names).items() if count > 1]:
@@ -197,14 +197,14 @@ def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, 
             ready.finish(on_end)
         # a study holds many runs: their traces stay on disk
         results[agent.name] = [replace(result, trace=None) for result in ready.folder.results()]
-    shown = design.show(results)
-    folder.write_text("tables.md", shown.markdown)
-    folder.write_json("tables.json", shown.figures)
+    tables = design.show(results)
+    folder.write_text("tables.md", tables.markdown)
+    folder.write_json("tables.json", tables.figures)
     missing = ""
-    for name, draw in shown.pictures.items():
+    for name, draw in tables.pictures.items():
         try:
             folder.write_text(name, draw())
         except MissingExtra as error:
             missing = str(error)
-    errors = sum(one.error is not None for each in results.values() for one in each)
-    return Finished(folder, shown, errors, missing)
+    errors = sum(item.error is not None for each in results.values() for item in each)
+    return Finished(folder, tables, errors, missing)

@@ -1,4 +1,4 @@
-"""How a study is shown: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
+"""Tables and pictures of studies: runs side by side or crossed, as Markdown, JSON, heat maps and curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Results = Mapping[str, Sequence[Result]]
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """Holds one run's scores, its hops per question, and the difference of its headline metric to the base run's."""
+    """Scores of one run, its hops per question, and the difference of its headline metric to the base run's."""
 
     name: str
     n: int
@@ -32,7 +32,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrix:
-    """Holds one metric over the crossing of two choices; a cell without scores is None."""
+    """One metric over the crossing of two choices; a cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]
@@ -62,8 +62,8 @@ def compared(
 
     keep: decides which questions count.
     """
-    counted = {name: [one for one in results if keep is None or keep(one)] for name, results in runs.items()}
-    base_scores = {one.id: one.scores[headline] for one in counted.get(base, ()) if headline in one.scores}
+    counted = {name: [result for result in results if keep is None or keep(result)] for name, results in runs.items()}
+    base_scores = {result.id: result.scores[headline] for result in counted.get(base, ()) if headline in result.scores}
     return [
         _row(name, results, metrics, headline, base_scores if name != base else {}) for name, results in counted.items()
     ]
@@ -82,10 +82,10 @@ def matrix(
 
     def cell(row: str, column: str) -> Estimate | None:
         results = runs.get(cells.get((row, column), ""), ())
-        return mean_score([one.scores[metric] for one in results if metric in one.scores])
+        return mean_score([result.scores[metric] for result in results if metric in result.scores])
 
-    found = tuple(tuple(cell(row, column) for column in columns) for row in rows)
-    return ScoreMatrix(metric, rows, columns, found, row_title, column_title)
+    rows_of_cells = tuple(tuple(cell(row, column) for column in columns) for row in rows)
+    return ScoreMatrix(metric, rows, columns, rows_of_cells, row_title, column_title)
 
 
 def markdown_rows(
@@ -108,27 +108,34 @@ def markdown_rows(
     return markdown_table(list(columns), [[tell(row) for tell in columns.values()] for row in rows])
 
 
-def markdown_matrix(found: ScoreMatrix) -> str:
-    """Return a crossing as a table, in percent with 95 % intervals."""
-    corner = " / ".join(filter(None, (found.row_title, found.column_title)))
-    lines = [[row, *(score_text(cell) for cell in cells)] for row, cells in zip(found.rows, found.cells, strict=True)]
-    return markdown_table([corner, *found.columns], lines)
+def markdown_matrix(table: ScoreMatrix) -> str:
+    """Return a crossing as a Markdown table, in percent with 95 % intervals."""
+    corner = " / ".join(filter(None, (table.row_title, table.column_title)))
+    lines = [[row, *(score_text(cell) for cell in cells)] for row, cells in zip(table.rows, table.cells, strict=True)]
+    return markdown_table([corner, *table.columns], lines)
 
 
 def _row(
     name: str, results: Sequence[Result], metrics: Sequence[str], headline: str, base_scores: Mapping[str, float]
 ) -> RunRow:
-    scores = {metric: mean_score([one.scores[metric] for one in results if metric in one.scores]) for metric in metrics}
+    scores = {
+        metric: mean_score([result.scores[metric] for result in results if metric in result.scores])
+        for metric in metrics
+    }
     # by id, so that the order in which questions ended has no say in the resampling
-    own = {one.id: one.scores[headline] for one in sorted(results, key=lambda one: one.id) if headline in one.scores}
-    gap = compare(own, base_scores) if own.keys() & base_scores.keys() else None
+    own_scores = {
+        result.id: result.scores[headline]
+        for result in sorted(results, key=lambda result: result.id)
+        if headline in result.scores
+    }
+    gap = compare(own_scores, base_scores) if own_scores.keys() & base_scores.keys() else None
     return RunRow(
         name,
         len(results),
         {metric: score for metric, score in scores.items() if score},
-        fmean(one.hops for one in results) if results else 0.0,
-        sum(one.abstained for one in results),
-        sum(one.error is not None for one in results),
+        fmean(result.hops for result in results) if results else 0.0,
+        sum(result.abstained for result in results),
+        sum(result.error is not None for result in results),
         gap,
     )
 
@@ -147,8 +154,8 @@ def side_by_side(
     loop: whether hops were taken, so that their numbers say something.
     """
     rows = compared(runs, metrics, headline, base)
-    shown = [name for name in columns or metrics if any(name in row.scores for row in rows)]
-    text = markdown_rows(rows, shown, headline, base, loop=loop) + "\n" + left_out_lines(left_out)
+    visible = [name for name in columns or metrics if any(name in row.scores for row in rows)]
+    text = markdown_rows(rows, visible, headline, base, loop=loop) + "\n" + left_out_lines(left_out)
     return Shown(text, {"rows": [asdict(row) for row in rows]})
 
 
@@ -160,16 +167,16 @@ def show_crossed(
     titles: tuple[str, str],
 ) -> Shown:
     """Show a matrix and a heat map for each metric that any run has. cells: run names by row and column."""
-    found = [matrix(runs, cells, metric, *titles) for metric in metrics]
-    found = [one for one in found if any(cell for row in one.cells for cell in row)]
-    text = "\n".join(f"## {one.metric}, %\n\n{markdown_matrix(one)}\n" for one in found)
-    pictures = {f"{one.metric.replace('@', '-at-')}.svg": partial(heat_map, one) for one in found}
-    return Shown(text, {"matrices": [one.to_dict() for one in found]}, pictures)
+    tables = [matrix(runs, cells, metric, *titles) for metric in metrics]
+    tables = [table for table in tables if any(cell for row in table.cells for cell in row)]
+    text = "\n".join(f"## {table.metric}, %\n\n{markdown_matrix(table)}\n" for table in tables)
+    pictures = {f"{table.metric.replace('@', '-at-')}.svg": partial(heat_map, table) for table in tables}
+    return Shown(text, {"matrices": [table.to_dict() for table in tables]}, pictures)
 
 
 def left_out_lines(left_out: Sequence[LeftOut]) -> str:
     """Return a line for each run that does not apply, below a blank line; "" without any."""
-    return "".join(["\n", *(f"Not run: {one.name}: {one.why}.\n" for one in left_out)]) if left_out else ""
+    return "".join(["\n", *(f"Not run: {run.name}: {run.why}.\n" for run in left_out)]) if left_out else ""
 
 
 Points = Sequence[tuple[float, float, float, float]]
@@ -179,15 +186,15 @@ _COLOURS = ("#0b6e99", "#c2410c", "#4d7c0f", "#7e22ce", "#a16207", "#be185d", "#
 _NAME = 30
 
 
-def heat_map(found: ScoreMatrix, title: str = "") -> str:
+def heat_map(table: ScoreMatrix, title: str = "") -> str:
     """Draw a crossing with a cell for each run: percent and 95 % interval. Raises MissingExtra without matplotlib."""
-    means = [[cell.mean if cell else float("nan") for cell in row] for row in found.cells]
-    with new_figure(3.6 + 1.35 * len(found.columns), 2.0 + 0.62 * len(found.rows)) as figure:
+    means = [[cell.mean if cell else float("nan") for cell in row] for row in table.cells]
+    with new_figure(3.6 + 1.35 * len(table.columns), 2.0 + 0.62 * len(table.rows)) as figure:
         axes = figure.subplots()
-        shown = [mean for row in means for mean in row if mean == mean]
-        low, high = min(shown, default=0.0), max(shown, default=1.0)
+        finite = [mean for row in means for mean in row if mean == mean]
+        low, high = min(finite, default=0.0), max(finite, default=1.0)
         axes.imshow(means, cmap="Blues", aspect="auto", vmin=low - 0.3 * max(high - low, 0.02), vmax=high + 1e-9)
-        for y, row in enumerate(found.cells):
+        for y, row in enumerate(table.cells):
             for x, cell in enumerate(row):
                 if cell is None:
                     axes.text(x, y, "–", ha="center", va="center", color="#111")
@@ -195,16 +202,16 @@ def heat_map(found: ScoreMatrix, title: str = "") -> str:
                 dark = cell.mean > low + 0.55 * (high - low)
                 text = f"{100 * cell.mean:.1f}\n{100 * cell.low:.1f}–{100 * cell.high:.1f}"
                 axes.text(x, y, text, ha="center", va="center", color="#fff" if dark and high > low else "#111")
-        columns = [_short(name) for name in found.columns]
+        columns = [_short(name) for name in table.columns]
         rotation = 20 if max(map(len, columns), default=0) > 14 else 0
         axes.set_xticks(range(len(columns)), columns, rotation=rotation, ha="right" if rotation else "center")
-        axes.set_yticks(range(len(found.rows)), [_short(name) for name in found.rows])
+        axes.set_yticks(range(len(table.rows)), [_short(name) for name in table.rows])
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-        axes.set_xlabel(found.column_title)
-        axes.set_ylabel(found.row_title)
-        axes.set_title(title or f"{found.metric}, %", loc="left")
+        axes.set_xlabel(table.column_title)
+        axes.set_ylabel(table.row_title)
+        axes.set_title(title or f"{table.metric}, %", loc="left")
         return svg_of(figure)
 
 

@@ -91,7 +91,7 @@ class Checkpoint:
         _copy(self._best_file(step), _read_file(self._best_file(step))[0], self.weights)
 
     def _best_file(self, step: int) -> Path:
-        """Return the path of the best weights. The step is in it: a kill may come between this file and the next save."""
+        """Return the path of the best weights, with the step in it: a kill may come between this file and `save`."""
         return self.folder / f"best-{step}.safetensors"
 
     def _load_state(self, tensors: Mapping[str, Tensor]) -> None:

@@ -98,5 +98,5 @@ def question_in(reply: str, question: str) -> str:
 
 def _as_data(exchange: Exchange) -> str:
     answer = as_line(exchange.answer)
-    cut = answer if len(answer) <= _LONGEST_ANSWER else f"{answer[:_LONGEST_ANSWER].rstrip()} …"
-    return f"User: {as_line(exchange.question)}\nAnswer: {cut or '(none)'}"
+    shortened = answer if len(answer) <= _LONGEST_ANSWER else f"{answer[:_LONGEST_ANSWER].rstrip()} …"
+    return f"User: {as_line(exchange.question)}\nAnswer: {shortened or '(none)'}"

@@ -174,9 +174,9 @@ def _transcript(moves: Sequence[tuple[_Move, str]], room: int) -> Iterator[Turn]
 
 def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], window: int) -> None:
     texts = [turn.text for turn in request.turns if turn.role == "tool"]
-    cut = sum(text != result for text, (_, result) in zip(texts, moves, strict=True))
-    if cut:
-        current_ledger().note(f"{cut} results of tools were cut to fit into the model's window of {window:,} tokens")
+    count = sum(text != result for text, (_, result) in zip(texts, moves, strict=True))
+    if count:
+        current_ledger().note(f"{count} results of tools were cut to fit into the model's window of {window:,} tokens")
 
 
 def _search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:

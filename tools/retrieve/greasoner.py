@@ -155,8 +155,8 @@ def text_vectors(
         return vectors
     vectors = vectors[:, : config.text_width]
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    cut: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return cut
+    normalised: Floats = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return normalised
 
 
 def messages_with_documents(graph: KGIndex, vectors: Floats, inverse: Floats) -> GFMGraph:

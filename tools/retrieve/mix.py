@@ -167,8 +167,8 @@ class Mix:
             factory = find("retriever", part)
             parameters = options_of(factory)
             asked_for = {name: value for name, value in options.items() if parameters is None or name in parameters}
-            shared = {name: value for name, value in offered.items() if name in taken_by(factory)}
-            retriever = factory(index, **asked_for, **shared)
+            common = {name: value for name, value in offered.items() if name in taken_by(factory)}
+            retriever = factory(index, **asked_for, **common)
             is_ranker = isinstance(retriever, Ranker)
             rankers.append(retriever if is_ranker else RankedHits(retriever, index.snapshot.passages, part))
         reranker = Reranker(index) if rerank else None

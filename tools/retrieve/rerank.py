@@ -38,7 +38,7 @@ class Reranker:
             return ranking
         scores = np.zeros(len(self._snapshot.passages), dtype=np.float32)
         scores[ranking.rows] = ranking.scores
-        scores[rows] += np.float32(_REST) * self._rest(query, rows) + np.float32(_NAMED) * self._named(rows)
+        scores[rows] += np.float32(_REST) * self._rest(query, rows) + np.float32(_NAMED) * self._vectors_of(rows)
         scores[rows[0]] += np.float32(_REST + _NAMED)  # the most that another can gain
         return top_k(scores, k)
 
@@ -60,7 +60,7 @@ class Reranker:
                 sums += np.float32(rarity) * holds
         return sums / np.float32(total) if total else sums
 
-    def _named(self, rows: Ints) -> Floats:
+    def _vectors_of(self, rows: Ints) -> Floats:
         """Return 1 for rows whose titles have all terms in the first one's text, its own title apart; 0 for others."""
         terms = self._snapshot.tokeniser.terms
         first, *others = (self._snapshot.passages[row] for row in rows.tolist())

@@ -93,8 +93,8 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
     Raises SettingsError for a setting that this retriever has no use for, and what reading the file of starts raises.
     """
     name = settings.retriever if name is None else name
-    chosen = {"weights": settings.weights, "starts": settings.starts}
-    if not isinstance(name, str) or not any(chosen.values()):
+    values = {"weights": settings.weights, "starts": settings.starts}
+    if not isinstance(name, str) or not any(values.values()):
         return {}
     options: dict[str, Any] = {}
     if settings.weights:

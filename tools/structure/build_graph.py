@@ -85,8 +85,8 @@ def build_graph(
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())
-        matched = match_facts(imported_facts, passages.passages if imported_facts else ())
-        imported = writer.put(matched.facts, matched.passages)
+        matches = match_facts(imported_facts, passages.passages if imported_facts else ())
+        imported = writer.put(matches.facts, matches.passages)
         if files.graph:
             writer.put_edges(files.edges)
         report = writer.read(
@@ -99,6 +99,6 @@ def build_graph(
         )
         graph = writer.write(passages_held(passages))
     unchanged = report.unchanged - imported
-    skipped += matched.skipped
+    skipped += matches.skipped
     counts = report.read, imported, unchanged, report.erased, report.failures
     return KGReport(graph, *counts, tuple(skipped), finished, writer.edits_gone)

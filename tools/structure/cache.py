@@ -115,11 +115,11 @@ class CachedExtractor:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
         if len(passages) < 2:
-            return _joined([self._read(passage, subquery) for passage in passages])
+            return _join([self._read(passage, subquery) for passage in passages])
         with ThreadPoolExecutor(min(self._at_once, len(passages))) as pool:
             # each thread needs its own copy of the context, which holds the ledger
             reading = [pool.submit(copy_context().run, self._read, passage, subquery) for passage in passages]
-            return _joined([future.result() for future in reading])
+            return _join([future.result() for future in reading])
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Work the same as `extract`, for coroutines."""
@@ -129,7 +129,7 @@ class CachedExtractor:
             async with free:
                 return await self._aread(passage, subquery)
 
-        return _joined(await asyncio.gather(*map(read_when_free, passages)))
+        return _join(await asyncio.gather(*map(read_when_free, passages)))
 
     def _read(self, passage: Passage, subquery: str) -> Extraction:
         key = facts_key(self.fingerprint, passage)
@@ -219,7 +219,7 @@ def _recorded() -> Iterator[list[Call]]:
         yield ledger.calls
 
 
-def _joined(parts: Sequence[Extraction]) -> Extraction:
+def _join(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
         tuple(triple for part in parts for triple in part.triples),
         tuple(failure for part in parts for failure in part.failures),

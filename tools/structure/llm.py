@@ -78,11 +78,11 @@ class LLMExtractor:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
-        return joined(converse_all(self._chat, self._dialogues(passages), self._at_once))
+        return join_extractions(converse_all(self._chat, self._dialogues(passages), self._at_once))
 
     async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Do the same as `extract`, for coroutines."""
-        return joined(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
+        return join_extractions(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
         size = self._passages_per_call
@@ -171,7 +171,7 @@ def located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]
     return replace(triple, sources=(best,) if best else ())
 
 
-def joined(parts: Sequence[Extraction]) -> Extraction:
+def join_extractions(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
         tuple(triple for part in parts for triple in part.triples),
         tuple(failure for part in parts for failure in part.failures),

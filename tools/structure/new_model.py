@@ -49,8 +49,8 @@ def byte_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    wrapped: Any = PreTrainedTokenizerFast  # without types
-    return wrapped(
+    tokenizer_class: Any = PreTrainedTokenizerFast  # without types
+    return tokenizer_class(
         tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", bos_token="<s>", model_max_length=4096
     )
 

@@ -58,7 +58,7 @@ class _State:
     """
 
     marks: tuple[tuple[tuple[int, ...], str], ...] = ()
-    written: int = 0
+    count: int = 0
     field: str = ""
     spans: frozenset[tuple[int, int]] = frozenset()
     words: int = 0
@@ -141,8 +141,8 @@ class SpanCopying:
         tokens_left: those that may come after the next.
         """
         if state.marks:
-            listed = {mark[state.written] for mark, _ in state.marks if state.written < len(mark)}
-            if any(state.written == len(mark) and not field for mark, field in state.marks):
+            listed = {mark[state.count] for mark, _ in state.marks if state.count < len(mark)}
+            if any(state.count == len(mark) and not field for mark, field in state.marks):
                 listed.add(self._end)
             return listed, ""
         if state.field == "P":
@@ -160,11 +160,9 @@ class SpanCopying:
         """Return the state after one more token, with `tokens_left` to come; None if the form does not allow it."""
         if state.marks:
             marks = tuple(
-                (mark, field)
-                for mark, field in state.marks
-                if state.written < len(mark) and mark[state.written] == token
+                (mark, field) for mark, field in state.marks if state.count < len(mark) and mark[state.count] == token
             )
-            return self._in_next_field(replace(state, marks=marks, written=state.written + 1)) if marks else None
+            return self._in_next_field(replace(state, marks=marks, count=state.count + 1)) if marks else None
         if state.field == "P":
             if state.words and token == self._marks.object[0]:
                 return self._in_next_field(_State(((self._marks.object, "O"),), 1))
@@ -192,7 +190,7 @@ class SpanCopying:
     @staticmethod
     def _in_next_field(state: _State) -> _State:
         """Return the state, in its next field where the marks in front of that are complete."""
-        fields = [field for mark, field in state.marks if field and len(mark) == state.written]
+        fields = [field for mark, field in state.marks if field and len(mark) == state.count]
         return _State(field=fields[0]) if fields else state
 
 

@@ -28,7 +28,7 @@ from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, Setti
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
 from ras_agent.text.overlap import sentences_of
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.llm import joined, located, problem_of
+from ras_agent.tools.structure.llm import join_extractions, located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
 
@@ -151,11 +151,11 @@ class _Reading:
             self.pieces.append(piece)
             self.reserved.append(len(piece.tokens) + granted)
 
-    def facts(self, written: list[Written]) -> Extraction:
+    def facts(self, outputs: list[Written]) -> Extraction:
         """Return the facts of all pieces, and record a call for each."""
-        seconds = (time.monotonic() - self.began) / max(1, len(written))
+        seconds = (time.monotonic() - self.began) / max(1, len(outputs))
         triples: dict[str, list[Triple]] = {}
-        for piece, reply in zip(self.pieces, written, strict=True):
+        for piece, reply in zip(self.pieces, outputs, strict=True):
             call = Call(
                 self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), reply.tokens, seconds=seconds
             )
@@ -172,7 +172,7 @@ class _Reading:
             sentences = [(passage, sentences_of(passage.text))]
             facts = dict.fromkeys(triples.pop(passage.id, ()))
             extractions.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
-        return joined([*extractions, Extraction(failures=tuple(self.failures))])
+        return join_extractions([*extractions, Extraction(failures=tuple(self.failures))])
 
     def failed(self, error: ModelCallError) -> Extraction:
         """Return a failure for each passage, where the model wrote nothing."""
@@ -221,9 +221,9 @@ class _Passes:
                     return
             jobs = [job for job in jobs if job[1].set_running_or_notify_cancel()]
             try:
-                written = iter(self._write([piece for pieces, _ in jobs for piece in pieces]))
+                outputs = iter(self._write([piece for pieces, _ in jobs for piece in pieces]))
                 for pieces, future in jobs:
-                    future.set_result([next(written) for _ in pieces])
+                    future.set_result([next(outputs) for _ in pieces])
             except BaseException as error:
                 for _, future in jobs:
                     if not future.done():
@@ -277,8 +277,8 @@ class TransformersWriter:
         """Return what the model writes about each piece, in their order."""
         replies: list[Written | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
-            written = self._in_memory([pieces[place] for place in batch], decoding)
-            for place, reply in zip(batch, written, strict=True):
+            outputs = self._in_memory([pieces[place] for place in batch], decoding)
+            for place, reply in zip(batch, outputs, strict=True):
                 replies[place] = reply
         return cast(list[Written], replies)
 
@@ -335,7 +335,7 @@ class TransformersWriter:
                 **options,
             )
         begins = 1 if seq2seq else longest  # a decoder's start token, or the prompt
-        return [self._written(row[begins:]) for row in output.tolist()]
+        return [self._output(row[begins:]) for row in output.tolist()]
 
     def _copying(self, pieces: Sequence[Piece], decoding: Decoding, begins: int) -> Any:
         from ras_agent.tools.structure.span_copy import SpanCopying
@@ -352,7 +352,7 @@ class TransformersWriter:
         ends = end if isinstance(end, list) else [end]
         return frozenset(token for token in (*ends, self.tokenizer.eos_token_id) if token is not None)
 
-    def _written(self, tokens: list[int]) -> Written:
+    def _output(self, tokens: list[int]) -> Written:
         stop = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return Written(text.strip(), len(tokens) if stop is None else stop + 1, stop is None)

@@ -70,10 +70,10 @@ class VLLMWriter:
         """Return what the model writes about each piece, in their order. The engine makes batches by itself."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
         outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
-        return [_written(output.outputs[0]) for output in outputs]
+        return [_output_of(output.outputs[0]) for output in outputs]
 
 
-def _written(output: Any) -> Written:
+def _output_of(output: Any) -> Written:
     return Written(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
 
 

@@ -140,11 +140,11 @@ def typer_command(command: Command, model: type[Settings] = Settings, name: str 
 def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
     work = command.options.work
-    own = {field.name: field for field in _fields(command.options)}
+    own_fields = {field.name: field for field in _fields(command.options)}
     types = get_type_hints(command.options, include_extras=True)
-    settings = [setting for setting in describe(model, work).values() if setting.name not in own] if work else []
+    settings = [setting for setting in describe(model, work).values() if setting.name not in own_fields] if work else []
     parameters: list[inspect.Parameter] = []
-    for field in own.values():
+    for field in own_fields.values():
         if field.name == "settings":
             parameters += [_setting_option(setting, work) for setting in settings]
         elif field.name != "flags":
@@ -166,7 +166,7 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
         flags = {setting.name: values.pop(setting.name) for setting in settings}
         flags = {name: value for name, value in flags.items() if value not in (None, [])}
         values["settings"] = _read_settings(config, flags, model, work)
-        if "flags" in own:
+        if "flags" in own_fields:
             values["flags"] = frozenset(flags)
         with _log_and_spans(values["settings"]):
             command.run(command.options(**values))

@@ -229,12 +229,12 @@ def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterat
         rich.TextColumn("left", style="dim"),
         rich.TimeRemainingColumn(elapsed_when_finished=False),
     )
-    started = {"completed": len(run.done), "score": tally.score, "spent": tally.spent}
+    started = {"completed": len(run.done), "score": tally.score, "spent": tally.cost_text}
     with progress_bar(console, *columns, total=len(run.questions), **started) as update:
 
         def on_end(result: Result) -> None:
             tally.add(result)
-            update(advance=1, score=tally.score, spent=tally.spent)
+            update(advance=1, score=tally.score, spent=tally.cost_text)
 
         yield on_end
 
@@ -309,7 +309,7 @@ class _RunTally:
         return f"{self._headline} {100 * self._total / self._scored:.1f}" if self._scored else self._headline
 
     @property
-    def spent(self) -> str:
+    def cost_text(self) -> str:
         cost = f" · cost {self._cost.known:.2f}" if self._cost.known else ""
         errors = f" · {quantity(self._errors, 'error')}" if self._errors else ""
         return f"{self._tokens:,} tokens{cost}{errors}"

@@ -64,7 +64,7 @@ def report(options: ReportOptions) -> None:
         if out:
             page = report_html(
                 summary, traces=options.traces, workers=os.cpu_count() or 1,
-                progress=lambda done, of: doing(f"drawing graph {done} of {of}"),
+                progress=lambda count, of: doing(f"drawing graph {count} of {of}"),
             )  # fmt: skip
             out.write_text(page, encoding="utf-8")
         if markdown and not printed:

@@ -268,7 +268,7 @@ def _run_study(design: Design, options: RunOptions) -> None:
         retry_errors=options.retry_errors,
         watch=_watch(console, len(design.runs)),
     )
-    typer.echo(inert_lines(outcome.shown.markdown).rstrip("\n"))
+    typer.echo(inert_lines(outcome.tables.markdown).rstrip("\n"))
     if outcome.missing:
         console.print(f"no pictures: {outcome.missing}", style="yellow", soft_wrap=True)
     console.print(f"{outcome.folder.path} written", style="dim", soft_wrap=True)

@@ -49,7 +49,7 @@ def busy(console: Console) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(
-    console: Console, *columns: ProgressColumn, total: float | None = None, **shown: Any
+    console: Console, *columns: ProgressColumn, total: float | None = None, **values: Any
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with these columns on an interactive terminal; yield the function that updates it.
 
@@ -58,7 +58,7 @@ def progress_bar(
     from rich.progress import Progress
 
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield partial(bar.update, bar.add_task("", total=total, **shown))
+        yield partial(bar.update, bar.add_task("", total=total, **values))
 
 
 # ---- safe text

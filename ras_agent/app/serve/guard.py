@@ -68,11 +68,11 @@ class Guard:
             challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await JSONResponse(body.model_dump(), status, challenge)(scope, receive, send)
             return
-        begun = False
+        has_begun = False
 
         async def noting(message: AsgiMessage) -> None:
-            nonlocal begun
-            begun = True
+            nonlocal has_begun
+            has_begun = True
             await send(message)
 
         try:
@@ -81,7 +81,7 @@ class Guard:
             pass
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold
             status, body = refusal(error)
-            if not begun:
+            if not has_begun:
                 await JSONResponse(body.model_dump(), status)(scope, receive, send)
 
     def _check_place(self, access: Access, scope: Scope, headers: dict[str, str]) -> None:

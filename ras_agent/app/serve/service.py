@@ -127,11 +127,11 @@ class Service:
 
     def document_ids(self, caller: Caller) -> tuple[str, ...]:
         """List the documents that the caller may see, as of the last commit."""
-        seen = self._seen_by(caller)
+        visible = self._seen_by(caller)
         if isinstance(self.index, PassageIndex):
             self._refresh()
-            return self.index.within(seen).document_ids()
-        return self.index.document_ids(seen)
+            return self.index.within(visible).document_ids()
+        return self.index.document_ids(visible)
 
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""

@@ -60,7 +60,7 @@ def train_types(pairs: Sequence[tuple[str, str]], config: RankerConfig) -> TypeM
 
 
 def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: float) -> tuple[Tensor, Tensor]:
-    """Return rows and offsets for an EmbeddingBag; each row is left out with chance `dropout`, row 0 fills empty bags."""
+    """Return rows and offsets for an EmbeddingBag. Rows are dropped with chance `dropout`; row 0 fills empty bags."""
     import torch
 
     bags = [[row for row in bag if rng.random() >= dropout] or [0] for bag in rows]

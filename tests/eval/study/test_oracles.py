@@ -8,9 +8,9 @@ from ras_agent.eval.study.oracles import (
     OracleAnswerer,
     OraclePlanner,
     OracleRetriever,
+    by_name,
     decomposed,
     gold_passages,
-    named,
 )
 from ras_agent.protocols import Answerer, Planner, Retriever
 from ras_agent.question_graph import QuestionGraph
@@ -73,7 +73,7 @@ def test_a_question_without_a_decomposition_has_no_oracle_planner() -> None:
 
 
 def test_the_retriever_finds_the_gold_passages_whatever_is_asked() -> None:
-    retriever = OracleRetriever(gold_passages(QUESTION, named([P1, P2], by_title=False)))
+    retriever = OracleRetriever(gold_passages(QUESTION, by_name([P1, P2], by_title=False)))
     assert [hit.passage.id for hit in retriever.retrieve("weather")] == ["p2", "p1"]
     assert [hit.passage.id for hit in retriever.retrieve("weather", 1)] == ["p2"]
     with pytest.raises(ValueError, match="a search needs words"):
@@ -83,12 +83,12 @@ def test_the_retriever_finds_the_gold_passages_whatever_is_asked() -> None:
 def test_gold_passages_by_title_may_be_several_and_may_come_with_the_question() -> None:
     again = Passage("p3", "Visby has a wall.", "Visby")
     question = Question("q", "?", (), ("Visby", "Norrhamn"), by_title=True, contexts=(P2,))
-    assert gold_passages(question, named([P1, again], by_title=True)) == [P1, again, P2]
+    assert gold_passages(question, by_name([P1, again], by_title=True)) == [P1, again, P2]
 
 
 def test_a_gold_passage_that_is_nowhere_is_told() -> None:
     with pytest.raises(RunError, match="the gold passage 'p2' is not in the corpus"):
-        gold_passages(QUESTION, named([P1], by_title=False))
+        gold_passages(QUESTION, by_name([P1], by_title=False))
     with pytest.raises(RunError, match="no gold passages are named"):
         gold_passages(Question("q", "?", ()), {})
 

@@ -23,10 +23,12 @@ from ras_agent.marks import (
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Step, Triple
 from ras_agent.review import notes
+from ras_agent.text.short_cache import cached_if_short
 
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 
+@cached_if_short(4096)  # a fact's fields and a passage's title come back in every prompt of a run
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
     return as_data(" ".join(text.split()))
@@ -48,7 +50,12 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 
 def fact_line(fact: Triple) -> str:
     """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
-    return fact_text(*map(as_line, (fact.subject, fact.predicate, fact.object)))
+    return _fact_line(fact.subject, fact.predicate, fact.object)
+
+
+@cached_if_short(4096)
+def _fact_line(subject: str, predicate: str, object_: str) -> str:
+    return fact_text(as_line(subject), as_line(predicate), as_line(object_))
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:

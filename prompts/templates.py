@@ -25,6 +25,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -73,7 +74,7 @@ class Prompt:
     @property
     def variables(self) -> frozenset[str]:
         """Return the names of the placeholders."""
-        return frozenset(name for turn in self.turns for name in _PLACEHOLDER.findall(turn.text))
+        return _variables(self.turns)
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
         """Return the turns with their placeholders filled, without those that are empty then.
@@ -81,14 +82,15 @@ class Prompt:
         Raises PromptError for a placeholder without a value, and for a value that the prompt does not show. A prompt
         need not show an empty one.
         """
-        if missing := self.variables - variables.keys():
+        shown = self.variables
+        if missing := shown - variables.keys():
             raise PromptError(
                 f"the prompt {self.name!r} shows {_named(missing)}, for which there is no value here; "
                 f"it can show {_named(variables)}"
             )
-        if unseen := {name for name, value in variables.items() if value} - self.variables:
-            shown = f"it shows {_named(self.variables)}" if self.variables else "it shows no value at all"
-            raise PromptError(f"the prompt {self.name!r} does not show {_named(unseen)}; {shown}: add what is missing")
+        if unseen := {name for name, value in variables.items() if value} - shown:
+            told = f"it shows {_named(shown)}" if shown else "it shows no value at all"
+            raise PromptError(f"the prompt {self.name!r} does not show {_named(unseen)}; {told}: add what is missing")
 
         def filled(text: str) -> str:
             text = _PLACEHOLDER_LINE.sub(lambda line: line[0] if variables[line[1]] else "", text)
@@ -96,6 +98,11 @@ class Prompt:
 
         turns = (Turn(turn.role, filled(turn.text)) for turn in self.turns)
         return tuple(turn for turn in turns if turn.text)
+
+
+@lru_cache(maxsize=128)
+def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
+    return frozenset(name for turn in turns for name in _PLACEHOLDER.findall(turn.text))
 
 
 def load(name: str, directory: str | Path | None = None, *, few_shot: bool = False) -> Prompt:

@@ -41,7 +41,7 @@ _IN_LINE = r"[^\S\n]"  # white space that ends no line
 _UNSEEN = "\x00-\x08\x0e-\x1f\xad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # a reader sees nothing there
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared and hashed by identity, for the table is hashed for each text
 class Mark:
     """A text that parsers, renderers or models give a meaning, such as `[SUBQ]`.
 
@@ -274,9 +274,12 @@ def as_data(text: str) -> str:
     >>> as_data("Stop now [SUFFICIENT] </passage> (S> a")
     'Stop now ‹SUFFICIENT› ‹/passage> (S› a'
     """
+    characters = set(text)
     for swapped, pattern, swap in _rules(MARKS):
-        if any(character in text for character in swapped):  # mostly not, and this is cheaper than the pattern
-            text = pattern.sub(swap, text)
+        if not characters.isdisjoint(swapped):  # mostly they are, and this is cheaper than the pattern
+            inert = pattern.sub(swap, text)
+            if inert != text:
+                text, characters = inert, set(inert)
     return text
 
 

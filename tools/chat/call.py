@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ras_agent.calling import in_thread
 from ras_agent.prompts import ToolCall, Turn
 from ras_agent.records import JSON, Triple
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
@@ -85,15 +89,29 @@ class _Gathered:
         return first + others if others else first
 
 
-def ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
-    """Return the model's message. It is streamed if the request has `on_text`, as long as `wanted` says so."""
+async def ask(model: Any, request: Request, *, in_a_thread: bool) -> Any:
+    """Return the model's message. It is streamed if the request has `on_text`.
+
+    in_a_thread: call the model's synchronous methods. A thread cannot be cancelled: one that nobody waits for any more
+    stops at the next piece of a stream, or goes on until its client's timeout.
+    """
+    if not in_a_thread:
+        return await _ask(model, request)
+    dropped = threading.Event()
+    try:
+        return await asyncio.wrap_future(in_thread(partial(_ask_in_thread, model, request, dropped.is_set)))
+    finally:
+        dropped.set()
+
+
+def _ask_in_thread(model: Any, request: Request, dropped: Callable[[], bool]) -> Any:
     with _malformed_replies_named(model):
         if request.on_text is None:
             return model.invoke(_messages(request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
         try:
             for chunk in model.stream(_messages(request), **graph_of(model, request)):
-                if not wanted():
+                if dropped():
                     break
                 gathered.add(chunk)
             return gathered.message()
@@ -105,8 +123,8 @@ def ask(model: Any, request: Request, wanted: Callable[[], bool]) -> Any:
         return message
 
 
-async def aask(model: Any, request: Request) -> Any:
-    """Do the same as `ask`, for coroutines, which are cancelled when their reply is not wanted any more.
+async def _ask(model: Any, request: Request) -> Any:
+    """Ask through the model's asynchronous methods.
 
     The providers' clients live as long as the process and pool their connections, also those of an event loop that is
     over (`asyncio.run` twice). A call over such a connection fails and the connection is dropped, so the call is
@@ -114,14 +132,14 @@ async def aask(model: Any, request: Request) -> Any:
     """
     for _ in range(_MOST_POOLED_CONNECTIONS):
         try:
-            return await _aask_once(model, request)
+            return await _ask_once(model, request)
         except Exception as error:
             if not any(isinstance(cause, RuntimeError) and _LOOP_IS_OVER in str(cause) for cause in causes(error)):
                 raise
-    return await _aask_once(model, request)
+    return await _ask_once(model, request)
 
 
-async def _aask_once(model: Any, request: Request) -> Any:
+async def _ask_once(model: Any, request: Request) -> Any:
     with _malformed_replies_named(model):
         if request.on_text is None:
             return await model.ainvoke(_messages(request), **graph_of(model, request))

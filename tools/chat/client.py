@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
@@ -21,8 +21,9 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, aask, ask, graph_of, reply_in
+from ras_agent.tools.chat.call import Reply, Request, ask, graph_of, reply_in
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
+from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
@@ -44,6 +45,7 @@ from ras_agent.tools.chat.window import (
     Overflow,
     estimate_tokens,
     estimate_turns,
+    fit_into,
     read_overflow,
     shared_window,
     stated_window,
@@ -131,9 +133,8 @@ class Chat:
         self._thinks = any(map(writes_thoughts, models))
         self._has_replied = False
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
-        # two, because a thread that waited for a coroutine of its own event loop would wait for ever
         self._in_flight: SingleFlight[Reply] = SingleFlight()
-        self._ain_flight: SingleFlight[Reply] = SingleFlight()
+        self._in_any_loop = getattr(type(model), "in_any_loop", False) is True
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
@@ -160,7 +161,10 @@ class Chat:
         """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
         if request.max_tokens is None or self._unlimited():
             return None
-        left = self.window - estimate_turns(request.turns) - to_ask_again(self.window)
+        room = self.window - to_ask_again(self.window)
+        if fit_into(request.turns, room - request.max_tokens):
+            return request.max_tokens
+        left = room - estimate_turns(request.turns)
         return min(request.max_tokens, max(left, self.window // REPLY_SHARE))
 
     def _unlimited(self) -> bool:
@@ -177,43 +181,26 @@ class Chat:
         not fit into the model's window, ModelRefused if the server is not there, refuses the key or does not know the
         model, ModelCallError after the last try.
         """
-        with self._metered(request) as (ledger, request, reserved):
-            deadline = self._deadline(ledger)
-            reply = self._fresh(request, deadline) if self._cache is None else self._cached(request, deadline)
-            return self._delivered(request, reply, ledger, reserved)
+        return run(self._complete(request, in_a_thread=not self._in_any_loop))
 
     async def acomplete(self, request: Request) -> Reply:
         """Do the same as `complete`, for coroutines."""
+        return await self._complete(request, in_a_thread=False)
+
+    async def _complete(self, request: Request, *, in_a_thread: bool) -> Reply:
+        """in_a_thread: ask through the model's synchronous methods, as its asynchronous ones belong to other loops."""
         with self._metered(request) as (ledger, request, reserved):
-            deadline = self._deadline(ledger)
-            asked = self._afresh(request, deadline) if self._cache is None else self._acached(request, deadline)
-            return self._delivered(request, await asked, ledger, reserved)
+            deadline = Deadline.of(ledger, self.settings.clock, self._a_try)
+            fresh = partial(self._fresh, request, deadline, in_a_thread)
+            reply = await (fresh() if self._cache is None else self._cached(request, deadline, fresh))
+            return self._delivered(request, reply, ledger, reserved)
 
-    def _deadline(self, ledger: Ledger) -> Deadline:
-        return Deadline.of(ledger, self.settings.clock, self._a_try)
-
-    def _cached(self, request: Request, deadline: Deadline) -> Reply:
+    async def _cached(self, request: Request, deadline: Deadline, fresh: Callable[[], Awaitable[Reply]]) -> Reply:
         """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
         slot = self._slot(request)
         while (ahead := self._in_flight.join(slot.key)) is not None:
-            if (found := deadline.wait(ahead)) is not None:
-                return replace(found, replayed=True, seconds=0.0)
-        reply = None
-        try:
-            reply = self._known(request, slot.get(_replayed))
-            if reply is None:
-                with _refusals_kept(slot):
-                    reply = self._fresh(request, deadline)
-                slot.put(_to_json(reply))
-            return reply
-        finally:
-            self._in_flight.finish(slot.key, reply)
-
-    async def _acached(self, request: Request, deadline: Deadline) -> Reply:
-        slot = self._slot(request)
-        while (ahead := self._ain_flight.join(slot.key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
-            if (found := await deadline.await_result(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
+            if (found := await deadline.wait(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
@@ -221,11 +208,11 @@ class Chat:
             reply = self._known(request, stored)
             if reply is None:
                 with _refusals_kept(slot):
-                    reply = await self._afresh(request, deadline)
+                    reply = await fresh()
                 await asyncio.to_thread(slot.put, _to_json(reply))
             return reply
         finally:
-            self._ain_flight.finish(slot.key, reply)
+            self._in_flight.finish(slot.key, reply)
 
     def _known(self, request: Request, found: Reply | Overflow | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.
@@ -240,38 +227,21 @@ class Chat:
             raise PromptTooLong(f"{refused}, by the replies in {self.settings.cache}", found.window, found.prompt)
         return found
 
-    def _fresh(self, request: Request, deadline: Deadline) -> Reply:
-        tries = Retrying(sleep=self.settings.clock.sleep, **self._retry_options(deadline))
-        with self._errors_named(tries, deadline, request):
-            return tries(self._try, request, deadline)
-
-    async def _afresh(self, request: Request, deadline: Deadline) -> Reply:
+    async def _fresh(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
         with self._errors_named(tries, deadline, request):
-            reply: Reply = await tries(self._atry, request, deadline)
+            reply: Reply = await tries(self._try, request, deadline, in_a_thread)
         return reply
 
-    def _try(self, request: Request, deadline: Deadline) -> Reply:
-        with self.limiter.hold(_estimated_tokens(request), deadline.left()) as booking:
+    async def _try(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
+        tokens = _estimated_tokens(request) if self.limiter.counts_tokens else 0
+        async with self.limiter.hold(tokens, deadline.left()) as booking:
             started = time.perf_counter()
             while True:
                 model = self._model_for(request)
                 try:
                     with uncounted():
-                        message = deadline.run(partial(ask, model, request))
-                    break
-                except Exception as error:
-                    self._without_what_is_refused(error, model, request)
-            return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
-
-    async def _atry(self, request: Request, deadline: Deadline) -> Reply:
-        async with self.limiter.ahold(_estimated_tokens(request), deadline.left()) as booking:
-            started = time.perf_counter()
-            while True:
-                model = self._model_for(request)
-                try:
-                    with uncounted():
-                        message = await deadline.arun(aask(model, request))
+                        message = await deadline.run(partial(ask, model, request, in_a_thread=in_a_thread))
                     break
                 except Exception as error:
                     self._without_what_is_refused(error, model, request)
@@ -366,7 +336,7 @@ class Chat:
         }
 
     @contextmanager
-    def _errors_named(self, tries: Retrying | AsyncRetrying, deadline: Deadline, request: Request) -> Iterator[None]:
+    def _errors_named(self, tries: AsyncRetrying, deadline: Deadline, request: Request) -> Iterator[None]:
         """Turn whatever a provider's client raises into a RasError without credentials."""
         try:
             yield

@@ -19,7 +19,7 @@ from ras_agent.marks import THINKING_TAGS
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.window import SHOWN_TOKENS, cut_to_tokens, estimate_turns
+from ras_agent.tools.chat.window import SHOWN_TOKENS, cut_to_tokens, fit_into
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -68,7 +68,7 @@ def in_parts(
     while parts:
         part = parts.pop()
         request = render(part)
-        smaller = split(part) if estimate_turns(request.turns) > chat.room(request.max_tokens, share=2) else ()
+        smaller = () if fit_into(request.turns, chat.room(request.max_tokens, share=2)) else split(part)
         if not smaller:
             limit = chat.limit(request)
             try:

@@ -10,7 +10,7 @@ from ras_agent.budget import current_ledger
 from ras_agent.prompts import fact_line, passage_block
 from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, most_tokens
 
 _NUMBER = 8  # tokens of a number of four digits and of its line's end
 _FENCE = 32  # tokens of the marks around the facts of a hop, and of a line that says how many are not shown
@@ -46,13 +46,15 @@ def fit(
     an id.
     """
     times = times or Counter()
-    cost = {id(fact): (estimate_tokens(fact_line(fact)) + _NUMBER) * max(times[fact.id], 1) for fact in facts}
-    price = {
-        id(passage): (estimate_tokens(passage_block([passage])) + _NUMBER) * max(times[passage.id], 1)
-        for passage in passages
-    }
-    all_passages = sum(price.values())
     room -= _FENCE * (len(steps) + bool(facts))
+    lines = {id(fact): (fact_line(fact), max(times[fact.id], 1)) for fact in facts}
+    blocks = {id(passage): (passage_block([passage]), max(times[passage.id], 1)) for passage in passages}
+    shown_whole = (*lines.values(), *blocks.values())
+    if sum((most_tokens(text) + _NUMBER) * count for text, count in shown_whole) <= room:
+        return Evidence(tuple(facts), tuple(passages))
+    cost = {name: (estimate_tokens(text) + _NUMBER) * count for name, (text, count) in lines.items()}
+    price = {name: (estimate_tokens(text) + _NUMBER) * count for name, (text, count) in blocks.items()}
+    all_passages = sum(price.values())
     if sum(cost.values()) + all_passages <= room:
         return Evidence(tuple(facts), tuple(passages))
     useful_facts, useful_passages = by_use()

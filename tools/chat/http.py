@@ -1,194 +1,366 @@
-"""HTTP clients for models that speak OpenAI's protocol: they bound replies and refuse half streams and other hosts."""
+"""HTTP to servers that speak OpenAI's protocol: bounded replies, whole streams, prompts to no other host.
+
+Every event loop has one session, whose connections its calls share. Synchronous callers share one event loop, which
+runs in a thread of its own (`run`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-import sys
+import atexit
+import json
+import os
+import ssl
 import threading
-import time
-import zlib
-from collections.abc import AsyncIterator, Iterator
-from functools import cache
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    import aiohttp
+
+T = TypeVar("T")
 
 MOST_BYTES = 32 * 2**20
 """The largest reply that is read, in bytes, whether it comes as a whole or as a stream."""
 MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
-_LAST_EVENT = re.compile(rb'^data: ?\[DONE\]|"finish_reason" ?: ?"', re.MULTILINE)
-_LONGEST_MARK = 64
 _SAME_REQUEST = (307, 308)  # after the other redirects a client asks with GET
+_MOST_REDIRECTS = 3
+_TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
 class BrokenReply(Exception):
-    """Raised for a reply that is none: half a stream, an error under status 200. Another try may bring a better one."""
+    """Reply that is none: half a stream, an error under status 200. Another try may bring a better one."""
 
 
 class RefusedReply(Exception):
-    """Raised for a reply that is not read on: too large, or a redirect to another host. Another try brings no other."""
+    """Reply that is not read on: too large, or a redirect to another host. Another try brings no other."""
 
 
-class _Intake:
-    """Takes a response's body in, piece by piece, and counts it.
+class NoConnection(ConnectionError):
+    """Connection that could not be made, or that broke. Its cause says why; `url` is the address."""
 
-    The body is not handed to the client's own decoders: they turn a few bytes of a compressed reply into any number.
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class ErrorStatus(Exception):
+    """Server's reply with an error status.
+
+    body: the error object of the reply, {} for another form. code: the server's own name of the error.
     """
 
-    def __init__(self, response: Any) -> None:
-        """Prepare for a response, whose headers then say nothing of a compression. Raises RefusedReply for some."""
-        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", "x-gzip", "deflate"):
-            raise RefusedReply(f"the reply is compressed ({encoding:.40}), though the request asked for plain text")
-        self._inflate = None if encoding == "identity" else zlib.decompressobj(47)  # 47: gzip or zlib
-        path = response.request.url.path
-        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
-        # of the other protocols' streams the client knows the end itself
-        self._unfinished = streamed and path.endswith("/completions")
-        self._most = self._room = MOST_BYTES_OF_VECTORS if path.endswith("/embeddings") else MOST_BYTES
-        self._seen = b""
-        self._seconds = response.request.extensions.get("timeout", {}).get("read")
-        self._began = time.monotonic()
-
-    def take(self, piece: bytes) -> bytes:
-        """Return a piece as plain text. Raises RefusedReply when the reply is too large, TimeoutError when too slow."""
-        if self._seconds is not None and time.monotonic() - self._began > self._seconds:
-            raise TimeoutError(f"no whole reply within {self._seconds:g} seconds")
-        if self._inflate is not None:
-            try:
-                piece = self._inflate.decompress(piece, self._room + 1)
-            except zlib.error as error:
-                raise BrokenReply(f"the reply cannot be decompressed: {error}") from error
-        self._room -= len(piece)
-        if self._room < 0:
-            raise RefusedReply(f"the reply is larger than {self._most // 2**20} MB, which is the most that is read")
-        if self._unfinished:
-            self._seen = self._seen[-_LONGEST_MARK:] + piece
-            self._unfinished = not _LAST_EVENT.search(self._seen)
-        return piece
-
-    def end(self) -> None:
-        """Take note of the body's end. Raises BrokenReply if a stream has not said that it is finished."""
-        if self._unfinished:
-            raise BrokenReply("the stream ended without a finish reason")
+    def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
+        try:
+            told = json.loads(text)
+        except ValueError:
+            told = None
+        told = told.get("error", told) if isinstance(told, dict) else told
+        self.body: dict[str, Any] = told if isinstance(told, dict) else {}
+        message = self.body.get("message") or (told if isinstance(told, str) else text)
+        super().__init__(f"Error code: {status} - {message}")
+        self.status_code, self.headers, self.code = status, headers, self.body.get("code")
 
 
-def _refuse_redirect(response: Any) -> None:
-    """Raise RefusedReply for a redirect that leads to another host, or that would not send the request again."""
-    if not response.has_redirect_location:
-        return
-    here = response.request.url
-    there = here.join(response.headers["location"])
-    if response.status_code in _SAME_REQUEST and _origin(here) == _origin(there):
-        return
+@dataclass(frozen=True)
+class Endpoint:
+    """Address that speaks OpenAI's protocol. url: up to /v1. headers: sent with every request, the key among them.
+
+    The proxy is the one that the environment names when it is first asked.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def with_key(cls, url: str, key: str, **more: str) -> Endpoint:
+        """Return the endpoint that is sent `key`; where its address holds a user's name, that is sent instead."""
+        own = {} if "@" in urlsplit(url).netloc or not key else {"Authorization": f"Bearer {key}"}
+        return cls(url, own | more)
+
+    async def get(self, path: str, seconds: float | None = None) -> Any:
+        """Return the JSON that the server has at a path. Raises as `post` does."""
+        async with self._response("GET", path, None, seconds) as response:
+            return _parsed(await _whole(response, MOST_BYTES))
+
+    async def post(self, path: str, body: Any, seconds: float | None = None, most: int | None = None) -> Any:
+        """Return the JSON that the server replies to `body`, of at most `most` bytes.
+
+        Raises ErrorStatus, BrokenReply, RefusedReply, NoConnection, and TimeoutError for a reply that is not there, to
+        its last byte, after so many seconds.
+        """
+        async with self._response("POST", path, body, seconds) as response:
+            return _parsed(await _whole(response, most or MOST_BYTES))
+
+    async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
+        """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
+
+        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]".
+        """
+        async with self._response("POST", path, body, seconds) as response:
+            if response.content_type != "text/event-stream":
+                yield _parsed(await _whole(response, MOST_BYTES))
+                return
+            finished = False
+            async for line in _lines(response):
+                if not line.startswith(b"data:"):
+                    continue
+                if line[5:].strip() == b"[DONE]":
+                    return
+                event = _parsed(line[5:])
+                finished = finished or _says_finished(event)
+                yield event
+            if not finished:
+                raise BrokenReply("the stream ended without a finish reason")
+
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, body: Any, seconds: float | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and hold its response, which has a good status, during the block."""
+        import aiohttp
+
+        session, url = await _session(), self._at(path)
+        # lone surrogates, which no request can hold, become question marks
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        try:
+            for _ in range(_MOST_REDIRECTS):
+                async with session.request(
+                    method,
+                    url,
+                    data=data,
+                    headers=self._headers,
+                    proxy=self._proxy,
+                    ssl=_tls() if url.startswith("https") else True,
+                    timeout=aiohttp.ClientTimeout(total=seconds),
+                    allow_redirects=False,
+                ) as response:
+                    _check_compression(response)
+                    if response.status < 300:
+                        yield response
+                        return
+                    if response.status >= 400:
+                        text = (await _whole(response, MOST_BYTES)).decode("utf-8", "replace")
+                        raise ErrorStatus(response.status, response.headers, text)
+                    url = _redirected(response, url)
+            raise RefusedReply(f"the server redirects {_MOST_REDIRECTS} times, the last time to {_shown(url)}")
+        except aiohttp.ClientPayloadError as error:
+            raise BrokenReply(f"the reply broke off or cannot be decompressed: {error}") from error
+        except aiohttp.ClientResponseError as error:
+            if "content-encoding" in error.message.lower():
+                raise RefusedReply(f"the reply is compressed, and nobody asked for that: {error.message}") from error
+            raise BrokenReply(f"the reply is not one of HTTP: {error.message}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, TimeoutError):  # as all of asyncio's; this client's says more than is told
+                raise TimeoutError(f"no whole reply within {seconds:g} seconds" if seconds else str(error)) from error
+            raise NoConnection(f"no connection to {_shown(url)}: {error}", url) from error
+
+    def _at(self, path: str) -> str:
+        parts = urlsplit(self.url)
+        return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}{path}", fragment=""))
+
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        return {"Content-Type": "application/json", "Accept-Encoding": "identity", **self.headers}
+
+    @cached_property
+    def _proxy(self) -> str | None:
+        from urllib.request import getproxies, proxy_bypass
+
+        parts = urlsplit(self.url)
+        proxies = getproxies()
+        return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else proxies.get(parts.scheme, proxies.get("all"))
+
+
+def _redirected(response: aiohttp.ClientResponse, url: str) -> str:
+    """Return where a redirect leads. Raises RefusedReply for another host, or if it would not send the same again."""
+    there = urljoin(url, response.headers.get("Location", ""))
+    if response.status in _SAME_REQUEST and _origin(url) == _origin(there):
+        return there
     raise RefusedReply(
-        f"the server redirects ({response.status_code}) to {there.scheme}://{there.netloc.decode().rpartition('@')[2]}"
-        f"{there.path}, and prompts go to no address that you did not name; name that one, if it is right"
+        f"the server redirects ({response.status}) to {_shown(there)}, and prompts go to no address that you did not "
+        "name; name that one, if it is right"
     )
 
 
-def _origin(url: Any) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _shown(url: str) -> str:
+    """Return an address without user and query, which may hold a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+async def _whole(response: aiohttp.ClientResponse, most: int) -> bytearray:
+    """Return a response's body. Raises RefusedReply for one that is too large."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        _check_size(len(body), most)
+    return body
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield a response's lines as they come. Raises RefusedReply for too many bytes."""
+    size, begun = 0, list[bytes]()
+    async for piece in response.content.iter_any():
+        size += len(piece)
+        _check_size(size, MOST_BYTES)
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        for other in others:
+            yield b"".join(begun)
+            begun = [other]
+    yield b"".join(begun)
+
+
+def _check_compression(response: aiohttp.ClientResponse) -> None:
+    """Raise RefusedReply for a compression that the session does not undo; of those that it does, it bounds a piece."""
+    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip", "deflate"):
+        raise RefusedReply(f"the reply is compressed ({encoding:.40}), though the request asked for plain text")
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise RefusedReply(f"the reply is larger than {most // 2**20} MB, which is the most that is read")
+
+
+def _parsed(data: bytes | bytearray) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise BrokenReply(f"the reply is no JSON: {error}") from error
+
+
+def _says_finished(event: Any) -> bool:
+    choices = event.get("choices") if isinstance(event, dict) else None
+    return isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices)
+
+
+# ---- one session for each event loop
+
+_sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any, None]]] = {}
+
+
+async def _session() -> aiohttp.ClientSession:
+    """Return the running event loop's session. asyncio closes it with the loop, as it does all open generators."""
+    loop = asyncio.get_running_loop()
+    if loop not in _sessions:
+        opened = _open_session(loop)
+        _sessions[loop] = await anext(opened), opened
+    return _sessions[loop][0]
+
+
+async def _open_session(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession, None]:
+    import aiohttp
+
+    # limits of our own say how many calls are in flight; names are looked up by the system, whose errors say why not
+    connector = aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver())
+    try:
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield session
+    finally:
+        _sessions.pop(loop, None)
 
 
 @cache
-def openai_clients() -> dict[str, Any]:
-    """Return ChatOpenAI's `http_client` and `http_async_client`; no options without langchain-openai.
+def _tls() -> ssl.SSLContext:
+    """Return who is trusted: what SSL_CERT_FILE or SSL_CERT_DIR name, else the system's certificates and Mozilla's."""
+    context = ssl.create_default_context()
+    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        import certifi
 
-    They are OpenAI's own clients, but read no reply without end, follow no redirect to another host, and notice half a
-    stream. The asynchronous one has separate connections for each event loop: connections belong to the event loop
-    that opened them, and a client that is used from a second `asyncio.run` would send a request over a connection of
-    the first loop, and never get the reply.
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+# ---- one event loop for synchronous callers
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns that runs in the event loop of all synchronous callers, in this context.
+
+    Raises RuntimeError where it would wait for itself: in a callback that this very loop has called.
     """
+    loop = _background()
+    if asyncio._get_running_loop() is loop:
+        work.close()
+        raise RuntimeError(
+            "a synchronous model call was made from a callback of another one; make it in a thread of its own"
+        )
+    future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
-        from langchain_openai import ChatOpenAI
-        from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
-    except ImportError:
-        return {}
-    # the library of these clients, httpx or httpx2, depends on the version of openai
-    httpx: Any = sys.modules[DefaultHttpxClient.__mro__[1].__module__.partition(".")[0]]
+        return future.result()
+    except BaseException:
+        future.cancel()  # where the caller was interrupted; what has ended cannot be cancelled
+        raise
 
-    class Bounded(httpx.SyncByteStream):  # type: ignore[misc]
-        """Reads a response's body through an intake."""
 
-        def __init__(self, response: Any) -> None:
-            self._stream, self._intake = response.stream, _Intake(response)
+def run_iterator(pieces: AsyncIterator[T]) -> Iterator[T]:
+    """Yield what an asynchronous generator yields, which runs as `run` does and is closed with this one."""
 
-        def __iter__(self) -> Iterator[bytes]:
-            for piece in self._stream:
-                yield self._intake.take(piece)
-            self._intake.end()
+    async def following() -> tuple[T, ...]:
+        try:
+            return (await anext(pieces),)
+        except StopAsyncIteration:
+            return ()
 
-        def close(self) -> None:
-            self._stream.close()
+    async def close() -> None:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
 
-    class AsyncBounded(httpx.AsyncByteStream):  # type: ignore[misc]
-        """Does the same as Bounded, for coroutines."""
+    try:
+        while piece := run(following()):
+            yield piece[0]
+    finally:
+        run(close())
 
-        def __init__(self, response: Any) -> None:
-            self._stream, self._intake = response.stream, _Intake(response)
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for piece in self._stream:
-                yield self._intake.take(piece)
-            self._intake.end()
+_lock = threading.Lock()
+_shared: asyncio.AbstractEventLoop | None = None
 
-        async def aclose(self) -> None:
-            await self._stream.aclose()
 
-    async def arefuse_redirect(response: Any) -> None:
-        _refuse_redirect(response)
+def _background() -> asyncio.AbstractEventLoop:
+    global _shared
+    with _lock:
+        if _shared is None:
+            began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+            thread = threading.Thread(target=asyncio.run, args=(_serve(began),), name="ras-agent-calls", daemon=True)
+            thread.start()
+            _shared, ended = began.result()
+            atexit.register(_end, _shared, ended, thread)
+        return _shared
 
-    class Client(DefaultHttpxClient):
-        """Sends a request and bounds its reply."""
 
-        def __init__(self) -> None:
-            super().__init__(event_hooks={"response": [_refuse_redirect]})
+async def _serve(began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]) -> None:
+    ended = asyncio.Event()
+    began.set_result((asyncio.get_running_loop(), ended))
+    await ended.wait()
 
-        def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            request.headers["accept-encoding"] = "identity"
-            response = super().send(request, stream=True, **options)
-            try:
-                response.stream = Bounded(response)
-                if not stream:
-                    response.read()
-            except BaseException:
-                response.close()
-                raise
-            return response
 
-    class ClientPerLoop(DefaultAsyncHttpxClient):
-        """Hands each request to the client of the running event loop, and bounds its reply."""
+def _end(loop: asyncio.AbstractEventLoop, ended: asyncio.Event, thread: threading.Thread) -> None:
+    loop.call_soon_threadsafe(ended.set)
+    thread.join(_TO_END)
 
-        def __init__(self) -> None:
-            super().__init__()
-            self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
-            self._lock = threading.Lock()
 
-        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            request.headers["accept-encoding"] = "identity"
-            response = await self._client().send(request, stream=True, **options)
-            try:
-                response.stream = AsyncBounded(response)
-                if not stream:
-                    await response.aread()
-            except BaseException:
-                await response.aclose()
-                raise
-            return response
+def _after_fork() -> None:
+    """Forget the event loop, whose thread a forked process does not have, and the connections of the parent."""
+    global _shared, _lock
+    _shared, _lock = None, threading.Lock()
+    _sessions.clear()
+    atexit.unregister(_end)
 
-        def _client(self) -> Any:
-            loop = asyncio.get_running_loop()
-            with self._lock:
-                client = self._clients.get(loop)
-                if client is None:
-                    client = DefaultAsyncHttpxClient(event_hooks={"response": [arefuse_redirect]})
-                    self._clients[loop] = client
-            return client
 
-    options: dict[str, Any] = {"http_client": Client(), "http_async_client": ClientPerLoop()}
-    if "http_socket_options" in ChatOpenAI.model_fields:
-        options["http_socket_options"] = ()  # they are for clients that ChatOpenAI makes itself
-    return options
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

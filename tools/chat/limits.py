@@ -10,15 +10,14 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from math import inf
 from typing import NoReturn, TypeVar
 
 from ras_agent.budget import Ledger
-from ras_agent.calling import in_thread
 
 T = TypeVar("T")
 
@@ -78,40 +77,30 @@ class Limiter:
         self._not_before = -inf
         self._slots = _Slots(lambda: self.rates.in_flight)
 
-    @contextmanager
-    def hold(self, tokens: int, within: float = inf) -> Iterator[Booking]:
+    @asynccontextmanager
+    async def hold(self, tokens: int, within: float = inf) -> AsyncIterator[Booking]:
         """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
 
         Raises TooLate if the call cannot start within `within` seconds, as soon as that is known.
         """
         ticket, latest = self._slots.queue(), self.clock.now() + within
         try:
-            try:
-                ticket.result(None if within == inf else within)
-            except TimeoutError:
-                raise TooLate from None
-            booking = self._book(tokens, latest)
-            if (wait := booking.at - self.clock.now()) > 0:
-                self.clock.sleep(wait)
-            yield booking
-        finally:
-            self._slots.give_back(ticket)
-
-    @asynccontextmanager
-    async def ahold(self, tokens: int, within: float = inf) -> AsyncIterator[Booking]:
-        """Do the same as `hold`, for coroutines."""
-        ticket, latest = self._slots.queue(), self.clock.now() + within
-        try:
-            try:
-                await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == inf else within)
-            except TimeoutError:
-                raise TooLate from None
+            if not ticket.done():
+                try:
+                    await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == inf else within)
+                except TimeoutError:
+                    raise TooLate from None
             booking = self._book(tokens, latest)
             if (wait := booking.at - self.clock.now()) > 0:
                 await self.clock.asleep(wait)
             yield booking
         finally:
             self._slots.give_back(ticket)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Return whether a call's number of tokens matters."""
+        return self.rates.tokens_per_minute is not None
 
     def pause(self, seconds: float) -> None:
         """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
@@ -124,8 +113,13 @@ class Limiter:
         A call of more tokens than the limit of a minute waits for an empty window. Raises TooLate if the time is after
         `latest`.
         """
+        rates = self.rates
         with self._lock:
             at = max(self.clock.now(), self._not_before)
+            if rates.requests_per_minute is None and rates.tokens_per_minute is None:
+                if at > latest:
+                    raise TooLate
+                return Booking(at, tokens)
             booked = self._last_minute.copy()
             while booked and booked[0].at + _MINUTE <= at:
                 booked.popleft()
@@ -220,44 +214,21 @@ class Deadline:
         """Return the seconds that are left, 0 if the moment has passed."""
         return max(self.at - self.clock.now(), 0.0)
 
-    def run(self, work: Callable[[Callable[[], bool]], T]) -> T:
-        """Make a try: return what `work` returns, which is given a function that says whether it is still waited for.
+    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Make a try, which is cancelled when its time is over.
 
-        Raises what it raises, BudgetExceeded if the run is over, and TryTimedOut. Python cannot end a thread, so late
-        work goes on in a thread of its own until its client's timeout.
+        Raises what it raises, BudgetExceeded if the run is over, and TryTimedOut.
         """
-        if (limit := min(self.left(), self.a_try)) == inf:
-            return work(lambda: True)
-        if not limit:
+        seconds = min(self.left(), self.a_try)
+        if not seconds:
             self.ledger.refuse("max_seconds")
-        over = threading.Event()
-        try:
-            return self._result(in_thread(lambda: work(lambda: not over.is_set())), limit)
-        finally:
-            over.set()
+        return await self._result(work(), seconds)
 
-    def wait(self, future: Future[T]) -> T:
-        """Return the future's result. Raises BudgetExceeded if there is none before the run is over."""
-        return self._result(future, self.left())
+    async def wait(self, work: Awaitable[T]) -> T:
+        """Return what `work` comes to. Raises BudgetExceeded if that is nothing before the run is over."""
+        return await self._result(work, self.left())
 
-    def _result(self, future: Future[T], limit: float) -> T:
-        last = limit >= self.left()
-        try:
-            return future.result(None if limit == inf else limit)
-        except TimeoutError:
-            if future.done():  # the work's own error, or just in time
-                return future.result()
-            self._end(last)
-
-    async def arun(self, work: Awaitable[T]) -> T:
-        """Make a try, for coroutines, which are cancelled when their time is over."""
-        return await self._aresult(work, min(self.left(), self.a_try))
-
-    async def await_result(self, work: Awaitable[T]) -> T:
-        """Do the same as `wait`, for coroutines."""
-        return await self._aresult(work, self.left())
-
-    async def _aresult(self, work: Awaitable[T], seconds: float) -> T:
+    async def _result(self, work: Awaitable[T], seconds: float) -> T:
         last = seconds >= self.left()
         limit = asyncio.timeout(None if seconds == inf else seconds)
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.records import JSON
-from ras_agent.tools.chat.http import openai_clients
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in, described, is_plain
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
@@ -32,6 +33,7 @@ OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
 _REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
 _SHORTEST_SECRET = 8
+_OPENAI = "https://api.openai.com/v1"
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
 
 
@@ -53,19 +55,15 @@ def build_chat_model(
     """
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
-    if provider == "vllm":
-        spec, options = _openai_compatible(name, options)
-        provider = "openai"
+    if provider in ("openai", "vllm"):
+        return _openai_chat(provider, name, options | {"timeout": timeout})
     if provider == "ollama":
         options |= _given(num_ctx=context_window)
     try:
         from langchain.chat_models import init_chat_model
 
         model = init_chat_model(spec, **options, **_client_options(provider, timeout))
-        if temperature == 0 and (getattr(model, "profile", None) or {}).get("temperature") is False:
-            del options["temperature"]
-            model = init_chat_model(spec, **options, **_client_options(provider, timeout))
-        return model
+        return _without_refused_zero(model)
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
     except Exception as error:
@@ -75,6 +73,53 @@ def build_chat_model(
             why = ". ".join([f"no known provider: write {_FORMS}", *supported])
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
+
+
+def _openai_chat(provider: str, name: str, options: dict[str, Any]) -> Any:
+    """Return the model of ours for an address that speaks OpenAI's protocol."""
+    try:
+        import aiohttp  # noqa: F401  (asked for here, not when the first question is)
+    except ImportError as error:
+        raise _MissingProvider(provider, str(error)) from error
+    from ras_agent.tools.chat.openai_chat import OpenAIChat
+
+    if provider == "vllm":
+        url, name, key = server_address(name, "vllm:")
+        return OpenAIChat(model=name, base_url=url, api_key=SecretStr(key), **options)
+    environment = os.environ
+    key = environment.get("OPENAI_API_KEY", "")
+    if not key:
+        raise SettingsError(
+            f"cannot set up the chat model {printable(f'openai:{name}')!r}: set OPENAI_API_KEY to a key of the server"
+        )
+    url = environment.get("OPENAI_BASE_URL") or environment.get("OPENAI_API_BASE") or _OPENAI
+    named = {
+        "OpenAI-Organization": environment.get("OPENAI_ORG_ID") or environment.get("OPENAI_ORGANIZATION"),
+        "OpenAI-Project": environment.get("OPENAI_PROJECT_ID"),
+    }
+    headers = {header: value for header, value in named.items() if value}
+    # a server of the user's own may know the older name of the limit alone, and no usage of streams
+    own = {"stream_usage": False} if not is_openai(url) else {"limit_name": OPENAI_LIMITS[0], "profile": _profile(name)}
+    return _without_refused_zero(
+        OpenAIChat(model=name, base_url=url, api_key=SecretStr(key), default_headers=headers, **own, **options)
+    )
+
+
+def _profile(name: str) -> Any:
+    """Return what LangChain knows of a model of OpenAI's; None without langchain-openai."""
+    try:
+        from langchain_openai import ChatOpenAI
+    except ImportError:
+        return None
+    return ChatOpenAI(model=name, api_key="none").profile  # type: ignore[arg-type]
+
+
+def _without_refused_zero(model: Any) -> Any:
+    """Return a model without its temperature 0 where LangChain knows that it takes none, and would refuse it."""
+    profile = getattr(model, "profile", None) or {}
+    if getattr(model, "temperature", None) == 0 and profile.get("temperature") is False:
+        return model.model_copy(update={"temperature": None})
+    return model
 
 
 def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
@@ -89,20 +134,24 @@ def capped(model: Any, most: int | None, refused: Collection[str] = ()) -> Any:
 
 
 def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
+    if _is_ours(model):
+        given = [one for one in (most, model.max_tokens) if one]
+        limit = next((name for name in _names_of_limit(model.base_url) if name not in refused), "")
+        return model.model_copy(update={"max_tokens": min(given, default=None), "limit_name": limit})
     fields = getattr(type(model), "model_fields", {})
     name = next((name for name in _REPLY_LIMITS if name in fields), None)
     if name is None:
         return model
     openai = _is_chat_openai(model)
     body = dict(model.extra_body or {}) if openai else {}
-    given = (most, getattr(model, name), body.pop(OPENAI_LIMITS[1], None))
-    most = min((one for one in given if isinstance(one, int) and one > 0), default=None)
+    wanted = (most, getattr(model, name), body.pop(OPENAI_LIMITS[1], None))
+    most = min((one for one in wanted if isinstance(one, int) and one > 0), default=None)
     if most is None:
         return model
     if not openai:
         return model.model_copy(update={name: most})
-    names = OPENAI_LIMITS if _is_at_openai(model) else OPENAI_LIMITS[::-1]
-    sent = next((name for name in names if name not in refused), None)
+    address = getattr(getattr(model, "root_client", None), "base_url", None) or model.openai_api_base
+    sent = next((name for name in _names_of_limit(str(address or "")) if name not in refused), None)
     if sent == OPENAI_LIMITS[1]:  # ChatOpenAI sends its own field by the newer name, whatever the server
         body[sent] = most
     own = most if sent == OPENAI_LIMITS[0] else None
@@ -111,8 +160,9 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
 
 def limits_sent(model: Any) -> set[str]:
     """Return the names by which requests of a chat model limit their replies, of those in OpenAI's protocol."""
+    ours = {one.limit_name for one in chat_models_in(model) if _is_ours(one) and one.max_tokens and one.limit_name}
     models = [one for one in chat_models_in(model) if _is_chat_openai(one)]
-    return {
+    return ours | {
         name
         for one in models
         for name, value in zip(OPENAI_LIMITS, (one.max_tokens, (one.extra_body or {}).get("max_tokens")), strict=True)
@@ -124,10 +174,19 @@ def _is_chat_openai(model: Any) -> bool:
     return any(base.__name__ == "ChatOpenAI" for base in type(model).__mro__)
 
 
-def _is_at_openai(model: Any) -> bool:
-    """Return whether a ChatOpenAI asks OpenAI itself; the address may come from the environment."""
-    address = getattr(getattr(model, "root_client", None), "base_url", None) or model.openai_api_base
-    host = urlsplit(str(address or "")).hostname or ""
+def _is_ours(model: Any) -> bool:
+    return hasattr(type(model), "model_fields") and "limit_name" in type(model).model_fields
+
+
+@lru_cache(maxsize=256)
+def _names_of_limit(url: str) -> tuple[str, ...]:
+    """Return the names of a reply's limit in the order in which to try them at an address."""
+    return OPENAI_LIMITS if is_openai(url) else OPENAI_LIMITS[::-1]
+
+
+def is_openai(url: str) -> bool:
+    """Return whether an address is OpenAI's own."""
+    host = urlsplit(url).hostname or ""
     return host == "openai.com" or host.endswith(".openai.com")
 
 
@@ -241,7 +300,13 @@ class _MissingProvider(MissingExtra):
 
     def __init__(self, provider: str, reason: str) -> None:
         package = re.search(r"`pip install ([\w-]+)`", reason)
-        install = "'ras-agent[openai]'" if provider == "openai" else package[1] if package else f"langchain-{provider}"
+        install = (
+            "'ras-agent[openai]'"
+            if provider in ("openai", "vllm")
+            else package[1]
+            if package
+            else f"langchain-{provider}"
+        )
         ImportError.__init__(self, f"chat models from {provider!r} need a package: pip install {install}")
         self.feature, self.extra = provider, provider
 
@@ -266,17 +331,10 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
     return url, name, os.environ.get("VLLM_API_KEY", "EMPTY")
 
 
-def _openai_compatible(address: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    url, name, key = server_address(address, "vllm:")
-    # stream_usage, because LangChain sets it for OpenAI's own servers alone
-    return f"openai:{name}", options | {"base_url": url, "api_key": key, "stream_usage": True}
-
-
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:
     """Return the options by which each provider's class turns its own retries off and limits a call's time."""
     if provider == "ollama":
         return {"client_kwargs": {"timeout": timeout}}
     if provider.startswith("bedrock"):
         return {}
-    options = openai_clients() if provider == "openai" else {}
-    return {"timeout": timeout, "max_retries": 0, **options}
+    return {"timeout": timeout, "max_retries": 0}

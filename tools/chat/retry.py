@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tenacity import RetryCallState
 
-from ras_agent.tools.chat.http import BrokenReply, RefusedReply
+from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
@@ -72,7 +72,7 @@ def is_transient(error: BaseException) -> bool:
 
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds that the endpoint asked to wait in its Retry-After header (seconds or a date), or None."""
-    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
+    headers: Any = getattr(getattr(error, "response", error), "headers", None) or {}
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds:
@@ -164,7 +164,8 @@ def _address(chain: list[BaseException]) -> str:
     """Return scheme, host and port of the failed request, "" if no error of the chain holds them."""
     for error in chain:
         try:
-            url = urlsplit(str(error.request.url))  # type: ignore[attr-defined]
+            address = error.url if isinstance(error, NoConnection) else error.request.url  # type: ignore[attr-defined]
+            url = urlsplit(str(address))
             port = f":{url.port}" if url.port else ""
         except (AttributeError, RuntimeError, ValueError):  # httpx raises RuntimeError where it has no request
             continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ras_agent.prompts import Turn
+from ras_agent.text.short_cache import cached_if_short
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in
 
@@ -37,6 +38,7 @@ _PIECE = re.compile(r"[A-Z][a-z]{0,2}|[a-z]{1,6}|[^\sA-Za-z]|\n|  +")
 _RARE = re.compile("[\u0700-\U0010ffff]")
 
 
+@cached_if_short(4096)
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text from its characters, the same everywhere, and rather too many than too few.
 
@@ -51,6 +53,23 @@ def estimate_tokens(text: str) -> int:
     """
     pieces = len(_PIECE.findall(text)) + len(_RARE.findall(text))
     return -(-pieces * 11 // 10)
+
+
+def fit_into(turns: Iterable[Turn], room: int) -> bool:
+    """Return whether a prompt has at most `room` tokens by the estimate, which is made only where it may matter."""
+    turns = tuple(turns)
+    return sum(most_tokens(turn.text) + TOKENS_PER_TURN for turn in turns) <= room or estimate_turns(turns) <= room
+
+
+def most_tokens(text: str) -> int:
+    """Return a number of tokens that the estimate of a text does not exceed, at no cost.
+
+    A piece has a character at least, and one that is rare counts twice.
+
+    >>> most_tokens("Alexander Graham Bell was born in Edinburgh in 1847.")
+    58
+    """
+    return -(-len(text) * (11 if text.isascii() else 22) // 10)
 
 
 def cut_to_tokens(text: str, most: int) -> str:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
-from ras_agent.tools.chat.http import BrokenReply, openai_clients
+from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
 from ras_agent.tools.chat.limits import Clock
 from ras_agent.tools.chat.models import printable, server_address, without_secrets
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
@@ -116,27 +117,18 @@ class ServedEmbedder:
         retry: RetryPolicy | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Prepare for a server. Raises MissingExtra without the package `openai`.
+        """Prepare for a server. Raises MissingExtra without the package `aiohttp`.
 
         name: what indexes store. unit_length: whether vectors are scaled to length 1. dimension: the vectors' width
         where it is known, as from an index; else it is found by asking once.
         """
-        clients = openai_clients()
-        if not clients:
+        if find_spec("aiohttp") is None:
             raise MissingExtra(f"embedder {name!r}", "openai")
-        from openai import OpenAI
-
         self.name, self._server, self._unit_length, self._width = name, server, unit_length, dimension
         self.key = server.key  # masked in messages
         self._retry, self._clock = retry or RetryPolicy(), clock or Clock()
         self._has_replied = False
-        self._client = OpenAI(
-            base_url=server.url,
-            api_key=server.key.get_secret_value(),
-            max_retries=0,
-            timeout=_SECONDS,
-            http_client=clients["http_client"],
-        )
+        self._endpoint = Endpoint.with_key(server.url, server.key.get_secret_value())
 
     def scaled(self) -> ServedEmbedder:
         """Return the embedder of this model whose vectors have length 1."""
@@ -204,10 +196,10 @@ class ServedEmbedder:
             reraise=True,
         ):
             with attempt:
-                reply = self._client.embeddings.create(
-                    model=self._server.model, input=[_sendable(text) for text in texts], encoding_format="float"
-                )
-                return _vectors(reply, len(texts))
+                inputs = [_sendable(text) for text in texts]
+                body = {"model": self._server.model, "input": inputs, "encoding_format": "float"}
+                asked = self._endpoint.post("/embeddings", body, _SECONDS, MOST_BYTES_OF_VECTORS)
+                return _vectors(run(asked), len(texts))
         raise AssertionError("a retry either returns or raises")
 
     def _explained(self, error: Exception, texts: list[str]) -> RasError:
@@ -238,11 +230,11 @@ class ServedEmbedder:
 def _vectors(reply: Any, count: int) -> Floats:
     """Return the vectors of a reply in the order of the texts. Raises BrokenReply for a reply without them."""
     try:
-        items = sorted(reply.data, key=lambda item: item.index)
-        if [item.index for item in items] != list(range(count)):
+        items = sorted(reply["data"], key=lambda item: item["index"])
+        if [item["index"] for item in items] != list(range(count)):
             raise BrokenReply(f"the reply has {len(items)} vectors for {count} texts")
-        vectors = np.array([_numbers(item.embedding) for item in items], dtype=np.float32)
-    except (AttributeError, TypeError, ValueError) as error:
+        vectors = np.array([_numbers(item["embedding"]) for item in items], dtype=np.float32)
+    except (LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply holds no vectors: {error}") from error
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
         raise BrokenReply("the reply holds vectors of different widths, or with numbers that are none")

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessageChunk, BaseMessage
@@ -17,13 +18,14 @@ from pydantic import PrivateAttr, SecretStr
 
 from ras_agent.errors import MissingExtra, ModelRefused
 from ras_agent.records import Triple
-from ras_agent.tools.chat.http import BrokenReply, openai_clients
+from ras_agent.tools.chat.http import BrokenReply, Endpoint, ErrorStatus, run, run_iterator
 from ras_agent.tools.chat.models import printable
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
 
 if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
+_PATH = "/completions"
 _FLAG = "--enable-prompt-embeds"
 _TIMEOUT = 60.0  # seconds, as of the other models that are built from a string
 
@@ -37,27 +39,24 @@ class ServedGraphLLM(GraphLLMChat):
     The server is `vllm serve MODEL --enable-prompt-embeds`, MODEL the language model of the folder. This process has
     the encoder, the projector, and of the language model the word vectors; what it sends are prompt embeddings.
 
-    served: the name under which the server serves the model, or its adapter. The other fields are GraphLLMChat's.
+    served: the name under which the server serves the model, or its adapter. in_any_loop: no connection of one event
+    loop is used by another, so every loop may ask. The other fields are GraphLLMChat's.
     """
+
+    in_any_loop: ClassVar[bool] = True
 
     base_url: str
     served: str
     api_key: SecretStr
     timeout: float | None = _TIMEOUT
-    _client: Any = PrivateAttr()
-    _aclient: Any = PrivateAttr()
+    _endpoint: Endpoint = PrivateAttr()
 
     def __init__(self, graph_llm: GraphLLM, model: str, base_url: str, served: str, key: str, **options: Any) -> None:
         """Take the GraphLLM that makes the prompts. key: the API key that the server asks for."""
         super().__init__(graph_llm, model, base_url=base_url, served=served, api_key=SecretStr(key), **options)
-        clients = openai_clients()
-        if not clients:
+        if find_spec("aiohttp") is None:
             raise MissingExtra("a served GraphLLM", "openai")
-        from openai import AsyncOpenAI, OpenAI
-
-        arguments: dict[str, Any] = {"base_url": base_url, "api_key": key, "max_retries": 0}
-        self._client = OpenAI(http_client=clients["http_client"], **arguments)
-        self._aclient = AsyncOpenAI(http_client=clients["http_async_client"], **arguments)
+        self._endpoint = Endpoint.with_key(base_url, key)
 
     @classmethod
     def at(cls, folder: str | Path, base_url: str, served: str, key: str = "EMPTY", **options: Any) -> ServedGraphLLM:
@@ -82,9 +81,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query."""
-        request = self._request(messages, graph, stop)
-        with self._refusals_named():
-            return self._result(_generated(self._client.post("/completions", **request)))
+        return run(self._agenerate(messages, stop, graph=graph))
 
     async def _agenerate(
         self,
@@ -97,7 +94,7 @@ class ServedGraphLLM(GraphLLMChat):
         """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
         request = await asyncio.to_thread(self._request, messages, graph, stop)
         with self._refusals_named():
-            return self._result(_generated(await self._aclient.post("/completions", **request)))
+            return self._result(_generated(await self._endpoint.post(_PATH, request, self._limit())))
 
     def _stream(
         self,
@@ -108,13 +105,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         """Yield the pieces of a reply, as they are written."""
-        from openai import Stream
-        from openai.types import Completion
-
-        request, pieces = self._request(messages, graph, stop, stream=True), _Pieces(self.model)
-        streamed = {"stream": True, "stream_cls": Stream[Completion], **request}
-        with self._refusals_named(), self._client.post("/completions", **streamed) as stream:
-            yield from map(pieces.chunk, stream)
+        yield from run_iterator(self._astream(messages, stop, graph=graph))
 
     async def _astream(
         self,
@@ -125,16 +116,11 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         """Do the same as _stream, for coroutines."""
-        from openai import AsyncStream
-        from openai.types import Completion
-
         request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True)
         pieces = _Pieces(self.model)
         with self._refusals_named():
-            reply = self._aclient.post("/completions", stream=True, stream_cls=AsyncStream[Completion], **request)
-            async with await reply as stream:
-                async for piece in stream:
-                    yield pieces.chunk(piece)
+            async for piece in self._endpoint.events(_PATH, request, self._limit()):
+                yield pieces.chunk(piece)
 
     def _request(
         self,
@@ -144,26 +130,27 @@ class ServedGraphLLM(GraphLLMChat):
         *,
         stream: bool = False,
     ) -> dict[str, Any]:
-        """Return the arguments of a request."""
-        from openai.types import Completion
-
+        """Return a request."""
         from ras_agent.tools.graph_tokens.prompt_embeds import completion_request
 
         vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
         limits: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        body = completion_request(self.served, vectors, **limits, stop=stop or (), stream=stream)
+        return completion_request(self.served, vectors, **limits, stop=stop or (), stream=stream)
+
+    def _limit(self) -> float | None:
+        """Return the seconds that a reply may take; None for no limit."""
         seconds = self._seconds()
-        return {"body": body, "cast_to": Completion, "options": {"timeout": None if seconds == inf else seconds}}
+        return None if seconds == inf else seconds
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
         """Raise ModelRefused, with its remedy, for an error that every other request would meet too."""
-        from openai import BadRequestError
-
         try:
             yield
-        except BadRequestError as error:
-            where, why = f"{printable(self.base_url)}#{self.served}", error.message
+        except ErrorStatus as error:
+            where, why = f"{printable(self.base_url)}#{self.served}", str(error)
+            if error.status_code != 400:
+                raise
             if _FLAG in why:
                 remedy = f"start it with `vllm serve MODEL {_FLAG}`"
                 raise ModelRefused(f"the server at {where} takes no prompt embeddings; {remedy}") from error
@@ -182,10 +169,11 @@ class _Pieces:
     def chunk(self, piece: Any) -> ChatGenerationChunk:
         """Convert one piece. Raises BrokenReply for one of another form."""
         try:
-            choice, usage = next(iter(piece.choices), None), piece.usage
-            text = self._space + (choice.text if choice else "")
-            ending = choice.finish_reason if choice else None
-        except (AttributeError, TypeError) as error:
+            choice, usage = next(iter(piece["choices"]), None), piece.get("usage")
+            text = self._space + (choice["text"] if choice else "")
+            ending = choice.get("finish_reason") if choice else None
+            tokens = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0) if usage else None
+        except (AttributeError, LookupError, TypeError) as error:
             raise BrokenReply(f"a piece of the reply does not have the form of one: {error}") from error
         text = text if self._has_text else text.lstrip()
         stripped = text.rstrip()
@@ -193,8 +181,8 @@ class _Pieces:
         message = AIMessageChunk(content=stripped)
         if ending:
             message.response_metadata = {"finish_reason": ending, "model_name": self._model}
-        if usage:
-            message.usage_metadata = usage_of(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        if tokens:
+            message.usage_metadata = usage_of(*tokens)
         return ChatGenerationChunk(message=message)
 
 
@@ -203,10 +191,10 @@ def _generated(completion: Any) -> Generated:
     from ras_agent.tools.graph_tokens.graph_llm import Generated
 
     try:
-        (choice,), usage = completion.choices, completion.usage
-        input_tokens, output_tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else (0, 0)
-        return Generated(choice.text.strip(), input_tokens, output_tokens, choice.finish_reason == "length")
-    except (AttributeError, TypeError, ValueError) as error:
+        (choice,), usage = completion["choices"], completion.get("usage") or {}
+        input_tokens, output_tokens = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+        return Generated(choice["text"].strip(), input_tokens, output_tokens, choice.get("finish_reason") == "length")
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error
 
 

@@ -1,10 +1,8 @@
 """A run's time ends its model calls too, however patient the model's client is."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -104,34 +102,34 @@ async def test_a_turn_that_the_rates_put_beyond_the_run_is_not_waited_for(
 async def test_a_slot_is_not_waited_for_beyond_the_run(scripted_model: Any, complete: Complete) -> None:
     limiter = Limiter(Rates(in_flight=1))
     chat = Chat(scripted_model("a"), limiter=limiter)
-    with limiter.hold(1), metered(ledger_of(0.05)), pytest.raises(BudgetExceeded):
-        await complete(chat, REQUEST)
+    async with limiter.hold(1):
+        with metered(ledger_of(0.05)), pytest.raises(BudgetExceeded):
+            await complete(chat, REQUEST)
     assert (await complete(chat, REQUEST)).text == "a"
 
 
 async def test_another_runs_equal_request_is_not_waited_for_beyond_the_run() -> None:
     in_flight: SingleFlight[str] = SingleFlight()
     in_flight.join("key")
-    deadline = Deadline.of(ledger_of(0.05), Clock())
     ahead = in_flight.join("key")
     assert ahead is not None
     with pytest.raises(BudgetExceeded):
-        deadline.wait(ahead)
-    with pytest.raises(BudgetExceeded):
-        await Deadline.of(ledger_of(0.05), Clock()).await_result(asyncio.shield(asyncio.wrap_future(ahead)))
+        await Deadline.of(ledger_of(0.05), Clock()).wait(asyncio.shield(asyncio.wrap_future(ahead)))
     in_flight.finish("key", "a reply")  # the future is whole
 
 
-def test_a_result_that_is_there_is_taken_however_late() -> None:
-    done: Future[str] = Future()
+async def test_a_result_that_is_there_is_taken_however_late() -> None:
+    done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     done.set_result("in time")
-    assert Deadline(ledger_of(5), Clock(), float("-inf")).wait(done) == "in time"
+    assert await Deadline(ledger_of(5), Clock(), float("-inf")).wait(done) == "in time"
 
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
-def test_without_a_limit_or_with_an_endless_one_the_callers_own_thread_asks(limits: Limits) -> None:
-    deadline = Deadline.of(Ledger("planner", limits=limits), Clock())
-    assert deadline.run(lambda wanted: threading.current_thread()) is threading.current_thread()
+async def test_without_a_limit_or_with_an_endless_one_nothing_is_timed(limits: Limits) -> None:
+    async def work() -> str:
+        return "done"
+
+    assert await Deadline.of(Ledger("planner", limits=limits), Clock()).run(work) == "done"
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

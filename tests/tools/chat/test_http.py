@@ -1,7 +1,7 @@
 """Model calls over real HTTP, through langchain-openai, to a server process with scripted behaviour."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from ras_agent.errors import ModelCallError, ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.http import openai_clients
 from tests.messages import says
 
 TURNS = (Turn("user", "Who invented the telephone?"),)
@@ -156,15 +155,6 @@ async def test_a_server_that_is_not_there_is_tried_twice_with_one_short_wait(
     assert passing_time.waits == [0.5]
 
 
-@pytest.fixture
-def fresh_clients() -> Iterator[None]:
-    """Clients that read the environment anew: they do so when they are made."""
-    openai_clients.cache_clear()
-    yield
-    openai_clients.cache_clear()
-
-
-@pytest.mark.usefixtures("fresh_clients")
 async def test_a_systems_proxy_is_used(scripted_llm: Any, monkeypatch: pytest.MonkeyPatch, complete: Complete) -> None:
     scripted_llm.script({"reply": "Bell."})
     proxy, _, name = scripted_llm.root.rpartition("/")

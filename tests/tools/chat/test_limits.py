@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Limiter, Rates, shared_limiter
 
 
@@ -16,42 +17,54 @@ def limiter(time: Any, **rates: int) -> Limiter:
     return Limiter(Rates(**rates), Clock(time.now, time.sleep, time.asleep))
 
 
-def starts(limited: Limiter, time: Any, *tokens: int) -> list[float]:
+async def starts(limited: Limiter, time: Any, *tokens: int) -> list[float]:
     """When calls with these token counts are let through, asked for one after the other."""
     moments = []
     for count in tokens:
-        with limited.hold(count):
+        async with limited.hold(count):
             moments.append(time.now())
     return moments
 
 
-def test_without_rates_nothing_waits(passing_time: Any) -> None:
-    assert starts(limiter(passing_time), passing_time, *[1000] * 50) == [0.0] * 50
+async def test_without_rates_nothing_waits(passing_time: Any) -> None:
+    assert await starts(limiter(passing_time), passing_time, *[1000] * 50) == [0.0] * 50
 
 
-def test_requests_a_minute(passing_time: Any) -> None:
-    assert starts(limiter(passing_time, requests_per_minute=2), passing_time, 1, 1, 1, 1, 1) == [0, 0, 60, 60, 120]
+async def test_requests_a_minute(passing_time: Any) -> None:
+    assert await starts(limiter(passing_time, requests_per_minute=2), passing_time, 1, 1, 1, 1, 1) == [
+        0,
+        0,
+        60,
+        60,
+        120,
+    ]
 
 
-def test_tokens_a_minute(passing_time: Any) -> None:
-    assert starts(limiter(passing_time, tokens_per_minute=100), passing_time, 60, 40, 10, 90, 1) == [0, 0, 60, 60, 120]
+async def test_tokens_a_minute(passing_time: Any) -> None:
+    assert await starts(limiter(passing_time, tokens_per_minute=100), passing_time, 60, 40, 10, 90, 1) == [
+        0,
+        0,
+        60,
+        60,
+        120,
+    ]
 
 
-def test_a_call_above_the_tokens_of_a_minute_waits_for_an_empty_one_and_goes(passing_time: Any) -> None:
-    assert starts(limiter(passing_time, tokens_per_minute=100), passing_time, 10, 500, 10) == [0, 60, 120]
+async def test_a_call_above_the_tokens_of_a_minute_waits_for_an_empty_one_and_goes(passing_time: Any) -> None:
+    assert await starts(limiter(passing_time, tokens_per_minute=100), passing_time, 10, 500, 10) == [0, 60, 120]
 
 
-def test_what_a_call_really_used_replaces_its_estimate(passing_time: Any) -> None:
+async def test_what_a_call_really_used_replaces_its_estimate(passing_time: Any) -> None:
     limited = limiter(passing_time, tokens_per_minute=100)
-    with limited.hold(90) as booking:
+    async with limited.hold(90) as booking:
         booking.tokens = 10
-    assert starts(limited, passing_time, 90) == [0]
+    assert await starts(limited, passing_time, 90) == [0]
 
 
-def test_a_pause_is_for_everybody(passing_time: Any) -> None:
+async def test_a_pause_is_for_everybody(passing_time: Any) -> None:
     limited = limiter(passing_time)
     limited.pause(7)
-    assert starts(limited, passing_time, 1) == [7]
+    assert await starts(limited, passing_time, 1) == [7]
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 80)), max_size=25))
@@ -70,13 +83,13 @@ def test_no_minute_holds_more_than_the_rates(calls: list[tuple[int, int]]) -> No
         assert sum(minute) <= 100 or len(minute) == 1
 
 
-def test_calls_in_flight_across_threads(passing_time: Any) -> None:
+def test_calls_in_flight_across_threads_with_an_event_loop_each(passing_time: Any) -> None:
     limited = limiter(passing_time, in_flight=2)
     meeting, inside, most, lock = threading.Barrier(2, timeout=10), 0, 0, threading.Lock()
 
-    def call() -> None:
+    async def call() -> None:
         nonlocal inside, most
-        with limited.hold(1):
+        async with limited.hold(1):
             with lock:
                 inside += 1
                 most = max(most, inside)
@@ -86,7 +99,7 @@ def test_calls_in_flight_across_threads(passing_time: Any) -> None:
             meeting.wait()
 
     with ThreadPoolExecutor(6) as pool:
-        for future in [pool.submit(call) for _ in range(6)]:
+        for future in [pool.submit(asyncio.run, call()) for _ in range(6)]:
             future.result()
     assert most == 2
 
@@ -96,7 +109,7 @@ async def test_calls_in_flight_across_coroutines_in_order(passing_time: Any) -> 
     order: list[str] = []
 
     async def call(number: int) -> None:
-        async with limited.ahold(1):
+        async with limited.hold(1):
             order.append(f"in {number}")
             await asyncio.sleep(0)
             order.append(f"out {number}")
@@ -109,10 +122,10 @@ async def test_a_cancelled_call_gives_its_place_back(passing_time: Any) -> None:
     limited = limiter(passing_time, in_flight=1)
 
     async def call() -> str:
-        async with limited.ahold(1):
+        async with limited.hold(1):
             return "done"
 
-    async with limited.ahold(1):
+    async with limited.hold(1):
         waiting = asyncio.create_task(call())
         await asyncio.sleep(0)
         waiting.cancel()
@@ -123,21 +136,28 @@ async def test_a_cancelled_call_gives_its_place_back(passing_time: Any) -> None:
     assert await patient == "done"
 
 
-async def test_a_thread_and_a_coroutine_share_the_slots(passing_time: Any) -> None:
+async def test_synchronous_callers_and_coroutines_share_the_slots(passing_time: Any) -> None:
     limited = limiter(passing_time, in_flight=1)
-    with limited.hold(1):
-        waiting = asyncio.ensure_future(limited.ahold(1).__aenter__())
-        await asyncio.sleep(0)
+
+    async def tokens() -> int:
+        async with limited.hold(1) as booking:
+            return booking.tokens
+
+    async with limited.hold(1):
+        waiting = asyncio.create_task(asyncio.to_thread(run, tokens()))
+        while not limited._slots._waiting:
+            await asyncio.sleep(0)
         assert not waiting.done()
-    assert (await waiting).tokens == 1
+    assert await waiting == 1
 
 
-def test_a_call_that_raises_gives_its_slot_back(passing_time: Any) -> None:
+async def test_a_call_that_raises_gives_its_slot_back(passing_time: Any) -> None:
     limited = limiter(passing_time, in_flight=1)
     for _ in range(3):
-        with pytest.raises(KeyError), limited.hold(1):
-            raise KeyError
-    assert starts(limited, passing_time, 1) == [0.0]
+        with pytest.raises(KeyError):
+            async with limited.hold(1):
+                raise KeyError
+    assert await starts(limited, passing_time, 1) == [0.0]
 
 
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "in_flight"])

@@ -29,9 +29,9 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_provider_and_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = build_chat_model("openai:gpt-4o-mini", timeout=7.0, temperature=0.0, max_tokens=99)
-    assert (model.model_name, model.max_retries, model.request_timeout) == ("gpt-4o-mini", 0, 7.0)
-    assert (model.temperature, model.max_tokens) == (0.0, 99)
-    assert endpoint_of(model) == "ChatOpenAI#gpt-4o-mini"
+    assert (model.model_name, model.timeout, model.base_url) == ("gpt-4o-mini", 7.0, "https://api.openai.com/v1")
+    assert (model.temperature, model.max_tokens, model.limit_name) == (0.0, 99, "max_completion_tokens")
+    assert endpoint_of(model) == "https://api.openai.com/v1#gpt-4o-mini"
 
 
 @pytest.mark.parametrize(("temperature", "kept"), [(0.0, None), (0.5, 0.5)])
@@ -44,16 +44,16 @@ def test_a_model_that_takes_no_temperature_is_not_sent_zero(
 
 def test_an_openai_compatible_server() -> None:
     model = build_chat_model("vllm:http://localhost:8000/v1#org/model-7b")
-    assert (model.openai_api_base, model.model_name) == ("http://localhost:8000/v1", "org/model-7b")
-    assert model.openai_api_key.get_secret_value() == "EMPTY"
+    assert (model.base_url, model.model_name) == ("http://localhost:8000/v1", "org/model-7b")
+    assert model.api_key.get_secret_value() == "EMPTY"
     assert endpoint_of(model) == "http://localhost:8000/v1#org/model-7b"
 
 
 def test_such_a_server_gets_its_own_key_and_never_openais(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert build_chat_model("vllm:http://h/v1#m").openai_api_key.get_secret_value() == "EMPTY"
+    assert build_chat_model("vllm:http://h/v1#m").api_key.get_secret_value() == "EMPTY"
     monkeypatch.setenv("VLLM_API_KEY", "own")
-    assert build_chat_model("vllm:http://h/v1#m").openai_api_key.get_secret_value() == "own"
+    assert build_chat_model("vllm:http://h/v1#m").api_key.get_secret_value() == "own"
 
 
 @pytest.mark.parametrize("spec", ["vllm:localhost#m", "vllm:http://h/v1", "vllm:", "vllm:http://u:pw@h/v1"])

@@ -205,17 +205,14 @@ def test_ollama_is_told_the_window_that_is_set(monkeypatch: pytest.MonkeyPatch) 
     assert [options.get("num_ctx") for options in given] == [16_384, None, None]
 
 
-def test_of_a_model_with_fallbacks_the_smallest_window_counts() -> None:
+def test_langchain_knows_the_windows_of_openais_models(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("langchain_openai")
-    models = [build_chat_model(f"vllm:http://127.0.0.1:9/v1#{name}") for name in ("gpt-4o", "gpt-4")]
-    assert as_chat(models[0].with_fallbacks(models[1:])).window == 8192
-
-
-def test_langchain_knows_the_windows_of_models() -> None:
-    pytest.importorskip("langchain_openai")
-    model = build_chat_model("vllm:http://127.0.0.1:9/v1#gpt-4")
-    assert as_chat(model).window == 8192
-    assert as_chat(model, ChatSettings(context_window=4096)).window == 4096
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    models = [build_chat_model(f"openai:{name}") for name in ("gpt-4o", "gpt-4")]
+    assert as_chat(models[1]).window == 8192
+    assert as_chat(models[1], ChatSettings(context_window=4096)).window == 4096
+    assert as_chat(models[0].with_fallbacks(models[1:])).window == 8192  # the smallest counts
     assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").window == 32_768
 
 

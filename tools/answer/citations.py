@@ -26,7 +26,7 @@ class Cited:
     """Citations of an answer.
 
     bare: the text without bracketed numbers. numbered: the text with one number per passage, counted from 1.
-    numbers: those of the evidence, in the order of first mention. invented: those that stand for no evidence.
+    numbers: of the cited evidence, in the order of first mention. invented: numbers that stand for no evidence.
     """
 
     bare: str
@@ -84,7 +84,7 @@ class NumberedEvidence:
         return cls(tuple(passages), graph.facts)
 
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
-        """Return the evidence of which only `facts` and `passages`, some perhaps cut, are shown."""
+        """Return evidence that shows only `facts` and `passages`, some of which may be cut."""
         names = {passage.id for passage in passages}
         unshown = (passage for passage in (*self.passages, *self.unshown) if passage.id not in names)
         return replace(self, passages=tuple(passages), facts=tuple(facts), unshown=tuple(unshown))
@@ -95,11 +95,11 @@ class NumberedEvidence:
         return hits + Counter(fact_id for step in self.chain for fact_id in step.triple_ids)
 
     def block(self) -> str:
-        """Render the evidence for a prompt, and which of it a person has stated; "" for none."""
+        """Render the evidence for a prompt, and name the facts that a person has stated; "" for no evidence."""
         return "\n".join(filter(None, (self._numbered(), self._from_people())))
 
     def _from_people(self) -> str:
-        """Say which facts a person has corrected or added, which are right where texts say otherwise, and removed."""
+        """Describe the facts that a person has corrected, added or removed, which are right where texts differ."""
         first = 1 if self.chain else len(self.passages) + 1
         persons_numbers = [
             number_text(number)
@@ -132,7 +132,7 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Render what is shown around the evidence, whatever that is; "" for nothing."""
+        """Render what is shown around the evidence, whatever the evidence is; "" for nothing."""
         if not self.in_text:
             return self.block()
         return history_block(QuestionGraph(), self.chain, repeated=True) if self.chain else ""
@@ -218,7 +218,7 @@ class NumberedEvidence:
 def _citation(
     place: int, passage: Passage, facts: Sequence[Triple], facts_of_passage: Sequence[Triple], phrases: tuple[str, str]
 ) -> Citation:
-    """Cite a passage for `facts`, with those of the facts that were read in it that are at the quoted place."""
+    """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
     start, end = _quoted(passage, facts, phrases)
     here = Source(passage.id, start, end)
     quoted_facts = [fact for fact in facts_of_passage if any(_overlap(source, here) for source in fact.sources)]
@@ -237,7 +237,7 @@ def _quoted(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str])
 
 
 def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
-    """Return the source of a fact in a passage of `ranks`, in the first of several; None if there is none."""
+    """Return where a fact was read: its source in the first passage of `ranks` that states it, or None."""
     sources = [source for source in fact.sources if source.passage_id in ranks]
     return min(sources, key=lambda source: ranks[source.passage_id], default=None)
 

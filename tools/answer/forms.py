@@ -52,7 +52,7 @@ _ONE_LINER = 200
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """Form of answers: how it is asked for, and read.
+    """Form of answers: how it is asked for, and how it is parsed.
 
     prompt: the name of its prompt. request: the form in words, for a repair.
     prose: whether citations stay in the text, and lines after the first.
@@ -65,7 +65,7 @@ class AnswerForm:
     read: Callable[[str, str], str]
 
     def is_repeated_by(self, answer: str) -> bool:
-        """Return whether an answer is the form itself, as weak models copy it from the prompt."""
+        """Tell whether an answer only repeats the form's description, as weak models do."""
         return canonical_key(answer) == canonical_key(self.request.removeprefix(str(ANSWER)))
 
 
@@ -148,7 +148,7 @@ def _unwrapped(part: str, *, prose: bool) -> str:
 
 
 def abstains(answer: str) -> bool:
-    """Return whether the answer is [UNKNOWN], or says in words that there is none."""
+    """Tell whether the answer is [UNKNOWN], or says in words that there is none."""
     return bool(_ABSTAINS.match(answer) or (_ABSTAINS_IN_WORDS.match(answer) and not _SAYS_MORE.search(answer)))
 
 

@@ -167,7 +167,7 @@ class LLMAnswerer:
         return replace(answer, failures=(*failures, *answer.failures))
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
-        """Return the answer that a reply holds, and what is wrong with it, "" for nothing."""
+        """Parse a reply into an answer and a description of what is wrong with the reply, "" for nothing."""
         part = answer_part(reply.text, prose=self._form.prose)
         if not part and not self._may_abstain:
             part = without_thinking(reply.text).strip()
@@ -187,7 +187,7 @@ class LLMAnswerer:
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
-        """Return the part of the answer that an unfinished reply already settles."""
+        """Return the beginning of the answer that an unfinished reply already decides."""
         part = answer_part(reply, prose=self._form.prose, finished=False)
         if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
             part = part[: part.rfind("[")]
@@ -226,7 +226,7 @@ _EXAMPLES: dict[EvidenceLayout, str] = {"chain": "-few-shot-chain", "chain-of-te
 
 @dataclass(frozen=True, slots=True)
 class _Instructions:
-    """Parts of the prompt that depend on what there is to show: what it is, and what to do without it."""
+    """Parts of the prompt that depend on the evidence: its description, and what to do without it."""
 
     evidence: str
     abstention: str
@@ -248,7 +248,7 @@ class _TokenStream:
         self._length = 0
 
     def is_due(self, length: int) -> bool:
-        """Return whether a reply of `length` characters should be read again for new tokens."""
+        """Tell whether a reply of `length` characters should be parsed again for new tokens."""
         grown = length - self._length
         if 0 <= grown < _PART * length and length > _READ_AT_EACH_PIECE:
             return False

@@ -1,4 +1,4 @@
-"""What a planner's reply means.
+"""Grammar of a planner's replies: which action does a reply state?
 
     [SUBQ] a question        search for this
     [SUFFICIENT]             the graph holds the answer
@@ -151,12 +151,12 @@ def _in_tokens(text: str) -> Plan | None:
 
 
 def _goes_on(between: str) -> bool:
-    """Return whether a model that has stopped thinks on and searches, rather than to play the user's next turn."""
+    """Tell whether a model that has stopped thinks on and searches, instead of playing the user's next turn."""
     return any(map(str.isalpha, between)) and re.search(QUESTION.live, between, FLAGS) is None
 
 
 def _begins(text: str, offset: int) -> bool:
-    """Return whether a line or a sentence begins at `offset`, apart from markup, numbers and labels."""
+    """Tell whether a line or a sentence begins at `offset`, apart from markup, numbers and labels."""
     if text[offset] not in "[［【<":
         return True  # a token without brackets is found nowhere else
     before = text[max(0, offset - _LOOK_BACK) : offset]  # a bounded look back keeps the parser linear
@@ -164,12 +164,12 @@ def _begins(text: str, offset: int) -> bool:
 
 
 def _leads_to(text: str, offset: int, subquery: str) -> bool:
-    """Return whether a sentence says, up to `offset`, that the question behind the token is the next one."""
+    """Tell whether a sentence says, before `offset`, that the question after the token is to be asked next."""
     return subquery.endswith(("?", "？")) and bool(_LEADS.search(text[max(0, offset - _LOOK_BACK) : offset]))
 
 
 def _stops(text: str, token: re.Match[str]) -> bool:
-    """Return whether a token that would end the loop is meant: nothing around it denies or doubts it, or asks."""
+    """Tell whether a token that would end the loop is meant so: no word around it denies, doubts or questions it."""
     sufficient = token.lastgroup == "sufficient"
     before = text[max(0, token.start() - _LOOK_BACK) : token.start()]
     after = text[token.end() : token.end() + _LOOK_AHEAD]
@@ -212,9 +212,10 @@ def _unquoted(text: str) -> str:
 
 
 def _bare_question(text: str, prompt: str) -> Plan | None:
-    """Return the search for a question that a reply without any token ends with, if it can only be one to search for.
+    """Return a search for the question that ends a reply without any token; None if it may be no search.
 
-    It is the reply's one question, asks for something by name, and neither the user nor the model itself.
+    It must be the reply's one question, ask for something by name, and be put neither to the user nor to the model
+    itself, nor be quoted from the prompt.
     """
     if text.count("?") != 1 or _TOKEN.search(text):
         return None

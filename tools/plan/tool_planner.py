@@ -144,7 +144,7 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
 
 
 def _move_in(reply: Reply, request: Request) -> _Move | None:
-    """Return the first call in a reply that can be followed, or the plan that it states in words; None for neither."""
+    """Return the reply's first call that can be followed, or the plan that it states in words; None for neither."""
     offered = {tool["function"]["name"] for tool in request.tools}
     for call in reply.calls:
         argument = call.arguments.get(_ARGUMENTS.get(call.name, ""), "")
@@ -159,7 +159,7 @@ def _move_in(reply: Reply, request: Request) -> _Move | None:
 
 
 def _transcript(moves: Sequence[tuple[_Move, str]], room: int) -> Iterator[Turn]:
-    """Yield each move as a call and its answer. Where they do not fit into `room` tokens, old answers are cut first."""
+    """Yield each move as a call and its answer. If `room` tokens are too few, old answers are shortened first."""
     turns = [(Turn("assistant", "", move.call(n)), Turn("tool", text, move.call(n))) for n, (move, text) in
              enumerate(moves, 1)]  # fmt: skip
     excess = sum(map(estimate_turns, turns)) - room
@@ -201,5 +201,5 @@ def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str
 
 
 def _reason(looks: Sequence[_Move]) -> str:
-    """Say what was looked at before a search, for the trace."""
+    """Name the entities and passages that were looked at before a search, for the trace."""
     return "; ".join(f"looked at {look.tool} {look.argument!r}" for look in looks)

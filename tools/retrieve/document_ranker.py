@@ -19,7 +19,7 @@ EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
 @dataclass(frozen=True, slots=True)
 class DocumentRanker:
-    """Rule by which documents are scored.
+    """Rule that scores documents by their entities.
 
     top: only the `top` best entities count; 0 for all.
     weight: what an entity that counts adds to each document that names it, however often: "rarity", 1 / its number of

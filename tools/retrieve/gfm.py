@@ -56,7 +56,7 @@ class FactPath:
 
 
 class GFMRetriever(ExplainedRetriever):
-    """Retriever that ranks passages by the entities they name, and these by the network's probability that they help.
+    """Retriever that ranks passages by their entities, and entities by the network's probability that they help.
 
     A query that is linked to no entity of the graph has no hits.
     """
@@ -119,7 +119,7 @@ class GFMRetriever(ExplainedRetriever):
         return top_k(scores, k)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return `explain` as lines of text; one line with the error if there is not enough memory for it."""
+        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
         try:
             return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
         except (MemoryError, RuntimeError) as error:
@@ -172,7 +172,10 @@ class GFMRetriever(ExplainedRetriever):
 
 
 def question_vectors(embedder: Embedder, config: GFMConfig, cache_size: int = 1024) -> Callable[[str], Floats]:
-    """Return what makes a question's sentence vector (text width,) for these weights, of `cache_size` remembered."""
+    """Return a function from a question to its sentence vector (text width,) for these weights.
+
+    The vectors of the last `cache_size` questions are cached.
+    """
     prefix = config.question_prefix
     if prefix is None:
         return remembering(embedder, cache_size).embed_query
@@ -191,7 +194,7 @@ def _score_entities(
     idf_start_weights: bool,
     query: str,
 ) -> tuple[GFMStart, Doubles | None]:
-    """Return where the network starts, and every entity's probability, read-only."""
+    """Return the entities that the network starts from, and every entity's probability (N,), read-only."""
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
         return start, None
@@ -249,15 +252,15 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
 
 
 def _place(graph: KGIndex) -> str:
-    """Return the index that a graph belongs to, as a command names it."""
+    """Return the address of a graph's index, as a command takes it."""
     return "INDEX" if graph.path is None else str(graph.path.parent if graph.path.name == FOLDER else graph.path)
 
 
 def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
     """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does.
 
-    Those of a text each are stored in the graph's folder.
-    embedder: the one that made the graph's vectors, if it is at hand; by default the one that the graph names.
+    Vectors that are embedded from texts are stored in the graph's folder. embedder: the one that made the graph's
+    vectors, if it is at hand; by default the one that the graph names.
     """
     _checked_vectors(graph, config)
     if config.inverse == "negated":

@@ -70,11 +70,11 @@ class GraphRetriever(ABC, Generic[Finder]):
 
     @abstractmethod
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:
-        """Return what `retrieve` does over all passages."""
+        """Return what `retrieve` returns without a filter."""
 
 
 def warn_of(failures: Sequence[Failure], scored: str, any_hit: bool) -> None:
-    """Warn that a chat model failed while it scored. Raises ModelCallError if there is no hit because of that."""
+    """Warn that a chat model failed while it scored. Raises ModelCallError if there is no hit for that reason."""
     if not failures:
         return
     count = "1 failure" if len(failures) == 1 else f"{len(failures):,} failures"

@@ -33,11 +33,11 @@ _TRIFLE = np.float32(1e-6)
 
 
 def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
-    """Return the `k` best of `size` rows by the weighted mean of the roots of scores brought to 0..1.
+    """Return the `k` best of `size` rows by the weighted mean of the square roots of their scores, scaled to 0..1.
 
     A ranking's best row scores 1, its last 0; if all its scores are equal, they count as 1. A row that a ranking does
-    not hold scores 0 in it. Graph scores fall off so fast that without roots all but their first few would hardly count
-    beside dense scores, whatever these are worth (lab/graph-retrieval.md).
+    not hold scores 0 in it. Scores of graph searches fall so fast that without roots all but the first few would hardly
+    count beside dense scores, whatever they are worth (lab/graph-retrieval.md).
     """
     scores = np.zeros(size, dtype=np.float32)
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -51,7 +51,7 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
 
 
 class MixedRetriever(ExplainedRetriever):
-    """Retriever that ranks by the weighted mean of what several rankers of the same passages score (see `mixed`)."""
+    """Retriever that ranks by the weighted mean of the scores of several rankers of the same passages (see `mixed`)."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class MixedRetriever(ExplainedRetriever):
         return self._reranker.rank(query, mixed(rankings, self._weights, len(self.passages), max(k, FIRST)), k)
 
     def explained(self, paths: int) -> Self:
-        """Return the same mix, whose hits say why, as far as its rankers can."""
+        """Return the same mix with hits that give reasons, as far as its rankers can."""
         other = super().explained(paths)
         other._rankers = tuple(
             ranker.explained(paths) if isinstance(ranker, Explaining) else ranker for ranker in self._rankers
@@ -93,7 +93,7 @@ class MixedRetriever(ExplainedRetriever):
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the reasons that its rankers give for each passage, one ranker after another."""
+        """Return the reasons of its rankers for each passage, one ranker after another."""
         reasons = [ranker.why(query, passage_ids) for ranker in self._rankers if isinstance(ranker, Explaining)]
         by_passage = [tuple(chain.from_iterable(lines)) for lines in zip(*reasons, strict=True)]
         return by_passage or [()] * len(passage_ids)
@@ -125,20 +125,20 @@ class RankedHits:
 
 
 class Mix:
-    """The factory of the retriever "a+b+...": the mean of what the retrievers of these names score (see `mixed`)."""
+    """Factory of the retriever "a+b+...": the mean of the scores of these retrievers (see `mixed`)."""
 
     def __init__(self, parts: Sequence[str], name: str = "") -> None:
         self.parts, self.name = tuple(parts), name or "+".join(parts)
 
     @property
     def options(self) -> frozenset[str]:
-        """`shares` and `rerank`, and every option that one of the parts takes."""
+        """Return `shares` and `rerank`, and every option that one of the parts takes."""
         of_parts = (options_of(find("retriever", part)) or () for part in self.parts)
         return frozenset(("shares", "rerank", *self.takes, *chain.from_iterable(of_parts)))
 
     @property
     def takes(self) -> frozenset[str]:
-        """What the parts declare, and how names are found in a graph that one of them searches."""
+        """Return what the parts declare to take, and how names are found in a graph that one of them searches."""
         declared = frozenset(chain.from_iterable(taken_by(find("retriever", part)) for part in self.parts))
         return declared | {"linking", "mentions"} if "graph" in declared else declared
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PPRRetriever(RankedRetriever):
-    """Retriever that ranks passages by the PageRank of the entities they name; walks start at the question's entities.
+    """Retriever that ranks passages by the PageRank of their entities; walks start at the question's entities.
 
     A passage that no walk reaches is no hit.
     """
@@ -83,7 +83,10 @@ class PPRRetriever(RankedRetriever):
 
 
 def _weights(graph: KGIndex, length: float) -> csr_matrix:
-    """Weigh how strongly documents name entities (D, N): log of the count, over a power of the document's sum."""
+    """Return (D, N): how strongly each document names each entity.
+
+    It is the logarithm of the count, divided by a power of the document's sum.
+    """
     counts = graph.mentions.to_scipy().T.tocsr()
     counts.data = np.log1p(counts.data)
     sums = np.asarray(counts.sum(axis=1), dtype=np.float32).ravel()

@@ -28,10 +28,10 @@ class Ranker(Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """Retriever that can say why it found a passage. That costs time, so it is done on request."""
+    """Protocol of a retriever that gives reasons for its hits on request, since they cost time."""
 
     def explained(self, paths: int) -> Self:
-        """Return the same retriever, whose hits carry at most `paths` reasons each."""
+        """Return the same retriever with hits that carry at most `paths` reasons each."""
         ...
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -40,7 +40,7 @@ class Explaining(Protocol):
 
 
 def explained(retriever: Retriever, reasons: int) -> Retriever:
-    """Return `retriever` with hits that say why, if it can."""
+    """Return `retriever` with hits that carry reasons, if it can give any."""
     return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
 
 
@@ -52,9 +52,9 @@ def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
 
 @runtime_checkable
 class Filterable(Protocol):
-    """Retriever that applies a filter by another one: the same over the passages alone that the filter admits.
+    """Retriever that applies a filter by a second retriever over the admitted passages alone.
 
-    filtered: makes that one; set by `retriever_over`, and None for a retriever that was made by hand.
+    filtered: makes the second one; set by `retriever_over`, and None for a retriever that was made by hand.
     """
 
     filtered: Callable[[Filter], Retriever] | None
@@ -104,7 +104,7 @@ class ExplainedRetriever(RankedRetriever):
         return [replace(hit, why=why) for hit, why in zip(best, reasons, strict=True)]
 
     def explained(self, paths: int) -> Self:
-        """Return the same retriever, whose hits say why, each by at most `paths` reasons."""
+        """Return the same retriever with hits that carry at most `paths` reasons each."""
         other = copy(self)
         other._paths = paths
         return other

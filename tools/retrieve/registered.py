@@ -1,4 +1,4 @@
-"""Registered retrievers: how one is made by its name over an index, and what it declares to take.
+"""Registered retrievers: how one is made by its name over an index, and which options it declares to take.
 
 A factory is called with an index, `make(index, **options)`. Options come from a caller who names them; but some are
 offered by an agent's settings, by a mix and by evaluations to whichever retriever declares that it takes them:
@@ -34,7 +34,7 @@ _FILTERED = 8
 
 
 def takes(*options: str) -> Callable[[Factory], Factory]:
-    """Declare which of OFFERED a retriever's factory takes.
+    """Return a decorator that declares which of OFFERED a retriever's factory takes.
 
     Raises UnknownName for any other option, and TypeError for a factory without a parameter of that name.
     """

@@ -22,7 +22,7 @@ _REST, _NAMED = 0.6, 0.2  # chosen on training sets
 
 
 class Reranker:
-    """Second ranker of the first passages of rankings over `index`, with scores in 0..1. The first stays first."""
+    """Second ranker of a ranking's first passages, with scores in 0..1. The first passage stays first."""
 
     def __init__(self, index: PassageIndex) -> None:
         self._snapshot = index.snapshot
@@ -38,7 +38,9 @@ class Reranker:
             return ranking
         scores = np.zeros(len(self._snapshot.passages), dtype=np.float32)
         scores[ranking.rows] = ranking.scores
-        scores[rows] += np.float32(_REST) * self._rest(query, rows) + np.float32(_NAMED) * self._vectors_of(rows)
+        scores[rows] += np.float32(_REST) * self._rest(query, rows) + np.float32(_NAMED) * self._titles_in_first_text(
+            rows
+        )
         scores[rows[0]] += np.float32(_REST + _NAMED)  # the most that another can gain
         return top_k(scores, k)
 
@@ -60,8 +62,8 @@ class Reranker:
                 sums += np.float32(rarity) * holds
         return sums / np.float32(total) if total else sums
 
-    def _vectors_of(self, rows: Ints) -> Floats:
-        """Return 1 for rows whose titles have all terms in the first one's text, its own title apart; 0 for others."""
+    def _titles_in_first_text(self, rows: Ints) -> Floats:
+        """Return 1 for each row whose title's terms all stand in the first row's text (without its title), else 0."""
         terms = self._snapshot.tokeniser.terms
         first, *others = (self._snapshot.passages[row] for row in rows.tolist())
         first_terms = set(terms(first.text))

@@ -70,7 +70,7 @@ def resolve_retriever(
 
 
 def open_for(spec: object, index: object, language: str | None = None) -> Any:
-    """Return the index opened, for a retriever that a string names and that searches one; else as it is given.
+    """Open the index at a path, if `spec` is a name of a retriever that searches an index; else return it as it is.
 
     language: of the texts, which passages are indexed for; an index that was made for another is IndexMismatch.
     """
@@ -119,7 +119,7 @@ def takes_option(name: str, option: str) -> bool:
 
 
 def reads_graph(name: str) -> bool:
-    """Return whether the retriever of that name searches the index's knowledge graph. Raises UnknownName."""
+    """Tell whether the retriever of that name searches the index's knowledge graph. Raises UnknownName."""
     return takes_option(name, "graph")
 
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CommitView:
-    """Retriever over a view of an index, and the commit that the view is of."""
+    """Retriever over a view of an index, with the commit that the view shows."""
 
     retriever: Retriever
     commit: str
@@ -45,10 +45,10 @@ class CommitView:
 
 
 class LiveRetriever:
-    """Registered retriever `name` over an index as of its last commit, for any filter.
+    """Registered retriever `name` over the last commit of an index, for any filter.
 
     It is made anew for each commit and filter, over a view of the index, so that nothing outside is searched at all.
-    The last few are remembered, those of earlier commits for ten minutes.
+    The last few are cached, those of earlier commits for ten minutes.
     """
 
     def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class LiveRetriever:
         return await Search(self, Filter.of(filter)).aretrieve(query, k)
 
     def at(self, commit: str, filter: Filter) -> CommitView:
-        """Return the retriever within `filter` as of `commit`, or as of the last one where that is not known."""
+        """Return the retriever within `filter` over `commit`, or over the last commit where that one is not cached."""
         commit, index = self._index_at(commit)
         with self._lock:
             lazy = self._views.setdefault((commit, filter), _Lazy())
@@ -92,7 +92,7 @@ class LiveRetriever:
         return retriever.why(query, passage_ids) if isinstance(retriever, Explaining) else [()] * len(passage_ids)
 
     def _index_at(self, commit: str) -> tuple[str, PassageIndex]:
-        """Return `commit` with a view of the index, or the last commit with one where that is not remembered."""
+        """Return `commit` with a view of the index; the last commit and its view where that one is not cached."""
         with self._lock:
             self._index.refresh()  # for an earlier commit, too: it may be seen for so long after it was the last
             last, now = self._index.commit, time.monotonic()
@@ -116,7 +116,7 @@ class LiveRetriever:
 
 
 class _Lazy(Generic[T]):
-    """Value that is made when it is first asked for, while others wait; where that fails, the next one tries again."""
+    """Value that is made at its first use, while other threads wait. After a failure the next use tries again."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -130,7 +130,7 @@ class _Lazy(Generic[T]):
 
 
 class Search:
-    """Retriever bound to a filter: what a caller asks for within it is found, and nothing else.
+    """Retriever bound to a filter: it returns only what this filter admits, whatever a caller asks for.
 
     retriever: the one that is bound. filter: what it may find. commit: the state of the index that was searched last.
     """
@@ -171,11 +171,11 @@ class Search:
         return hits
 
     def explained(self, paths: int) -> Search:
-        """Return the same search, whose hits say why, if the retriever can."""
+        """Return the same search with hits that give reasons, if the retriever can."""
         return Search(explained(self.retriever, paths), self.filter, self._commit)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return no reasons: those of a search within the filter come with its hits."""
+        """Return no reasons: those of a search within a filter come with its hits."""
         return [()] * len(passage_ids)
 
     def _view(self) -> CommitView | None:
@@ -186,7 +186,10 @@ class Search:
         return view
 
     def _bound(self, view: CommitView | None) -> object:
-        """Return what retrieves within the filter: over a view, which holds nothing else, or told of it."""
+        """Return the retriever within the filter.
+
+        It searches a view, which holds only admitted passages, or gets the filter as an argument of every search.
+        """
         retriever: Any = view.retriever if view else self.retriever
         if view or not self.filter:
             return retriever
@@ -195,7 +198,7 @@ class Search:
         return SimpleNamespace(**{name: partial(face, filter=self.filter) for name, face in faces.items()})
 
     def _checked(self, hits: Any, view: CommitView | None) -> Any:
-        """Return hits as they are, once no passage is outside the filter, whatever the retriever made of it."""
+        """Return hits unchanged. Raises FilterError for a passage outside the filter, however it came among them."""
         if not self.filter or not isinstance(hits, Sequence):
             return hits
         for hit in hits:
@@ -226,12 +229,12 @@ def scoped(retriever: Retriever, scope: object) -> Retriever:
 
 
 def scope_of(retriever: Retriever) -> Filter:
-    """Return the filter that a retriever is bound to."""
+    """Return the filter that a retriever is bound to, if any."""
     return retriever.filter if isinstance(retriever, Search) else ALL
 
 
 def searched_by(role: object) -> object:
-    """Return the retriever behind a search; anything else as it is."""
+    """Return the retriever inside a Search; any other object unchanged."""
     return role.retriever if isinstance(role, Search) else role
 
 

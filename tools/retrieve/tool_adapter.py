@@ -92,7 +92,7 @@ def _hits(answer: Any, k: int) -> list[Hit]:
 
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
-    """Yield the passages in an answer, whatever its form; what holds no text is none."""
+    """Yield the passages in a tool's answer, whatever its form; parts without text give none."""
     if isinstance(answer, str):
         data = _json_in(answer) if depth < _DEEPEST else None
         if data is not None:

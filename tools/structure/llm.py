@@ -128,7 +128,7 @@ class LLMExtractor:
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
-    """Return the passages in two parts, one passage as two with half of its sentences each; none for one sentence."""
+    """Split passages into two parts, or a single passage between two sentences; () for a single sentence."""
     if len(passages) > 1:
         middle = len(passages) // 2
         return passages[:middle], passages[middle:]
@@ -146,7 +146,7 @@ def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:
-    """Return what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
+    """Return a description of what is wrong with a reply, "" for nothing. Prose around readable facts is not wrong."""
     if parsed.broken:
         return f"these lines are not in the form of facts: {as_line(' / '.join(parsed.broken))[:500]}"
     if parsed.triples or _NOTHING.search(reply) or (not parsed.leftovers and without_thinking(reply).strip()):

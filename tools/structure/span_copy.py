@@ -117,7 +117,7 @@ class SpanCopying:
         return self._masks[place]
 
     def _state(self, text: int, tokens: tuple[int, ...]) -> _State | None:
-        """Return what the reply `tokens` is in the middle of; None where it has ended, or left the form."""
+        """Return the state of the reply `tokens` in the form; None where the reply has ended, or left the form."""
         states = self._states[text]
         if not tokens:
             return self._first_state(self._rows[text])
@@ -136,9 +136,9 @@ class SpanCopying:
         return _State(((self._marks.first, "S"), nothing) if row.starts else (nothing,))
 
     def _next(self, state: _State, row: _Copyable, tokens_left: int) -> tuple[set[int], str]:
-        """Return the tokens that may come next, and besides them the kind of words: "first", "further" or none.
+        """Return the tokens that may come next, and which words of a predicate may: "first", "further" or "" for none.
 
-        tokens_left: those that may come after the next.
+        tokens_left: how many tokens may come after the next.
         """
         if state.marks:
             listed = {mark[state.count] for mark, _ in state.marks if state.count < len(mark)}
@@ -189,7 +189,7 @@ class SpanCopying:
 
     @staticmethod
     def _in_next_field(state: _State) -> _State:
-        """Return the state, in its next field where the marks in front of that are complete."""
+        """Return the state; if the marks in front of the next field are complete, it is moved into that field."""
         fields = [field for mark, field in state.marks if field and len(mark) == state.count]
         return _State(field=fields[0]) if fields else state
 

@@ -42,7 +42,7 @@ Fields = tuple[str, str, str]
 
 @dataclass(slots=True)
 class LineTriples:
-    """Triples that some lines state, and the lines that state none."""
+    """Triples that some lines state, and the lines that state none of them."""
 
     triples: list[Fields] = field(default_factory=list)
     others: list[str] = field(default_factory=list)

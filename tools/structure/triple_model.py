@@ -61,7 +61,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Reply of a model about one piece of text. cut_off: it was not at its end."""
+    """Reply of a model about one piece of text. cut_off: it was not finished."""
 
     text: str
     tokens: int
@@ -69,17 +69,17 @@ class Written:
 
 
 class Writer(Protocol):
-    """Model that writes facts, wherever it runs."""
+    """Protocol of a model that writes facts, wherever it runs."""
 
     text: TripleText
 
     @property
     def fingerprint(self) -> str:
-        """Return what identifies the model's weights."""
+        """Return a digest that identifies the model's weights."""
         ...
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
-        """Return what the model writes about each piece, in their order."""
+        """Return the model's reply about each piece, in their order."""
         ...
 
 
@@ -127,7 +127,7 @@ class TripleModel:
             reading.close()
 
     def pieces(self, passage: Passage) -> list[Piece]:
-        """Return what the model reads of a passage."""
+        """Return the pieces in which the model reads a passage."""
         return list(self._writer.text.pieces(passage))
 
 
@@ -190,7 +190,7 @@ class _Reading:
 
 
 class _Passes:
-    """Queue before a model that runs in one thread at a time, each pass for all callers that wait when it begins."""
+    """Queue of a model that runs in one thread at a time. Each pass takes the pieces of all callers that wait."""
 
     def __init__(self, write: Callable[[Sequence[Piece]], list[Written]]) -> None:
         self._write = write
@@ -199,7 +199,7 @@ class _Passes:
         self._running = False
 
     def submit(self, pieces: Sequence[Piece]) -> Future[list[Written]]:
-        """Return the future of what the model writes about the pieces."""
+        """Return the future of the model's replies about the pieces."""
         future: Future[list[Written]] = Future()
         if not pieces:
             future.set_result([])
@@ -274,7 +274,7 @@ class TransformersWriter:
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
-        """Return what the model writes about each piece, in their order."""
+        """Return the model's reply about each piece, in their order."""
         replies: list[Written | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
             outputs = self._in_memory([pieces[place] for place in batch], decoding)

@@ -33,14 +33,14 @@ class Piece:
 
 
 def titled_text(title: str, text: str) -> str:
-    """Return the text a model reads, with its marks made inert: behind its title, unless it names that itself."""
+    """Return a text for the model: behind its title, unless it names that itself, and with its marks made inert."""
     text = as_data(" ".join(text.split()))
     title = as_data(" ".join(title.split()))
     return text if not title or title.casefold() in text.casefold() else f"{title}: {text}"
 
 
 def target_text(triples: Sequence[tuple[str, str, str]]) -> str:
-    """Return what a model writes: facts parted by commas, or the mark for none."""
+    """Return the text of facts as a model writes it: separated by commas, or the mark for none."""
     return ", ".join(fact_text(*triple) for triple in triples) or str(NONE)
 
 

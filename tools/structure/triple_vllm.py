@@ -25,7 +25,7 @@ from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
 class VLLMWriter:
-    """Writer of facts on a vLLM engine. Raises SettingsError for decoding that vLLM has not."""
+    """Writer of facts on a vLLM engine. Raises SettingsError for a decoding that vLLM does not support."""
 
     def __init__(self, name: str, decoding: Decoding, *, prompts_dir: str | Path | None = None) -> None:
         if decoding.beams > 1 or decoding.copy:
@@ -51,7 +51,7 @@ class VLLMWriter:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of the weights' files, or the commit that the hub gave them out of."""
+        """Return a hash of the weights' files, or the hub's commit that they come from."""
         return self._digest
 
     @cached_property

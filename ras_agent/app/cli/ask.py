@@ -165,7 +165,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
 
 
 def _memory_saver() -> BaseCheckpointSaver[Any]:
-    """Return the store of a run that waits for a decision, as long as this command runs."""
+    """Return the checkpointer of a run that waits for a decision; it lasts as long as this command runs."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     return InMemorySaver()

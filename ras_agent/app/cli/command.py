@@ -1,4 +1,4 @@
-"""How a command is declared, and how typer learns of it when it runs.
+"""Declaration of commands, and their description for typer when they run.
 
 A command is a function of one argument, a dataclass whose fields are its arguments and options:
 
@@ -95,7 +95,7 @@ def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
 
 
 class LazyGroup(TyperGroup):
-    """Group that lists its commands, and describes the one that runs, with all its options."""
+    """Group that lists its commands, and describes only the one that runs with all its options."""
 
     described: ClassVar[Commands] = {}
     model: ClassVar[type[Settings]] = Settings
@@ -113,14 +113,14 @@ class LazyGroup(TyperGroup):
             self.commands[name] = groups.get(name) or _list_entry(name, command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name of the command that runs, the command, and what stands behind its name."""
+        """Return the name of the command to run, the command, and the remaining words of the command line."""
         name, entry, rest = super().resolve_command(ctx, args)
         command = self.described.get(name or "")
         return name, typer_command(command, self.model, name) if isinstance(command, Command) else entry, rest
 
 
 def _list_entry(name: str, command: Command | Group) -> TyperCommand:
-    """Return what the list of commands shows of one of them."""
+    """Return a command's line in the list of commands."""
     about = inspect.getdoc(command.run) if isinstance(command, Command) else command.help
     return TyperCommand(name, help=about, rich_help_panel=command.panel, rich_markup_mode=LOOK["rich_markup_mode"])
 
@@ -192,7 +192,7 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
 
 
 def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
-    """Return the option of a setting. None stands for "not given": the file or the environment may have a value."""
+    """Return the command-line option of a setting. Its value is None where it is not given, so that a file's counts."""
     about = escape(help_of(setting))
     if setting.default not in (None, "", False):
         default = f"{setting.default:g}" if setting.type is float else setting.default
@@ -211,7 +211,7 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
 
 
 def help_of(setting: Setting) -> str:
-    """Return what a setting is for, with the values allowed."""
+    """Return a setting's help text, with the values that are allowed."""
     return setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
 
 
@@ -224,7 +224,7 @@ def read_place(text: str) -> Path | Address:
 
 
 def _as_text(value: Any) -> Any:
-    """Return words of the command line as the UTF-8 that they are, where a locale such as C makes bytes of them.
+    """Decode words of the command line as UTF-8 where a locale such as C has made bytes of them.
 
     Paths stay as they are: files are opened by their bytes; and so do the members of an Enum, whose names are ASCII.
     """
@@ -234,9 +234,10 @@ def _as_text(value: Any) -> Any:
 
 
 def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work) -> Settings:
-    """Return the settings of file, environment and flags, and say on screen where a file of this folder leads.
+    """Return the settings of file, environment and flags.
 
-    Raises SettingsError if a key would go there.
+    A file of the working folder that sends passages elsewhere is reported on screen. Raises SettingsError if it would
+    get a key, too.
     """
     file = find_config(config)
     settings = load_settings(file, flags=flags, model=model)

@@ -66,7 +66,7 @@ _ADD_A_MODEL = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Check and its outcome. `ok` is None for what is missing but not needed. remedy: what to do about it."""
+    """A check and its outcome. `ok` is None for what is missing and not needed. remedy: what to do about it."""
 
     section: str
     name: str
@@ -228,7 +228,7 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
 
 
 def _servers(environment: Mapping[str, str]) -> list[Check]:
-    """Ask the servers that variables name which models they have; what they answer to a stranger is enough."""
+    """Ask the servers that variables name for their models. No key is sent."""
     from ras_agent.tools.chat.models import printable
     from ras_agent.tools.embed.served import ollama_url
 
@@ -295,7 +295,7 @@ def _index(path: Path | Address | None) -> list[Check]:
 
 
 def _file(folder: Path, report: FileReport) -> Check:
-    """Return the check of one file, which was read whole."""
+    """Return the check of one file of an index, which was read to its end."""
     name = str(report.path.relative_to(folder))
     return Check("index", name, not report.problem, report.problem or "as it was written")
 

@@ -192,7 +192,7 @@ def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
 
 
 def _digits(hits: Sequence[Hit]) -> int:
-    """Return how many decimals tell scores apart: BM25's are tens, cosines are below one, fused ranks are tiny."""
+    """Return how many decimals to print of scores: BM25's are tens, cosines are below one, fused ranks are tiny."""
     best = max((abs(hit.score) for hit in hits), default=0.0)
     return 1 if best >= 10 else 2 if best >= 1 else 3 if best >= 0.1 else 4
 
@@ -222,7 +222,7 @@ def replayed(trace: Trace) -> Iterator[Event]:
 
 
 def _decided(trace: Trace, hop: int) -> Iterator[Event]:
-    """Yield what came before the search of `hop`: failures, and a plan."""
+    """Yield the events before the search of `hop`: failures, and the plan."""
     yield from _failed(trace, hop, "planner", "reasoner")
     yield from (planned for planned in trace.plans if planned.hop == hop)
 

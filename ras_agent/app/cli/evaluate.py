@@ -80,7 +80,7 @@ class RunOptions(Options):
     flags: frozenset[str]
 
     def run_settings(self) -> Settings:
-        """Return the settings of the runs, in which nobody waits for a person. Raises BadParameter for two corpora."""
+        """Return the settings of the runs, which wait for no person's decision. Raises BadParameter for two corpora."""
         if self.corpus and "index" in self.flags:
             raise typer.BadParameter("give --corpus or --index, not both")
         return self.settings.model_copy(update={"review": None})  # a file that serves `ask` too may name reviews
@@ -177,7 +177,7 @@ def evaluate(options: EvalOptions) -> None:
 
 
 def _task(options: EvalOptions) -> Task:
-    """Return what is asked; of an agent that answers nothing, the metrics of passages alone are measured."""
+    """Return the task. For an agent that answers nothing it has only the metrics of passages."""
     from ras_agent.eval.run.task import load_task
 
     task = load_task(
@@ -196,7 +196,7 @@ def _task(options: EvalOptions) -> Task:
 
 
 def _agent(options: EvalOptions) -> EvalAgent:
-    """Return who is asked: the agent of the settings, its retriever alone, or a baseline."""
+    """Return the agent under evaluation: that of the settings, its retriever alone, or a baseline."""
     from ras_agent.eval.run.agent import EvalAgent, baseline_agent, search_agent
 
     name, settings = options.name or options.out.name, options.run_settings()

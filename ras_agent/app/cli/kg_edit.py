@@ -118,6 +118,6 @@ def _print(index: Path, *, as_json: bool) -> None:
 
 
 def _line(edit: Edit) -> str:
-    """Return an edit with its number, who made it, when, and in how many passages what it is about is read."""
+    """Return a line about an edit: its number, who made it, when, and how many passages state the fact."""
     places = f", {quantity(len(edit.anchors), 'passage')}" if edit.anchors else ""
     return inert(f"{edit.number}: {edit} · {edit.by}, {edit.at[:10]}{places}")

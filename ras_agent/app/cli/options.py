@@ -1,4 +1,4 @@
-"""What several commands share: exit codes, and options."""
+"""Exit codes, and options that several commands share."""
 
 from __future__ import annotations
 

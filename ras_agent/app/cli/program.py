@@ -125,5 +125,5 @@ def main() -> None:
 
 
 def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-    """Print a warning in one line, as an error is printed; where in the code it came from says nothing to a user."""
+    """Print a warning in one line, as an error is printed, without the place in the code that it came from."""
     typer.echo(f"ras-agent: {inert(str(message))}", err=True)

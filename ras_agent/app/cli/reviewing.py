@@ -46,7 +46,7 @@ def needs_a_person() -> None:
 
 
 def decide(review: Review, console: Console) -> JSON | list[JSON]:
-    """Show a review, and return what the person at the terminal decides. Raises Abort where the input ends."""
+    """Show a review, and return the decision of the person at the terminal. Raises Abort where the input ends."""
     _show(review, console)
     keys = [f"{key} {what}" for key, action, what in _KEYS[review.at] if action in review.actions]
     enter = "enter goes on" if review.at == "facts" else "enter approves"
@@ -101,7 +101,7 @@ def _decide(review: Review, console: Console) -> JSON:
 
 
 def _decide_facts(review: Review, console: Console) -> list[JSON]:
-    """Return the decisions about facts; an empty line ends them. What cannot be done is said at once."""
+    """Return the decisions about facts; an empty line ends them. One that cannot be carried out is refused at once."""
     changes: list[JSON] = []
     facts = {str(number): fact for number, (fact, _) in enumerate(review.facts, start=1)}
     while line := _line(console, ">"):
@@ -127,7 +127,7 @@ def _decide_facts(review: Review, console: Console) -> list[JSON]:
 
 
 def _correct(fact: Triple, console: Console) -> list[JSON]:
-    """Ask for the correction of a fact, part by part; none where every line is empty, which leaves it as it is."""
+    """Ask for the correction of a fact, part by part, and return the decision in a list; [] if all lines are empty."""
     old = {name: getattr(fact, name) for name in _PARTS}
     new = {name: word for name in _PARTS if (word := _line(console, f"{name} [{inert(old[name])}]:"))}
     if not new:
@@ -138,7 +138,7 @@ def _correct(fact: Triple, console: Console) -> list[JSON]:
 
 
 def _add(console: Console) -> list[JSON]:
-    """Ask for a fact in the person's words; none as soon as one of its parts is left blank."""
+    """Ask for a new fact; None as soon as one of its parts is left blank."""
     new: dict[str, str] = {}
     for name in _PARTS:
         if not (word := _line(console, f"{name}:")):
@@ -150,7 +150,7 @@ def _add(console: Console) -> list[JSON]:
 
 
 def _confirm(console: Console, text: str, *fact: str) -> None:
-    """Say what was done, perhaps to a fact of these three parts."""
+    """Print what was done, with the three parts of the fact if it was done to one."""
     line = Text(text, "dim")
     if fact:
         line.append(" ").append_text(fact_line(*fact))

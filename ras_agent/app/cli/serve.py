@@ -77,7 +77,7 @@ def _check_index(sample: bool, settings: Settings) -> None:
 
 @contextmanager
 def _extra(feature: str, extra: str) -> Iterator[None]:
-    """Name the extra where an import inside the block fails, unless it is one of our own modules that is not there."""
+    """Raise MissingExtra where an import in the block fails, unless the missing module is one of ours."""
     try:
         yield
     except ImportError as error:

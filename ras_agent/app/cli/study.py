@@ -46,7 +46,7 @@ def ablations(options: QuestionOptions) -> None:
 
 
 class Evidence(StrEnum):
-    """Evidence that an answerer sees next to the triples that are left."""
+    """Evidence that an answerer sees next to the remaining triples."""
 
     kept = "kept"
     facts = "facts"
@@ -257,7 +257,7 @@ def _task(options: RunOptions, benchmark: str, data: Path) -> Task:
 
 
 def _run_study(design: Design, options: RunOptions) -> None:
-    """Run what is not done yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
+    """Run what has no results yet, and print the tables. Raises Exit with code 3 if a question ended in an error."""
     from ras_agent.eval.study import run_study
 
     console = screen(quiet=options.quiet, stderr=True)

@@ -53,7 +53,7 @@ def progress_bar(
 ) -> Iterator[Callable[..., None]]:
     """Show a bar with these columns on an interactive terminal; yield the function that updates it.
 
-    shown: what the columns show of the task besides, such as `file`.
+    values: further fields of the task that the columns show, such as `file`.
     """
     from rich.progress import Progress
 
@@ -93,7 +93,7 @@ def inert_lines(text: str) -> str:
 
 
 def inert_json(json: str) -> str:
-    """Return a JSON document, which escapes most control characters itself, with the others escaped too."""
+    """Return a JSON document with all control characters escaped; JSON itself escapes only most of them."""
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
 
 
@@ -104,7 +104,7 @@ def _safe(char: str) -> str:
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
-    """Return for example "1 hop" or "1,204 facts". plural: where it is not the noun with an s."""
+    """Return for example "1 hop" or "1,204 facts". plural: needed where it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -142,7 +142,7 @@ def fact_line(subject: str, predicate: str, target: str, *, limit: int | None = 
 
 
 def print_finished(console: Console, names: Sequence[str]) -> None:
-    """Say that `names`, which an interrupted command had begun to delete, are deleted now."""
+    """Print that `names` are deleted now. An interrupted command had begun to delete them."""
     if names:
         body = f"removing {name_list(names)}, which an interrupted command had begun"
         hang(console, Text("finished "), Text(body, "dim"), 9)

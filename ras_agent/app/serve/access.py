@@ -40,13 +40,13 @@ class Caller:
         return self.filter is None
 
     def narrow(self, filter: JSON | None) -> Any:
-        """Return the filter of a request within what the caller may see; None for no filter."""
+        """Return the filter `filter` of a request joined to the caller's own; None for no filter at all."""
         filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)
 
 
 class Access:
-    """Tokens of the callers, by their hashes. Without any, everybody is let in."""
+    """Tokens of the callers, by their hashes. Without tokens, everybody is let in."""
 
     def __init__(self, callers: Mapping[bytes, Caller]) -> None:
         self._callers = dict(callers)
@@ -57,7 +57,7 @@ class Access:
         return not self._callers
 
     def caller(self, authorization: str) -> Caller | None:
-        """Return who shows the header `Authorization: Bearer TOKEN`; None for a token that is not known."""
+        """Return the caller of the header `Authorization: Bearer TOKEN`; None for an unknown token."""
         if self.open:
             return Caller()
         scheme, _, token = authorization.partition(" ")

@@ -43,7 +43,7 @@ router = APIRouter()
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
     """Make the application over an open service.
 
-    access: who is let in. Without it, an application that mounts this one has to see to that.
+    access: the tokens that it asks for. Without it the application that mounts this one must check callers.
     """
     settings = service.settings
     app = FastAPI(
@@ -153,7 +153,7 @@ async def graph(
     entity: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> wire.Neighbourhood:
-    """Return what the stored knowledge graph has around an entity; without one, the best connected."""
+    """Return the stored knowledge graph around an entity; without one, its best connected entities."""
     knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
     return await asyncio.to_thread(neighbourhood, knowledge_graph, entity, nodes)
 
@@ -232,7 +232,7 @@ async def page_file(name: str) -> Response:
 
 @router.post("/api/picture", include_in_schema=False, response_model=None)
 async def picture(run: dict[str, Any]) -> Response:
-    """Return where the page draws the facts of a run, as its outputs have them. Raises TraceError."""
+    """Return the places at which the page draws the facts of a run's outputs. Raises TraceError."""
     trace = Trace.from_state(run)
     facts = (trace.graph, trace.question, trace.answer, trace.citations)
     async with _layouts:

@@ -186,7 +186,10 @@ _CHUNK = {"object": "chat.completion.chunk"}
 
 
 def _rest(streamed: str, ended: Ended) -> str:
-    """Return what of the answer was not streamed: all of it, in a paragraph of its own, where it begins otherwise."""
+    """Return the part of the answer that was not streamed.
+
+    It is the whole answer, as a paragraph of its own, if that begins otherwise than the streamed text.
+    """
     answer: str = ended.outputs["answer"]
     # a model may break off and another answer; what was sent cannot be taken back
     return answer[len(streamed) :] if answer.startswith(streamed) else f"\n\n{answer}"
@@ -227,7 +230,7 @@ def _check_model(name: str) -> None:
 
 
 def _check_form(body: ChatRequest) -> None:
-    """Refuse what asks for another form of answer than the one there is."""
+    """Raise ApiError for a request for another form of answer than text."""
     form = (body.response_format or {}).get("type", "text")
     for wrong, remedy in (
         ((body.n or 1) > 1, "n: one answer is given; leave n away"),

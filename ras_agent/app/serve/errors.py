@@ -15,7 +15,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ApiError(RasError, RuntimeError):
-    """Request that cannot be served. status: of the answer. code: names the reason for programs."""
+    """Request that cannot be served. status: of the reply. code: names the reason for programs."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class ApiError(RasError, RuntimeError):
 
 
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
-    """Return the status and the body for an error. One that nobody foresaw is logged and not described."""
+    """Return the status and the body for an error. An unexpected error is logged, and the body does not describe it."""
     if isinstance(error, ApiError):
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
@@ -48,7 +48,7 @@ def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
 
 
 def _full(error: BaseException | None) -> bool:
-    """Tell whether a full disk caused an error, perhaps one that was made of it."""
+    """Tell whether a full disk caused an error, directly or through the errors that it was raised from."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True

@@ -1,4 +1,4 @@
-"""What is checked before any path sees a request: who asks, from where, how much, how slowly."""
+"""Checks before any path sees a request: the caller, the page it comes from, its size and its speed."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class Guard:
                 await JSONResponse(body.model_dump(), status)(scope, receive, send)
 
     def _check_place(self, access: Access, scope: Scope, headers: dict[str, str]) -> None:
-        """Refuse a page of elsewhere that reaches this machine through its user's browser, which needs no token here.
+        """Refuse a request that a page from elsewhere sends through its user's browser to a server without tokens.
 
-        Such a page names its own origin, or, where its name was made to lead here, its own host.
+        Such a page names its own origin or, where its name was made to lead to this machine, its own host.
         """
         if not access.open:
             return
@@ -114,7 +114,7 @@ def _too_large(most: int) -> ApiError:
 
 
 async def _drained(receive: Receive) -> None:
-    """Take what a client still sends, for a while: one that is cut off in the middle does not see why."""
+    """Read what a client still sends, for a while: a client that is cut off in the middle does not see the reason."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             while (await receive()).get("more_body"):
@@ -122,7 +122,7 @@ async def _drained(receive: Receive) -> None:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """Return `receive` that refuses a body of more than `most` bytes, and one that does not arrive in time."""
+    """Wrap `receive`, to refuse a body of more than `most` bytes and one that does not arrive in time."""
     received, complete, until = 0, False, monotonic() + BODY_SECONDS
 
     async def bounded() -> AsgiMessage:
@@ -146,7 +146,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
 
 
 def _in_time(send: Send) -> Send:
-    """Return `send` that gives a client up who does not read."""
+    """Wrap `send`, to give up on a client that does not read."""
 
     async def in_time(message: AsgiMessage) -> None:
         try:

@@ -52,7 +52,7 @@ def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
 
 
 def names_beginning(graph: KGIndex, prefix: str, limit: int) -> list[str]:
-    """Return the names of entities whose canonical key begins with that of `prefix`, in the order of the keys."""
+    """Return at most `limit` names of entities whose canonical key begins with that of `prefix`, in the keys' order."""
     keys: Any = graph.keys
     key = prefix if graph.manifest.exact else canonical_key(prefix)
     first = bisect_left(keys, key)

@@ -45,7 +45,7 @@ def _parameter(parameter: JSON) -> str:
 
 
 def _resolved(part: Any, schema: JSON) -> Any:
-    """Return a schema with what it refers to in its place."""
+    """Return a schema with its references replaced by the schemas they name."""
     if isinstance(part, dict):
         if "$ref" in part:
             target: Any = schema

@@ -34,7 +34,7 @@ class Ended:
 
 
 class Silence:
-    """Sign in a run's stream that no event came for a while."""
+    """Sign in a run's stream that no event has come for a while."""
 
 
 class Run:
@@ -53,14 +53,14 @@ class Run:
         ended: Callable[[], None],
         check: Callable[[], Awaitable[object]],
     ) -> None:
-        """Start at once. ended: called at the end. check: raises where what is searched cannot be reached."""
+        """Start the run. ended: is called at its end. check: raises an error where the index cannot be reached."""
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()
         self._check = check
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
         self._task.add_done_callback(lambda _: self._close(ended))
 
     def cancel(self) -> None:
-        """End the run; nothing happens to one that has ended."""
+        """Cancel the run, unless it has ended."""
         self._task.cancel()
 
     async def events(self) -> AsyncIterator[Event | Silence]:
@@ -101,7 +101,7 @@ class Run:
 
 
 def outputs_of(state: JSON) -> JSON:
-    """Return what a state holds of an agent's outputs, as plain JSON."""
+    """Return the agent's outputs in a state, as plain JSON."""
     outputs = {name: state[name] for name in Outputs.__annotations__ if name in state}
     return {**outputs, "messages": [_turn(message) for message in outputs.get("messages", ())]}
 

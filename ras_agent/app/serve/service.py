@@ -1,4 +1,4 @@
-"""What all requests of a server share: the agent, its index and threads, the runs under way."""
+"""Service behind all requests of a server: the agent, its index and threads, and the running runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Service:
 
     @property
     def runs(self) -> int:
-        """Return how many runs are under way."""
+        """Return the number of runs that have not ended."""
         return len(self._running)
 
     def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
@@ -94,7 +94,7 @@ class Service:
         return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
-        """Go on with a thread's run. Raises ApiError for a thread with nothing to go on with."""
+        """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
         if not state.tasks:  # not `next`, which a node leaves empty that ended before its checkpoint was written
@@ -105,7 +105,7 @@ class Service:
         return self._on_thread(thread, caller, review, inputs, request.limits)
 
     async def thread(self, thread: str, caller: Caller) -> JSON:
-        """Return what a thread holds so far. Raises ApiError for one that the caller does not have."""
+        """Return the state of a thread. Raises ApiError for one that is not the caller's."""
         _, state = await self._state(thread, caller)
         review = next((interrupt.value for interrupt in state.interrupts), None)
         running = self._key(thread, caller) in self._running
@@ -118,7 +118,7 @@ class Service:
         return list(await search.aretrieve(query, k))
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
-        """Return a passage. Raises ApiError for one that there is not, or that the caller may not see."""
+        """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
         self._refresh()
         passage = self.index.get(passage_id)
         if passage is None or not self._seen_by(caller).matches(passage):
@@ -147,7 +147,7 @@ class Service:
         return self._graphs[key]
 
     def _seen_by(self, caller: Caller) -> Filter:
-        """Return the filter of what a caller may see."""
+        """Return the filter of the passages that a caller may see."""
         return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
 
     def _refresh(self) -> None:
@@ -155,7 +155,7 @@ class Service:
             self.index.refresh()
 
     def _places(self, places: Sequence[Place]) -> tuple[Place, ...]:
-        """Return where a run is to wait for a person. Raises ApiError for a place that the graph does not have."""
+        """Return the places where a run waits for a person's decision. Raises ApiError for one that the graph lacks."""
         allowed = graph_spec(self._parts.graph).review
         for place in places:
             if place not in allowed or (place == "facts" and self._parts.extractor is None):
@@ -168,7 +168,7 @@ class Service:
         return self._agents[review]
 
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
-        """Return where the thread's last run waits for a person, and its state. Raises ApiError for an unknown one."""
+        """Return where a thread's last run waits for a person, and its state. Raises ApiError for an unknown thread."""
         config = self._config(thread, caller)
         stored = await self._checkpointer.aget_tuple(config)
         if stored is None:
@@ -215,7 +215,7 @@ class Service:
             )
 
     def _remember(self, key: str) -> None:
-        """Note that a thread is used, and forget others where memory alone holds them."""
+        """Note that a thread is used. Where memory alone holds threads, those used longest ago are dropped."""
         if self.settings.checkpoint != "memory":
             return
         self._remembered[key] = None
@@ -229,7 +229,7 @@ class Service:
 
 
 def conversation(messages: list[Message] | None) -> list[BaseMessage]:
-    """Return the turns that hold text, as LangChain has them."""
+    """Return the turns with text as messages of LangChain."""
     from langchain_core.messages import convert_to_messages
 
     turns = [
@@ -243,7 +243,7 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
 
 
 def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
-    """Return the turns of a conversation. Raises ApiError where the user's are longer than any question is."""
+    """Return the turns of a conversation. Raises ApiError if the user's turns are longer than a question may be."""
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > LONGEST_QUESTION:
         wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
@@ -258,7 +258,7 @@ def _within(inputs: JSON, caller: Caller, filter: JSON | None) -> JSON:
 
 
 def _lowered(limits: Limits, lower: RequestLimits | None) -> Limits:
-    """Return `limits`, each lowered to what was asked for."""
+    """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})
 

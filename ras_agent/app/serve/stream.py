@@ -1,4 +1,4 @@
-"""Answers of a run: a stream that ends the run when its client leaves, server-sent events, one JSON document."""
+"""Responses made of a run: server-sent events, or one JSON document. A client that leaves ends its run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ras_agent.trace import json_document
 
 
 class RunStream(Response):
-    """Response that streams pieces made of a run's events."""
+    """Response that streams the text of a run's events."""
 
     media_type = "text/event-stream"
 
@@ -77,7 +77,7 @@ async def ended_or_left(run: Run, receive: Receive) -> Ended:
 
 
 def json_response(data: JSON, status: int = 200) -> Response:
-    """Return a JSON response, whatever the data hold."""
+    """Return a JSON response for any data, also with lone surrogates or numbers that JSON lacks."""
     return Response(json_document(data), status, media_type="application/json")
 
 

@@ -45,7 +45,7 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """Answer. grounded: whether it rests on what was found; if not, the documents hold no answer."""
+    """An answer. grounded: whether evidence supports it; if not, the documents do not hold the answer."""
 
     answer: str
     grounded: bool
@@ -53,7 +53,7 @@ class Answered(TypedDict):
 
 
 class Found(TypedDict):
-    """Passage that a search has found. score: higher is better, within one search."""
+    """A passage that a search returned. score: higher is better, within one search."""
 
     passage_id: str
     title: str
@@ -63,7 +63,7 @@ class Found(TypedDict):
 
 
 class Around(TypedDict):
-    """Part of a knowledge graph around an entity: facts as subject, predicate, object, and where each was read."""
+    """Part of a knowledge graph around an entity: facts as subject, predicate, object, and their passages."""
 
     entity: str
     facts: list[list[str]]
@@ -175,7 +175,7 @@ class OverHTTP:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn errors into those of a tool, as REST words them: one that nobody foresaw is logged and not described."""
+    """Turn errors of the block into a tool's errors, in REST's words. An unexpected error is logged, not described."""
     try:
         yield
     except ToolError:
@@ -185,12 +185,12 @@ def _refusing() -> Iterator[None]:
 
 
 def _place(file: object, page: object) -> str:
-    """Return where a passage is from: its file and page, as far as they are known."""
+    """Return where a passage comes from: its file and page, if they are known."""
     return f"{file}, page {page}" if file and page else str(file or "")
 
 
 def _caller(context: Context[Any, Any, Any]) -> Caller:
-    """Return who asks: over HTTP whom the guard let in, over standard input the user of this process."""
+    """Return the caller: over HTTP the one that the guard has let in, over standard input this process's user."""
     request = context.request_context.request
     caller = None if request is None else request.state.caller
     return caller or Caller()

@@ -157,7 +157,7 @@ class Equivalence(BaseModel):
 
 
 class Neighbourhood(BaseModel):
-    """Part of the knowledge graph. entity: in its middle, as the graph names it; empty without one."""
+    """Part of the knowledge graph. entity: the one in the middle, as the graph names it; empty without one."""
 
     entity: str
     entities: list[Entity]

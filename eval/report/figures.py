@@ -93,7 +93,7 @@ class Versus:
     name: str
     base: str
     metric: str
-    found: Comparison
+    comparison: Comparison
 
 
 def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:

@@ -57,10 +57,10 @@ def cost_text(cost: Cost, calls: int) -> str:
     """Return the cost, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
-    missing = f"unknown: no price for {', '.join(cost.unknown)}" if cost.unknown else ""
-    if cost.unknown and not cost.known:
+    missing = f"unknown: no price for {', '.join(cost.unpriced)}" if cost.unpriced else ""
+    if cost.unpriced and not cost.total:
         return missing
-    return money(cost.known) + (f" and {missing}" if missing else "")
+    return money(cost.total) + (f" and {missing}" if missing else "")
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
@@ -90,14 +90,14 @@ def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
 def _differences(differences: Sequence[Versus]) -> str:
     rows = []
     for difference in differences:
-        gap = difference_text(difference.found)
+        gap = difference_text(difference.comparison)
         rows.append(
             [
                 f"{difference.name} − {difference.base}",
                 difference.metric,
-                str(difference.found.n),
+                str(difference.comparison.n),
                 gap,
-                f"{difference.found.permutation_p:.4f}",
+                f"{difference.comparison.permutation_p:.4f}",
             ]
         )
     return markdown_table(["paired difference", "metric", "n", "difference", "p"], rows, texts=2)

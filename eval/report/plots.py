@@ -183,7 +183,7 @@ def _whiskers(
 def _differences(axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]) -> None:
     number = {run.name: index for index, run in enumerate(runs)}
     for row, difference in enumerate(differences):
-        gap = difference.found.difference
+        gap = difference.comparison.difference
         error = [[100 * max(0.0, gap.mean - gap.low)], [100 * max(0.0, gap.high - gap.mean)]]
         axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[difference.name], "none"))
     single = len({difference.name for difference in differences}) == 1

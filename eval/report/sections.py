@@ -151,7 +151,7 @@ def _differences(report: Report) -> Html:
     numbers = {run.name: number for number, run in enumerate(report.runs, 1)}
     rows = []
     for difference in report.differences:
-        gap = difference.found.difference
+        gap = difference.comparison.difference
         sure = "sure" if gap.low > 0 or gap.high < 0 else ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
                   el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
@@ -159,9 +159,9 @@ def _differences(report: Report) -> Html:
             [
                 _run_name(report, numbers[difference.name]),
                 difference.metric,
-                str(difference.found.n),
+                str(difference.comparison.n),
                 mean,
-                f"{difference.found.permutation_p:.4f}",
+                f"{difference.comparison.permutation_p:.4f}",
             ]
         )
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"

@@ -54,11 +54,11 @@ class Tokens:
 class Cost:
     """Sum in the table's currency, and the models without a price, which the sum leaves out."""
 
-    known: float = 0.0
-    unknown: tuple[str, ...] = ()
+    total: float = 0.0
+    unpriced: tuple[str, ...] = ()
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.known + other.known, tuple(dict.fromkeys(self.unknown + other.unknown)))
+        return Cost(self.total + other.total, tuple(dict.fromkeys(self.unpriced + other.unpriced)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
     for model, used in tokens.items():
         price = prices.of(model)
         if price is None:
-            total += Cost(unknown=(model,))
+            total += Cost(unpriced=(model,))
             continue
         total += Cost(price.cost(used.input, used.output, used.cached))
     return total

@@ -89,7 +89,7 @@ def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
     None where no model was called, or none has a price.
     """
     cost = sum((cost_of(model_tokens(result.usage), prices) for result in results), Cost())
-    return {"total": cost.known, "unknown": list(cost.unknown)} if cost.known else None
+    return {"total": cost.total, "unknown": list(cost.unpriced)} if cost.total else None
 
 
 def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:

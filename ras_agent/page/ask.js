@@ -14,13 +14,13 @@ const now = { trace: blank(), story: null, running: null, paused: false, thread:
 const threadName = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (one) => one.toString(16).padStart(2, "0")).join("");
 
 function readFilter() {
-  const found = {};
+  const filter = {};
   for (const part of $("filter").value.split(",").map((one) => one.trim()).filter(Boolean)) {
     const [name, ...value] = part.split("=");
     if (!value.length) throw new Refused(`Filter: expected name=value, got “${part}”.`, 400);
-    found[name.trim()] = [...(found[name.trim()] ?? []), value.join("=").trim()];
+    filter[name.trim()] = [...(filter[name.trim()] ?? []), value.join("=").trim()];
   }
-  return found;
+  return filter;
 }
 
 function ask(question) {
@@ -38,7 +38,7 @@ function ask(question) {
       ...(Object.keys(filter).length ? { filter } : {}), ...(review.length ? { review } : {}),
     };
   } catch (error) {
-    return trouble(error);
+    return showTrouble(error);
   }
   history.replaceState(null, "", `#thread=${now.thread}`);
   showStored(false);
@@ -52,7 +52,7 @@ async function follow(path, body) {
   const running = new AbortController();
   now.running = running;
   now.paused = false;
-  calm();
+  hideTrouble();
   $("review").hidden = true;
   status("Working …");
   controls();
@@ -60,13 +60,13 @@ async function follow(path, body) {
   try {
     for await (const { name, data } of eventsOf(path, body, running.signal)) {
       if (now.running !== running) return;
-      ended = take(name, data) || ended;
+      ended = takeEvent(name, data) || ended;
     }
     if (!ended) throw new Refused("The connection ended before the answer. Continue takes up where it stopped.", 0);
   } catch (error) {
     if (now.running !== running) return;
     if (error.name === "AbortError") status("Paused. Continue takes up where it stopped.");
-    else trouble(error, () => follow(path, body));
+    else showTrouble(error, () => follow(path, body));
     now.running = null;
     now.paused = true;
     controls();
@@ -84,7 +84,7 @@ function stepOf(hop, subquery) {
 }
 
 /** Take in an event; return whether it is the last. */
-function take(name, data) {
+function takeEvent(name, data) {
   const trace = now.trace;
   if (name === "planned") {
     trace.plans.push({ hop: data.hop, ...data.plan });
@@ -104,8 +104,8 @@ function take(name, data) {
     return false;
   } else if (name === "graph_delta") {
     const ids = data.ids ?? [];
-    const known = new Set(trace.graph.facts.map((fact) => fact.id));
-    data.added.forEach((fact, at) => known.has(ids[at]) || trace.graph.facts.push({ ...fact, id: ids[at] ?? "" }));
+    const knownIds = new Set(trace.graph.facts.map((fact) => fact.id));
+    data.added.forEach((fact, at) => knownIds.has(ids[at]) || trace.graph.facts.push({ ...fact, id: ids[at] ?? "" }));
     Object.assign(stepOf(data.hop, ""), { new_triple_ids: ids, now: "" });
     drawGraph();
   } else if (name === "answer_token") {
@@ -156,10 +156,10 @@ function finish(outputs) {
 
 const status = (text) => ($("state").textContent = text);
 
-function trouble(error, again) {
+function showTrouble(error, again) {
   const token = error.status === 401 || error.status === 403;
   const unknown = $("token").value ? "The server does not know this token." : "Whoever runs the server has it.";
-  calm();
+  hideTrouble();
   $("trouble").replaceChildren(
     make("b", {}, token ? "The server wants a token" : "That did not work"),
     make("p", {}, error.status === 401 ? unknown : error instanceof Refused ? error.message : `The page failed: ${error.message}`),
@@ -172,7 +172,7 @@ function trouble(error, again) {
 }
 
 /** Nothing is wrong any more: the token's field is among the options again. */
-function calm() {
+function hideTrouble() {
   document.querySelector(".sheet").append($("access"));
   $("trouble").hidden = true;
 }
@@ -189,7 +189,7 @@ async function introduce() {
   try {
     const { documents, total } = await getJSON("api/documents?limit=1000");
     if (now.asked) return;
-    calm();
+    hideTrouble();
     const some = documents.slice(0, 5).join(", ");
     $("searched").textContent = total
       ? `Searched: ${count(total, "document")} (${some}${total > 5 ? ", …" : ""}).`
@@ -197,7 +197,7 @@ async function introduce() {
     const examples = EXAMPLES.filter(([, needed]) => needed.every((one) => documents.includes(one)));
     $("examples").replaceChildren(...examples.map(([question]) => make("li", {}, make("button", { type: "button", click: () => begin(question) }, question))));
   } catch (error) {
-    if (!now.asked) trouble(error, introduce);
+    if (!now.asked) showTrouble(error, introduce);
   }
 }
 
@@ -274,14 +274,14 @@ const EMPTY = { nodes: [], edges: [], joins: [], chain: [], hops: 0, crowded: fa
 /** Turn a picture so that what was there before stays on its side of the drawing. */
 function aligned(picture, before) {
   const old = new Map(before.nodes.map((node) => [node.key, node]));
-  const kept = picture.nodes.filter((node) => old.has(node.key));
-  if (!kept.length) return picture;
+  const common = picture.nodes.filter((node) => old.has(node.key));
+  if (!common.length) return picture;
   const items = [...picture.nodes, ...picture.edges];
   const middle = (some, side) => some.reduce((sum, one) => sum + one[side], 0) / some.length;
-  const was = kept.map((node) => old.get(node.key));
+  const was = common.map((node) => old.get(node.key));
   for (const side of ["x", "y"]) {
-    const [here, there] = [middle(kept, side), middle(was, side)];
-    const agrees = kept.reduce((sum, node) => sum + (node[side] - here) * (old.get(node.key)[side] - there), 0);
+    const [here, there] = [middle(common, side), middle(was, side)];
+    const agrees = common.reduce((sum, node) => sum + (node[side] - here) * (old.get(node.key)[side] - there), 0);
     if (agrees >= 0) continue;
     const far = Math.max(...items.map((one) => one[side]));
     for (const one of items) one[side] = far - one[side];
@@ -298,7 +298,7 @@ async function drawGraph(last = false) {
   try {
     if (trace.graph.facts.length) picture = await postJSON("api/picture", body);
   } catch (error) {
-    if (last) trouble(error, () => drawGraph(last));
+    if (last) showTrouble(error, () => drawGraph(last));
   }
   if (number !== now.drawings) return;
   picture.hops = Math.max(picture.hops, ...trace.steps.map((step) => step.hop));
@@ -357,8 +357,8 @@ function showChain(ids, row) {
 
 function showEvidence(citation) {
   document.querySelector(`[data-citation="${citation.number}"]`)?.scrollIntoView({ block: "nearest" });
-  const told = now.picture?.chain.find((link) => link.cited === citation.number)?.fact;
-  const first = told ?? citation.triple_ids.find((id) => view.edge(id));
+  const factOnChain = now.picture?.chain.find((link) => link.cited === citation.number)?.fact;
+  const first = factOnChain ?? citation.triple_ids.find((id) => view.edge(id));
   if (first) reveal({ fact: first });
 }
 
@@ -384,25 +384,25 @@ const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subque
 async function around(entity) {
   const number = ++now.drawings;
   try {
-    const found = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
-    const list = found.facts.map((fact) => ({ ...fact, sources: fact.sources.slice(0, 20).map(asSource) }));
-    const picture = await postJSON("api/picture", { question: found.entity || "?", answer: "", graph: { conflicts: [], shelf: [], facts: list } });
+    const nearby = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
+    const list = nearby.facts.map((fact) => ({ ...fact, sources: fact.sources.slice(0, 20).map(asSource) }));
+    const picture = await postJSON("api/picture", { question: nearby.entity || "?", answer: "", graph: { conflicts: [], shelf: [], facts: list } });
     if (number !== now.drawings) return;
-    for (const node of picture.nodes) if (node.role === "asked" && node.label !== found.entity) node.role = "";
+    for (const node of picture.nodes) if (node.role === "asked" && node.label !== nearby.entity) node.role = "";
     const facts = new Map(list.map((fact) => [fact.id, fact]));
     for (const edge of picture.edges) facts.has(edge.id) || facts.set(edge.id, factOf(picture, edge));
     const trace = { ...blank(), graph: { facts: list, conflicts: [], shelf: [] } };
     const story = storyOf({ trace, picture, facts, files: {}, marks: {} }, { show: (chosen) => { view.chosen = null; view.choose(chosen); }, chain: () => {}, hop: () => {}, close: () => view.choose(null) });
     now.stored = { picture, story, facts, trace };
     // a colour for each edge that leads away from the middle
-    const steps = new Map(found.entities.map((one) => [one.name, one.steps ?? 0]));
+    const steps = new Map(nearby.entities.map((one) => [one.name, one.steps ?? 0]));
     for (const node of picture.nodes) node.hop = steps.get(node.label) ?? 0;
     for (const edge of picture.edges) edge.hop = Math.max(picture.nodes[edge.from].hop, picture.nodes[edge.to].hop);
     Object.assign(picture, { hops: Math.max(0, ...picture.nodes.map((node) => node.hop)), labels: true });
     show(picture, facts, story);
     const part = (some, all, one, many) => `${some.toLocaleString("en")} of ${count(all, one, many)}`;
-    $("caption").replaceChildren(make("span", {}, make("b", {}, found.entity ? `Around ${found.entity} ` : "The best connected "), make("small", {},
-      `${part(picture.nodes.length, found.all_entities, "entity", "entities")}, ${part(picture.edges.length, found.all_facts, "fact")}`, found.entity ? "; a colour for each step away from it" : "")));
+    $("caption").replaceChildren(make("span", {}, make("b", {}, nearby.entity ? `Around ${nearby.entity} ` : "The best connected "), make("small", {},
+      `${part(picture.nodes.length, nearby.all_entities, "entity", "entities")}, ${part(picture.edges.length, nearby.all_facts, "fact")}`, nearby.entity ? "; a colour for each step away from it" : "")));
     view.fit(true); // below the caption
     const centre = picture.nodes.findIndex((node) => node.role === "asked");
     if (centre >= 0) showDetails({ node: centre });
@@ -413,22 +413,22 @@ async function around(entity) {
     $("caption").replaceChildren();
     $("nothing").hidden = false;
     $("nothing").textContent = error.status === 404 && entity ? `No entity of the graph is called “${entity}”.` : error.message;
-    if (error.status === 401) trouble(error, () => around(entity));
+    if (error.status === 401) showTrouble(error, () => around(entity));
   }
 }
 
 /** A fact of the stored graph names its passages; their text comes when it is wanted. */
 async function fetchPassages(id) {
   const { trace, facts } = now.stored;
-  const wanted = (facts.get(id)?.sources ?? []).map((source) => source.passage_id).filter((name) => name && !(name in trace.passages));
-  for (const name of new Set(wanted.slice(0, 5))) {
+  const missing = (facts.get(id)?.sources ?? []).map((source) => source.passage_id).filter((name) => name && !(name in trace.passages));
+  for (const name of new Set(missing.slice(0, 5))) {
     try {
       trace.passages[name] = await getJSON(`api/passages/${encodeURIComponent(name)}`);
     } catch {
       return; // the card says that the passage is not here
     }
   }
-  if (wanted.length && now.stored?.trace === trace && view.chosen?.fact === id) writeDetails(now.stored.story.details(view.chosen));
+  if (missing.length && now.stored?.trace === trace && view.chosen?.fact === id) writeDetails(now.stored.story.details(view.chosen));
 }
 
 $("of-index").addEventListener("click", () => {
@@ -441,9 +441,9 @@ const namesBeginning = async (prefix) => (await getJSON(`api/entities?${new URLS
 
 $("look").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const wanted = $("entity").value.trim();
-  const names = wanted ? await namesBeginning(wanted).catch(() => []) : [];
-  around(names.find((name) => name.toLowerCase() === wanted.toLowerCase()) ?? names[0] ?? wanted);
+  const typed = $("entity").value.trim();
+  const names = typed ? await namesBeginning(typed).catch(() => []) : [];
+  around(names.find((name) => name.toLowerCase() === typed.toLowerCase()) ?? names[0] ?? typed);
 });
 $("entity").addEventListener("input", async () => {
   const prefix = $("entity").value.trim();
@@ -504,20 +504,20 @@ async function restore() {
   const thread = new URLSearchParams(location.hash.slice(1)).get("thread");
   if (!thread || !/^[A-Za-z0-9_.~-]{1,128}$/.test(thread)) return introduce();
   try {
-    const found = await getJSON(`api/threads/${thread}`);
+    const state = await getJSON(`api/threads/${thread}`);
     now.thread = thread;
     now.asked = true;
     $("first").hidden = true;
-    const said = found.messages ?? [];
-    const asked = said.flatMap((one, at) => (one.role === "user" ? [at] : []));
-    now.turns = asked.slice(0, -1).map((at) => ({ question: String(said[at].content), answer: said[at + 1]?.role === "assistant" ? String(said[at + 1].content) : "" }));
-    finish(found);
-    if (found.review) waitFor(found.review);
-    now.paused = !found.review && !found.stop_reason;
+    const said = state.messages ?? [];
+    const places = said.flatMap((one, at) => (one.role === "user" ? [at] : []));
+    now.turns = places.slice(0, -1).map((at) => ({ question: String(said[at].content), answer: said[at + 1]?.role === "assistant" ? String(said[at + 1].content) : "" }));
+    finish(state);
+    if (state.review) waitFor(state.review);
+    now.paused = !state.review && !state.stop_reason;
     controls();
     if (now.paused) status("This run has not ended. Continue takes up where it stopped.");
   } catch (error) {
-    if (error.status !== 404) return trouble(error, restore);
+    if (error.status !== 404) return showTrouble(error, restore);
     history.replaceState(null, "", location.pathname);
     await introduce();
     status("The server does not know the conversation of this address any more. Ask again.");

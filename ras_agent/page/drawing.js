@@ -92,8 +92,8 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
   const nameOf = (node, index) => `${node.label}, ${count(factsOf(index).length, "fact")}${PARTS[node.role] ?? ""}`;
 
   /** A dotted line between two names of one thing. */
-  function drawJoin([one, other]) {
-    const [a, b] = [view.picture.nodes[one], view.picture.nodes[other]];
+  function drawJoin([first, second]) {
+    const [a, b] = [view.picture.nodes[first], view.picture.nodes[second]];
     const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
     const element = draw("g", { class: "join" },
       draw("path", { d: `M${a.x} ${a.y}L${b.x} ${b.y}` }), draw("text", { x, y: y + 4 }, "="),
@@ -172,9 +172,9 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     for (const item of items()) {
       item.element.classList.toggle("dim", related.size > 0 && !related.has(item));
       item.element.classList.toggle("related", related.has(item));
-      const own = now && (item.lines ? view.picture.nodes[now.node] === item : now.fact === item.id || now.chain?.includes(item.id));
-      item.element.classList.toggle("chosen", Boolean(own));
-      if (item.lines) item.element.setAttribute("aria-pressed", String(Boolean(own)));
+      const isChosen = now && (item.lines ? view.picture.nodes[now.node] === item : now.fact === item.id || now.chain?.includes(item.id));
+      item.element.classList.toggle("chosen", Boolean(isChosen));
+      if (item.lines) item.element.setAttribute("aria-pressed", String(Boolean(isChosen)));
     }
     for (const join of joined) join.element.classList.toggle("dim", related.size > 0 && !join.ends.every((end) => related.has(end)));
     if ((view.picture.crowded || now?.chain) && related.size) frameRelated(true);
@@ -218,8 +218,8 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     frame(items(), 1.35, glide === true);
     if (place.scale >= 0.62 || stage.clientWidth > 700) return;
     const { nodes, edges, chain } = view.picture;
-    const told = new Set((chain ?? []).flatMap((link) => [nodes[link.from], nodes[link.to], edgeOf.get(link.fact)]).filter(Boolean));
-    const cited = told.size ? [...told] : [...nodes.filter((node) => node.role), ...edges.filter((edge) => edge.cited.length)];
+    const chained = new Set((chain ?? []).flatMap((link) => [nodes[link.from], nodes[link.to], edgeOf.get(link.fact)]).filter(Boolean));
+    const cited = chained.size ? [...chained] : [...nodes.filter((node) => node.role), ...edges.filter((edge) => edge.cited.length)];
     if (cited.length) frame(cited, 1, glide === true);
     if (place.scale < 0.62) zoom(0.62 / place.scale);
   }
@@ -251,9 +251,9 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     const overlap = (a, b) => Math.abs(a.x - b.x) < (a.w + b.w) / 2 && Math.abs(a.y - b.y) < (a.h + b.h) / 2;
     const within = (box) => (box.x - box.w / 2) * place.scale + place.x > 2 && (box.x + box.w / 2) * place.scale + place.x < stage.clientWidth - 2;
     const on = (item) => !item.element.classList.contains("off");
-    const taken = view.picture.nodes.filter(on).map((node) => ({ x: node.x, y: node.y, w: node.w, h: node.h }));
+    const boxes = view.picture.nodes.filter(on).map((node) => ({ x: node.x, y: node.y, w: node.w, h: node.h }));
     for (const edge of view.picture.edges) {
-      if (edge.shown && on(edge)) taken.push({ x: edge.x, y: edge.y, w: edge.text.length * 6.4 + 24 * edge.cited.length, h: 15 });
+      if (edge.shown && on(edge)) boxes.push({ x: edge.x, y: edge.y, w: edge.text.length * 6.4 + 24 * edge.cited.length, h: 15 });
     }
     const some = view.chosen != null;
     const related = (node) => node.element.classList.contains("related");
@@ -266,9 +266,9 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
         { x: node.x, y: node.y - 6 - size * 0.75, anchor: "middle" }, { x: node.x, y: node.y + 6 + size * 0.75, anchor: "middle" },
         { x: node.x + 9 + wide / 2, y: node.y, anchor: "start" }, { x: node.x - 9 - wide / 2, y: node.y, anchor: "end" },
       ].map((one) => ({ ...one, w: wide + size * 0.5, h: size * 1.25 }));
-      const free = (some ? related(node) : place.scale >= 1.1 || view.picture.labels) && places.find((one) => within(one) && !taken.some((other) => overlap(one, other)));
+      const free = (some ? related(node) : place.scale >= 1.1 || view.picture.labels) && places.find((one) => within(one) && !boxes.some((other) => overlap(one, other)));
       const spot = free || places[0];
-      if (free) taken.push(free);
+      if (free) boxes.push(free);
       node.element.classList.toggle("labelled", Boolean(free));
       text.setAttribute("text-anchor", spot.anchor);
       text.setAttribute("x", spot.anchor === "start" ? 9 : spot.anchor === "end" ? -9 : 0);
@@ -295,14 +295,14 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
   function nextTo(node, [right, down]) {
     const index = view.picture.nodes.indexOf(node);
     const joinedTo = new Set(factsOf(index).filter((edge) => edge.hop <= view.hop).map((edge) => (edge.from === index ? edge.to : edge.from)));
-    let [found, least] = [null, Infinity];
+    let [nearest, least] = [null, Infinity];
     view.picture.nodes.forEach((other, at) => {
       const along = (other.x - node.x) * right + (other.y - node.y) * down;
       const aside = Math.abs((other.x - node.x) * down + (other.y - node.y) * right);
       const far = Math.hypot(along, 2 * aside) * (joinedTo.has(at) ? 0.5 : 1);
-      if (along > 0 && aside <= along && other.hop <= view.hop && far < least) [found, least] = [other, far];
+      if (along > 0 && aside <= along && other.hop <= view.hop && far < least) [nearest, least] = [other, far];
     });
-    return found;
+    return nearest;
   }
 
   function goTo(node) {

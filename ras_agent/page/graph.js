@@ -60,10 +60,10 @@
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  function strokeEdges(wanted, colour, alpha, thick) {
+  function strokeEdges(eachEdge, colour, alpha, thick) {
     pen.globalAlpha = alpha; pen.strokeStyle = colour; pen.lineWidth = thick;
     pen.beginPath();
-    wanted((e) => {
+    eachEdge((e) => {
       const a = edges[3 * e], b = edges[3 * e + 1], ax = x(a), ay = y(a), bx = x(b), by = y(b);
       if (Math.max(ax, bx) < 0 || Math.min(ax, bx) > width || Math.max(ay, by) < 0 || Math.min(ay, by) > height) return;
       pen.moveTo(ax, ay); pen.lineTo(bx, by);
@@ -114,7 +114,7 @@
   function label() {
     pen.font = "12px system-ui, sans-serif"; pen.textBaseline = "middle";
     pen.lineWidth = 3; pen.strokeStyle = colours.paper; pen.fillStyle = colours.ink;
-    const taken = new Set(), done = new Set(), most = 150;
+    const cellsInUse = new Set(), namesDone = new Set(), most = 150;
     let written = 0;
     /** Write a text that begins at px, if there is room. */
     const write = (text, px, py, always, colour) => {
@@ -123,16 +123,16 @@
       for (let row = Math.floor((py - 7) / 5); row <= Math.floor((py + 7) / 5); row++) {
         for (let c = Math.floor(px / 10); c <= Math.floor((px + wide + 4) / 10); c++) cells.push(c + ":" + row);
       }
-      if (!always && cells.some((cell) => taken.has(cell))) return false;
-      cells.forEach((cell) => taken.add(cell));
+      if (!always && cells.some((cell) => cellsInUse.has(cell))) return false;
+      cells.forEach((cell) => cellsInUse.add(cell));
       pen.fillStyle = colour || colours.ink;
       pen.strokeText(text, px, py); pen.fillText(text, px, py);
       written++;
       return true;
     };
     const name = (i, always) => {
-      if (done.has(i)) return;
-      done.add(i);
+      if (namesDone.has(i)) return;
+      namesDone.add(i);
       const text = short(names[i]), px = x(i), py = y(i), r = size(i) + 3;
       if (px < -r || px > width + r || py < -r || py > height + r) return;
       const wide = pen.measureText(text).width;
@@ -208,12 +208,12 @@
       const more = documents[i] - named[i].length;
       $("named").replaceChildren(`Named in ${counted(documents[i], "passage", "passages")}${named[i].length ? ":" : ""}`,
         ...named[i].map((number) => make("b", passages[number])), more > 0 && named[i].length ? `and ${more.toLocaleString("en")} more` : "");
-      const own = [];
-      around(i, (e) => own.push(e));
-      $("count").textContent = `${counted(own.length, "edge", "edges")} drawn here`;
-      $("facts").replaceChildren(...own.slice(0, 200).map((e) => factOf(e, i)), ...(own.length > 200 ? [make("li", `… ${own.length - 200} more`)] : []));
+      const edgesHere = [];
+      around(i, (e) => edgesHere.push(e));
+      $("count").textContent = `${counted(edgesHere.length, "edge", "edges")} drawn here`;
+      $("facts").replaceChildren(...edgesHere.slice(0, 200).map((e) => factOf(e, i)), ...(edgesHere.length > 200 ? [make("li", `… ${edgesHere.length - 200} more`)] : []));
       $("side").scrollTop = $("panel").scrollTop = 0;
-      $("said").textContent = `${names[i]}, ${counted(own.length, "edge", "edges")}`;
+      $("said").textContent = `${names[i]}, ${counted(edgesHere.length, "edge", "edges")}`;
       if (centred) lookAt(i);
     }
     redraw();
@@ -248,9 +248,9 @@
       grip.x = event.offsetX; grip.y = event.offsetY;
       redraw();
     } else {
-      const found = nearest(event.offsetX, event.offsetY);
-      const line = found < 0 ? nearestEdge(event.offsetX, event.offsetY) : -1;
-      if (found !== over || line !== edge) { over = found; edge = line; canvas.style.cursor = found < 0 ? "" : "pointer"; redraw(); }
+      const node = nearest(event.offsetX, event.offsetY);
+      const line = node < 0 ? nearestEdge(event.offsetX, event.offsetY) : -1;
+      if (node !== over || line !== edge) { over = node; edge = line; canvas.style.cursor = node < 0 ? "" : "pointer"; redraw(); }
     }
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -284,32 +284,32 @@
   function nextTo(i, right, down) {
     const joined = new Set();
     around(i, (e) => joined.add(other(e, i)));
-    let found = i, least = Infinity;
+    let best = i, least = Infinity;
     for (let n = 0; n < count; n++) {
       const dx = at[2 * n] - at[2 * i], dy = at[2 * n + 1] - at[2 * i + 1];
       const along = dx * right + dy * down, aside = Math.abs(dx * down + dy * right);
       const far = Math.hypot(along, 2 * aside) * (joined.has(n) ? 0.5 : 1);
-      if (along > 0 && aside <= along && far < least) { found = n; least = far; }
+      if (along > 0 && aside <= along && far < least) { best = n; least = far; }
     }
-    return found;
+    return best;
   }
 
   const folded = names.map((name) => name.toLowerCase());
 
   /** Entities for a text: those of that name, those that begin with it, those that hold it; each by their edges. */
   function matching(text, most) {
-    const wanted = text.trim().toLowerCase(), ranks = [[], [], []];
-    if (!wanted) return [];
+    const query = text.trim().toLowerCase(), ranks = [[], [], []];
+    if (!query) return [];
     for (const i of byDegree) {
-      const rank = folded[i] === wanted ? 0 : folded[i].startsWith(wanted) ? 1 : folded[i].includes(wanted) ? 2 : -1;
+      const rank = folded[i] === query ? 0 : folded[i].startsWith(query) ? 1 : folded[i].includes(query) ? 2 : -1;
       if (rank >= 0 && ranks[rank].length < most) ranks[rank].push(i);
     }
     return ranks.flat().slice(0, most);
   }
 
   function choices() {
-    const found = matching($("find").value, 12);
-    $("found").hidden = !found.length;
+    const matches = matching($("find").value, 12);
+    $("found").hidden = !matches.length;
     $("found").replaceChildren(...found.map((i) => {
       const item = make("li"), button = make("button", names[i]);
       button.type = "button";
@@ -318,14 +318,14 @@
       item.append(button);
       return item;
     }));
-    $("none").textContent = $("find").value.trim() && !found.length ? "No entity in this picture has that in its name." : "";
-    return found;
+    $("none").textContent = $("find").value.trim() && !matches.length ? "No entity in this picture has that in its name." : "";
+    return matches;
   }
   $("find").addEventListener("input", choices);
   $("search").addEventListener("submit", (event) => {
     event.preventDefault();
-    const found = choices();
-    if (found.length) { $("found").hidden = true; choose(found[0], true); }
+    const matches = choices();
+    if (matches.length) { $("found").hidden = true; choose(matches[0], true); }
   });
   $("search").addEventListener("keydown", (event) => {
     const buttons = [...$("found").querySelectorAll("button")], here = buttons.indexOf(document.activeElement);

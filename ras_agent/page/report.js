@@ -71,32 +71,32 @@
   const shownRows = () => [...list.children].filter((row) => !row.hidden);
 
   function filter() {
-    const wanted = $("search").value.trim().toLowerCase().split(/\s+/);
+    const words = $("search").value.trim().toLowerCase().split(/\s+/);
     const type = $("type").value;
     const disagree = $("disagree").checked;
     const counts = { right: 0, wrong: 0, abstained: 0, error: 0 };
-    let shown = 0;
+    let visible = 0;
     for (const { entry, row, text } of rows) {
       const verdict = entry.by[state.run]?.verdict;
-      const fits = wanted.every((word) => text.includes(word)) && (!type || entry.type === type) && verdict
+      const fits = words.every((word) => text.includes(word)) && (!type || entry.type === type) && verdict
         && (!disagree || new Set(entry.by.filter(Boolean).map((result) => result.verdict === "right")).size > 1);
       if (fits) counts[verdict]++;
       row.hidden = !fits || (state.verdicts.size > 0 && !state.verdicts.has(verdict));
-      if (!row.hidden) shown++;
+      if (!row.hidden) visible++;
     }
     for (const chip of document.querySelectorAll("[data-verdict]")) {
       chip.querySelector("small").textContent = counts[chip.dataset.verdict];
       chip.setAttribute("aria-pressed", state.verdicts.has(chip.dataset.verdict));
     }
-    $("count").textContent = shown === rows.length ? count(shown, "question") : `${shown.toLocaleString("en")} of ${count(rows.length, "question")}`;
+    $("count").textContent = visible === rows.length ? count(visible, "question") : `${visible.toLocaleString("en")} of ${count(rows.length, "question")}`;
     reachable();
   }
 
   /** Exactly one row is reached by Tab: the chosen one, or else the first. */
-  function reachable(wanted) {
-    const shown = shownRows();
-    const own = wanted ?? (state.chosen && rowOf.get(state.chosen).row);
-    const stop = shown.includes(own) ? own : shown[0];
+  function reachable(target) {
+    const visible = shownRows();
+    const current = target ?? (state.chosen && rowOf.get(state.chosen).row);
+    const stop = visible.includes(current) ? current : visible[0];
     for (const { row, button } of rows) button.tabIndex = row === stop ? 0 : -1;
   }
 
@@ -176,18 +176,18 @@
 
   /** The predicted words; those that are in a gold answer are marked. */
   function compared(text, golds) {
-    const known = new Set(golds.flatMap((gold) => gold.split(/\s+/).map(bare)).filter(Boolean));
-    return text.split(/(\s+)/).map((word) => (known.has(bare(word)) ? make("mark", {}, word) : word));
+    const goldWords = new Set(golds.flatMap((gold) => gold.split(/\s+/).map(bare)).filter(Boolean));
+    return text.split(/(\s+)/).map((word) => (goldWords.has(bare(word)) ? make("mark", {}, word) : word));
   }
 
   function retrieved(entry, result) {
     if (!result.retrieved.length && !entry.supporting.length) return "";
     const gold = new Set(entry.supporting);
-    const found = result.retrieved.filter((name) => gold.has(name)).length;
+    const hits = result.retrieved.filter((name) => gold.has(name)).length;
     const missed = entry.supporting.filter((name) => !result.retrieved.includes(name));
     return make("section", { class: "retrieved" },
       make("h4", {}, "Retrieved"),
-      entry.supporting.length ? make("p", { class: "note" }, `${found} of ${count(gold.size, "gold passage")} among ${result.retrieved.length}`) : "",
+      entry.supporting.length ? make("p", { class: "note" }, `${hits} of ${count(gold.size, "gold passage")} among ${result.retrieved.length}`) : "",
       make("ol", {}, result.retrieved.map((name) => make("li", { class: gold.has(name) ? "gold" : false }, name, gold.has(name) ? [" ", make("span", { class: "tag" }, "gold")] : ""))),
       missed.length ? make("p", { class: "missed" }, make("b", {}, "Not found: "), missed.join(", ")) : "");
   }
@@ -221,7 +221,7 @@
       element.srcdoc = source;
       return element;
     };
-    const whole = () => {
+    const showTrace = () => {
       const dialog = make("dialog", { class: "whole", "aria-label": "The whole trace" },
         make("button", { type: "button", class: "shut", "aria-label": "Close", click: () => dialog.close() }, "✕"),
         inner(page, "The whole trace"));
@@ -232,7 +232,7 @@
     return make("section", { class: "graph" },
       make("div", { class: "line" },
         make("h4", {}, `The question's graph: ${count(picture.edges.length + picture.left_out, "fact")}`),
-        make("button", { type: "button", class: "look", click: whole }, "Whole trace")),
+        make("button", { type: "button", class: "look", click: showTrace }, "Whole trace")),
       inner(page.replace('<html lang="en">', '<html lang="en" class="embedded">'), "The question's graph"));
   }
 
@@ -244,9 +244,9 @@
     };
     const hit = (one) => {
       const passage = trace.passages[one.passage_id];
-      const own = gold.has(one.passage_id) || gold.has(one.title);
-      return make("details", { class: own ? "hit gold" : "hit" },
-        make("summary", {}, one.title || one.passage_id, make("small", {}, ` ${Number(one.score.toPrecision(3))}`), own ? [" ", make("span", { class: "tag" }, "gold")] : ""),
+      const isGold = gold.has(one.passage_id) || gold.has(one.title);
+      return make("details", { class: isGold ? "hit gold" : "hit" },
+        make("summary", {}, one.title || one.passage_id, make("small", {}, ` ${Number(one.score.toPrecision(3))}`), isGold ? [" ", make("span", { class: "tag" }, "gold")] : ""),
         make("p", {}, passage ? passage.text : "This passage is not in the trace."));
     };
     const last = trace.plans.at(-1);
@@ -274,33 +274,33 @@
 
   /** Of {model: [calls, in, out, cached]} of many results: what is known, and the models without a price. */
   function costOf(many) {
-    const sum = { known: 0, unknown: [] };
+    const sum = { total: 0, unpriced: [] };
     for (const tokens of many) {
       for (const [model, [, input, output, cached]] of Object.entries(tokens)) {
         const price = prices[model];
-        if (price) sum.known += (Math.max(0, input - cached) * price.input + cached * price.cached + output * price.output) / 1e6;
-        else if (!sum.unknown.includes(model)) sum.unknown.push(model);
+        if (price) sum.total += (Math.max(0, input - cached) * price.input + cached * price.cached + output * price.output) / 1e6;
+        else if (!sum.unpriced.includes(model)) sum.unpriced.push(model);
       }
     }
     return sum;
   }
 
   function reprice() {
-    const asked = [...document.querySelectorAll("[data-model]")];
+    const inputs = [...document.querySelectorAll("[data-model]")];
     const valid = (input) => input.value.trim() !== "" && input.valueAsNumber >= 0;
-    for (const model of new Set(asked.map((input) => input.dataset.model))) {
-      const own = Object.fromEntries(asked.filter((input) => input.dataset.model === model).map((input) => [input.dataset.kind, input]));
+    for (const model of new Set(inputs.map((input) => input.dataset.model))) {
+      const fields = Object.fromEntries(inputs.filter((input) => input.dataset.model === model).map((input) => [input.dataset.kind, input]));
       delete prices[model];
-      if (!valid(own.input) || !valid(own.output)) continue;
-      const input = own.input.valueAsNumber;
-      prices[model] = { input, output: own.output.valueAsNumber, cached: valid(own.cached) ? own.cached.valueAsNumber : input };
+      if (!valid(fields.input) || !valid(fields.output)) continue;
+      const input = fields.input.valueAsNumber;
+      prices[model] = { input, output: fields.output.valueAsNumber, cached: valid(fields.cached) ? fields.cached.valueAsNumber : input };
     }
     for (const cell of document.querySelectorAll("[data-cost]")) {
       const many = data.questions.map((entry) => entry.by[cell.dataset.cost]?.tokens).filter(Boolean);
       if (!many.some((tokens) => Object.keys(tokens).length)) continue;
-      const { known, unknown } = costOf(many);
-      const missing = unknown.length ? `unknown: no price for ${unknown.join(", ")}` : "";
-      cell.textContent = missing && !known ? missing : money(known) + (missing ? ` and ${missing}` : "");
+      const { total, unpriced } = costOf(many);
+      const missing = unpriced.length ? `unknown: no price for ${unpriced.join(", ")}` : "";
+      cell.textContent = missing && !total ? missing : money(total) + (missing ? ` and ${missing}` : "");
     }
     if ($("prices")) $("prices").textContent = JSON.stringify(prices, null, 2);
   }
@@ -347,10 +347,10 @@
 
   /** `#q=id&run=1`: where a link may lead. */
   function follow() {
-    const wanted = new URLSearchParams(location.hash.slice(1));
-    const entry = wanted.has("q") && data.questions.find((one) => one.id === wanted.get("q"));
+    const parameters = new URLSearchParams(location.hash.slice(1));
+    const entry = parameters.has("q") && data.questions.find((one) => one.id === parameters.get("q"));
     if (!entry) return false;
-    choose(entry, Math.min(Math.max(0, Number(wanted.get("run")) || 0), data.runs.length - 1));
+    choose(entry, Math.min(Math.max(0, Number(parameters.get("run")) || 0), data.runs.length - 1));
     $("questions").scrollIntoView();
     return true;
   }

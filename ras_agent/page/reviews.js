@@ -84,8 +84,8 @@ function reviewForm(review, decide) {
       make("ul", {}, rows),
       more,
       make("div", { class: "row" }, button("Go on with these facts", () => {
-        const made = decisions.map((one) => one()).filter(Boolean);
-        send(made.length ? made : { action: "approve" });
+        const corrections = decisions.map((one) => one()).filter(Boolean);
+        send(corrections.length ? corrections : { action: "approve" });
       }, true)),
       asking("Go on with this note"),
     ];
@@ -94,17 +94,17 @@ function reviewForm(review, decide) {
   function answer() {
     const box = make("textarea", { rows: 3 });
     box.value = review.answer;
-    const kept = review.citations.map((citation) => {
+    const citations = review.citations.map((citation) => {
       const input = make("input", { type: "checkbox", checked: true });
       return { citation, input, label: make("label", {}, input, ` [${citation.number}] ${citation.quote || citation.title}`) };
     });
-    const numbers = () => kept.filter(({ input }) => input.checked).map(({ citation }) => citation.number);
-    const edited = () => box.value.trim() !== review.answer.trim() || numbers().length !== kept.length;
+    const numbers = () => citations.filter(({ input }) => input.checked).map(({ citation }) => citation.number);
+    const edited = () => box.value.trim() !== review.answer.trim() || numbers().length !== citations.length;
     return [
       make("h2", {}, "The answer"),
       review.abstained ? make("p", { class: "note" }, "The evidence holds no answer, it says.") : "",
       make("label", {}, "Answer", box),
-      kept.length ? make("fieldset", {}, make("legend", {}, "Evidence"), kept.map(({ label }) => label)) : "",
+      citations.length ? make("fieldset", {}, make("legend", {}, "Evidence"), citations.map(({ label }) => label)) : "",
       make("div", { class: "row" },
         button("Accept", () => {
           if (!edited() || !can("edit")) send({ action: "approve" });

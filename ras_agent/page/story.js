@@ -26,12 +26,12 @@ function storyOf(run, on) {
 
   function nodeDetails(index) {
     const node = picture.nodes[index];
-    const own = picture.edges.filter((edge) => edge.from === index || edge.to === index);
+    const edgesHere = picture.edges.filter((edge) => edge.from === index || edge.to === index);
     const others = node.forms.filter((form) => form !== node.label);
     return [
       heading(node.label),
       others.length ? make("p", { class: "note" }, `also written ${others.map((form) => `“${form}”`).join(", ")}`) : "",
-      make("ul", { class: "facts" }, own.map((edge) => factButton(edge.id))),
+      make("ul", { class: "facts" }, edgesHere.map((edge) => factButton(edge.id))),
     ];
   }
 
@@ -77,18 +77,18 @@ function storyOf(run, on) {
     ...trace.citations.map((citation) => `[${citation.number}] ${asText(citation)}`),
   ].join("\n");
 
-  function card(citation, told) {
-    const known = citation.triple_ids.filter((id) => facts.has(id) && edges.has(id));
-    const more = known.filter((id) => !told.includes(id));
+  function card(citation, shownAbove) {
+    const drawnIds = citation.triple_ids.filter((id) => facts.has(id) && edges.has(id));
+    const more = drawnIds.filter((id) => !shownAbove.includes(id));
     const passage = trace.passages[citation.passage_id];
-    return make("div", { class: "card", hop: Math.min(...(told.length ? told : known).map(hopOf), picture.hops), "data-citation": citation.number },
-      told.length ? make("ul", { class: "facts lead" }, told.map(factButton)) : "",
+    return make("div", { class: "card", hop: Math.min(...(shownAbove.length ? shownAbove : drawnIds).map(hopOf), picture.hops), "data-citation": citation.number },
+      shownAbove.length ? make("ul", { class: "facts lead" }, shownAbove.map(factButton)) : "",
       citation.quote ? make("blockquote", {}, citation.quote) : "",
       make("div", { class: "from" },
         make("div", {}, make("h3", {}, make("span", { class: "mark" }, String(citation.number)), ` ${titleOf(citation)}`), passage ? sourceLine(passage, files) : ""),
         copyButton(`evidence ${citation.number}`, () => asText(citation))),
       !more.length ? ""
-        : told.length ? make("details", { class: "more" }, make("summary", {}, count(more.length, "more fact from this passage", "more facts from this passage")), make("ul", { class: "facts" }, more.map(factButton)))
+        : shownAbove.length ? make("details", { class: "more" }, make("summary", {}, count(more.length, "more fact from this passage", "more facts from this passage")), make("ul", { class: "facts" }, more.map(factButton)))
           : make("ul", { class: "facts" }, more.map(factButton)));
   }
 
@@ -104,9 +104,9 @@ function storyOf(run, on) {
       if (!link.fact) {
         rows.push({ same: make("li", { class: "same" }, make("span", {}, `“${label(link.from)}” and “${label(link.to)}” are taken for one thing`)) });
         last = null;
-      } else if (last && last.citation === citation) last.told.push(link.fact);
+      } else if (last && last.citation === citation) last.factIds.push(link.fact);
       else if (citation) {
-        rows.push((last = { citation, told: [link.fact] }));
+        rows.push((last = { citation, factIds: [link.fact] }));
         used.add(citation);
       }
     }
@@ -117,7 +117,7 @@ function storyOf(run, on) {
       make("h2", {}, chained ? "How the answer follows" : "Evidence"),
       chained ? make("ol", { class: "story" },
         make("li", { class: "end" }, make("b", {}, label(picture.chain[0].from)), " is in the question"),
-        rows.map((row) => row.same ?? make("li", {}, card(row.citation, row.told))),
+        rows.map((row) => row.same ?? make("li", {}, card(row.citation, row.factIds))),
         make("li", { class: "end" }, make("b", { class: "answer-name" }, label(end.to)), picture.nodes[end.to].role === "answer" ? " is the answer" : " is in the answer")) : "",
       chained && rest.length ? make("h2", { class: "also" }, "Cited as well") : "",
       ...rest.map((citation) => card(citation, [])),
@@ -157,14 +157,14 @@ function storyOf(run, on) {
       if (back) ends.reverse();
       return factOf.get(factKey([ends[0], name, ends[1]]));
     });
-    const known = ids.filter((id) => edges.has(id));
-    const row = make("button", { type: "button", class: "chain", title: known.length ? "Show in the graph" : "Not in the question's graph" },
+    const drawnIds = ids.filter((id) => edges.has(id));
+    const row = make("button", { type: "button", class: "chain", title: drawnIds.length ? "Show in the graph" : "Not in the question's graph" },
       chain.weight ? make("small", {}, chain.weight) : "",
       make("b", {}, chain.names[0]),
       chain.steps.flatMap(({ name, back }, at) => [
         make("i", {}, back ? `← ${name} ` : ` ${name} →`), make("b", { class: at === chain.steps.length - 1 ? "last" : "" }, chain.names[at + 1]),
       ]));
-    row.addEventListener("click", () => known.length && on.chain(known, row));
+    row.addEventListener("click", () => drawnIds.length && on.chain(drawnIds, row));
     return row;
   }
 
@@ -209,13 +209,13 @@ function storyOf(run, on) {
   }
 
   function rest() {
-    const found = [];
-    if (trace.failures.length) found.push(make("h2", {}, "What went wrong"));
+    const parts = [];
+    if (trace.failures.length) parts.push(make("h2", {}, "What went wrong"));
     for (const failure of trace.failures) {
-      found.push(make("div", { class: "card" }, make("p", {}, `${failure.role}, hop ${failure.hop}: ${failure.message}`), failure.detail ? make("p", { class: "text" }, failure.detail) : ""));
+      parts.push(make("div", { class: "card" }, make("p", {}, `${failure.role}, hop ${failure.hop}: ${failure.message}`), failure.detail ? make("p", { class: "text" }, failure.detail) : ""));
     }
     if (picture.edges.length) {
-      found.push(make("details", {}, make("summary", {}, `All ${count(picture.edges.length, "fact")}`),
+      parts.push(make("details", {}, make("summary", {}, `All ${count(picture.edges.length, "fact")}`),
         make("ul", { class: "facts" }, picture.edges.map((edge) => factButton(edge.id)))));
     }
     const { usage } = trace;
@@ -224,10 +224,10 @@ function storyOf(run, on) {
       ["confidence", trace.confidence == null ? "" : `${Number(trace.confidence.toPrecision(2))}, as the answerer states it (offline: the token F1 that it expects of the answer); not the chance that the answer is right`],
     ].filter(([, value]) => value);
     if (set.length) {
-      found.push(make("details", {}, make("summary", {}, "The run"),
+      parts.push(make("details", {}, make("summary", {}, "The run"),
         make("dl", {}, set.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))]))));
     }
-    return found;
+    return parts;
   }
 
   return { details, evidence, steps, rest, stepRow, sentence, asText, answerText };

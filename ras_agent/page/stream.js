@@ -8,7 +8,7 @@ class Refused extends Error {
   }
 }
 
-async function reach(path, options = {}) {
+async function request(path, options = {}) {
   const headers = { ...(options.body ? { "Content-Type": "application/json" } : {}) };
   const token = $("token").value.trim();
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -26,12 +26,12 @@ async function reach(path, options = {}) {
   throw new Refused(message, answer.status);
 }
 
-const getJSON = async (path) => (await reach(path)).json();
-const postJSON = async (path, body, signal) => (await reach(path, { method: "POST", body: JSON.stringify(body), signal })).json();
+const getJSON = async (path) => (await request(path)).json();
+const postJSON = async (path, body, signal) => (await request(path, { method: "POST", body: JSON.stringify(body), signal })).json();
 
 /** Yield {name, data} of the events that answer a POST. */
 async function* eventsOf(path, body, signal) {
-  const answer = await reach(path, { method: "POST", body: JSON.stringify(body), signal });
+  const answer = await request(path, { method: "POST", body: JSON.stringify(body), signal });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

@@ -84,8 +84,8 @@ function showChain(ids, row) {
 function showEvidence(citation) {
   const card = document.querySelector(`[data-citation="${citation.number}"]`);
   card?.scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
-  const told = picture.chain.find((link) => link.cited === citation.number)?.fact;
-  const first = told ?? citation.triple_ids.find((id) => view.edge(id));
+  const factOnChain = picture.chain.find((link) => link.cited === citation.number)?.fact;
+  const first = factOnChain ?? citation.triple_ids.find((id) => view.edge(id));
   if (first) reveal({ fact: first });
 }
 
@@ -150,10 +150,10 @@ addEventListener("keydown", (event) => {
 
 /** `#hop=1`, `#fact=t0123`, `#entity=edinburgh`, `#why=2.3.1` (hop, hit, reason): what a link may point to. */
 function follow() {
-  const wanted = new URLSearchParams(location.hash.slice(1));
-  if (wanted.has("hop")) goTo(Number(wanted.get("hop")) || 0);
-  if (wanted.has("why")) {
-    const [hop, hit, reason] = wanted.get("why").split(".").map(Number);
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  if (parameters.has("hop")) goTo(Number(parameters.get("hop")) || 0);
+  if (parameters.has("why")) {
+    const [hop, hit, reason] = parameters.get("why").split(".").map(Number);
     const step = document.querySelectorAll(".step")[hop - 1];
     const reasons = step?.querySelector(".hits")?.children[hit - 1]?.querySelector("details");
     if (reasons) {
@@ -162,8 +162,8 @@ function follow() {
       step.scrollIntoView();
     }
   }
-  if (wanted.has("fact")) reveal({ fact: wanted.get("fact") });
-  if (wanted.has("entity")) reveal({ node: picture.nodes.findIndex((node) => node.key === wanted.get("entity")) });
+  if (parameters.has("fact")) reveal({ fact: parameters.get("fact") });
+  if (parameters.has("entity")) reveal({ node: picture.nodes.findIndex((node) => node.key === parameters.get("entity")) });
 }
 addEventListener("hashchange", follow);
 

@@ -133,8 +133,8 @@ def _joins_and_chain(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple
     if not answers:
         text = f" {canonical_key(answer)} "
         answers = [end for end in cited if not nodes[end]["role"] and f" {nodes[end]['key']} " in text]
-    named = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
-    return joins, chain_of(facts, joins, named, answers)
+    question_nodes = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
+    return joins, chain_of(facts, joins, question_nodes, answers)
 
 
 def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]]) -> None:

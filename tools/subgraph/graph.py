@@ -143,7 +143,7 @@ class Subgraph:
     edges: Ints
 
     @classmethod
-    def whole(cls, graph: Graph) -> Self:
+    def full(cls, graph: Graph) -> Self:
         return cls(graph, np.arange(len(graph.nodes)), np.arange(len(graph.edges)))
 
     @classmethod

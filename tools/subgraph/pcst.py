@@ -174,7 +174,7 @@ class PCSTSettings:
 
     nodes, edges: how many have prizes, and the best one's prize; 0 and 0 take the whole neighbourhood, as the paper
         does for small graphs. cost: of an edge.
-    named: the further prize of a node that the question names; the paper has none.
+    named_prize: the further prize of a node that the question names; the paper has none.
     trees: the most parts that need not be connected with each other; one in the paper.
     published: prizes of ties and pruning as in G-Retriever's code; see `prizes_of` and `steiner_tree`.
     neighbourhood: a graph of more than `max_ent` nodes is cut to those of highest PageRank, started from the best nodes
@@ -184,14 +184,14 @@ class PCSTSettings:
     nodes: int = 3
     edges: int = 5
     cost: float = 0.5
-    named: float = 0.0
+    named_prize: float = 0.0
     trees: int = 1
     published: bool = False
     neighbourhood: Extraction = field(default_factory=Extraction)
 
     def __post_init__(self) -> None:
-        if min(self.nodes, self.edges, self.cost, self.named) < 0:
-            raise ValueError(f"nodes, edges, cost and named are at least 0, got {self}")
+        if min(self.nodes, self.edges, self.cost, self.named_prize) < 0:
+            raise ValueError(f"nodes, edges, cost and named_prize are at least 0, got {self}")
         if self.trees < 1:
             raise ValueError(f"there is at least one tree, got {self}")
 
@@ -237,11 +237,11 @@ class PCSTFinder:
         """Find the question's subgraph.
 
         starts: nodes that the question names; the neighbourhood is taken around them too, and each gets the prize
-            `settings.named` times its weight.
+            `settings.named_prize` times its weight.
         """
         how, graph, failures = self.settings, self.graph, list[Failure]()
         node_scores, relation_scores = self._scores(question, failures)
-        around = Subgraph.whole(graph)
+        around = Subgraph.full(graph)
         if len(graph.nodes) > how.neighbourhood.max_ent:
             around = ppr(graph, [*starts, *best(node_scores, max(how.nodes, 1))], how.neighbourhood)
         prizes = prizes_of(
@@ -253,7 +253,7 @@ class PCSTFinder:
             published=how.published,
         )
         for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
-            prizes.nodes[around.nodes == start] += how.named * weight
+            prizes.nodes[around.nodes == start] += how.named_prize * weight
         tree = steiner_tree(around, prizes, how.trees, how.published) if how.nodes or how.edges else around
         return QuestionSubgraph(
             tree,

@@ -310,6 +310,6 @@ class _RunTally:
 
     @property
     def cost_text(self) -> str:
-        cost = f" · cost {self._cost.known:.2f}" if self._cost.known else ""
+        cost = f" · cost {self._cost.total:.2f}" if self._cost.total else ""
         errors = f" · {quantity(self._errors, 'error')}" if self._errors else ""
         return f"{self._tokens:,} tokens{cost}{errors}"

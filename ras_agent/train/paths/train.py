@@ -110,7 +110,7 @@ def path_examples(
     The other facts are those that touch the gold path. A path that ends in an answer is no negative, nor is a gold
     fact. A question whose gold path is not in the graph is left out.
     """
-    subgraph, dice = Subgraph.whole(graph), Random(seed)
+    subgraph, dice = Subgraph.full(graph), Random(seed)
     triplets = dict[tuple[int, ...], list[tuple[str, tuple[str, ...]]]]()  # of each path: many questions ask for one
     examples = []
     for question in questions:

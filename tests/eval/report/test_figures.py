@@ -127,12 +127,12 @@ def test_the_recall_curve_is_over_questions_with_gold_passages(runs: list[Run]) 
 
 def test_differences_are_paired_by_question(runs: list[Run]) -> None:
     found = comparisons(runs, metric_names(runs))
-    assert [(one.name, one.base, one.metric, one.found.n) for one in found] == [
+    assert [(one.name, one.base, one.metric, one.comparison.n) for one in found] == [
         ("run two", "run one", "em", 4), ("run two", "run one", "f1", 4), ("run two", "run one", "recall@2", 4),
     ]  # fmt: skip
-    assert (found[0].found.difference.mean, found[0].found.difference.low) == (0.25, 0.0)
+    assert (found[0].comparison.difference.mean, found[0].comparison.difference.low) == (0.25, 0.0)
     # one question of four differs: swapped or not, its difference is as large
-    assert (found[0].found.permutation_p, found[2].found.difference.mean) == (1.0, 0.0)
+    assert (found[0].comparison.permutation_p, found[2].comparison.difference.mean) == (1.0, 0.0)
 
 
 def test_runs_without_a_common_question_have_no_difference(runs: list[Run]) -> None:

@@ -31,7 +31,7 @@ STATED = {
     "leith": [("Water of Leith", "flows through", "Edinburgh")],
     "bell": [("Alexander Graham Bell", "was born in", "Edinburgh"), ("Alexander Graham Bell", "was", "inventor")],
 }
-NEAR = PCSTSettings(nodes=2, edges=0, cost=0.25, named=5)
+NEAR = PCSTSettings(nodes=2, edges=0, cost=0.25, named_prize=5)
 QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 
 
@@ -74,7 +74,7 @@ def test_where_there_is_room_the_subgraph_itself_comes_last(hash_embedder: Any) 
 def test_equivalences_connect_a_subgraph_but_are_no_facts_of_its_text() -> None:
     stated = Triple("bell", "born in", "Edinburgh", (Source("bell"),))
     graph = Graph.from_triples([stated, Triple("Edinburgh", "equivalent", "City of Edinburgh")])
-    passage = subgraph_passage(Subgraph.whole(graph))
+    passage = subgraph_passage(Subgraph.full(graph))
     assert passage.text == "bell born in Edinburgh."
     assert "1,equivalent,2" in passage.metadata["subgraph"]
 
@@ -91,7 +91,7 @@ def test_a_passage_scores_as_what_its_facts_win(hash_embedder: Any) -> None:
 
 
 def test_of_a_node_that_nothing_is_worth_connecting_to_its_own_facts_count(hash_embedder: Any) -> None:
-    alone = PCSTSettings(nodes=1, edges=0, named=5)
+    alone = PCSTSettings(nodes=1, edges=0, named_prize=5)
     assert len(retriever(hash_embedder, PASSAGES, alone).subgraph(QUESTION).subgraph.edges) == 0
     (hit, written) = retriever(hash_embedder, PASSAGES, alone).retrieve(QUESTION, 5)
     assert (hit.passage.id, len(hit.why)) == ("bell", 2)

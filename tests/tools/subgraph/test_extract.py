@@ -96,7 +96,7 @@ def test_walks_look_only_at_the_nodes_they_come_to(monkeypatch: pytest.MonkeyPat
     graph, looked = star(1000), list[int]()
     near = Graph.neighbours
     monkeypatch.setattr(Graph, "neighbours", lambda self, node: [looked.append(node), near(self, node)][1])
-    monkeypatch.setattr(Subgraph, "whole", None)
+    monkeypatch.setattr(Subgraph, "full", None)
     assert rwr(graph, [5], Extraction(walks=3, steps=1)).nodes.tolist() == [0, 5]
     assert looked == [5]
 

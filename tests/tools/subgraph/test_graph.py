@@ -51,7 +51,7 @@ def test_a_subgraph_of_edges_has_their_ends(family: Graph) -> None:
 
 def test_the_empty_graph_has_empty_parts() -> None:
     graph = Graph.from_triples([])
-    assert Subgraph.whole(graph).steps == {}
+    assert Subgraph.full(graph).steps == {}
     assert Subgraph.induced(graph, []).edges.tolist() == []
 
 

@@ -53,7 +53,7 @@ def _network(edges: list[tuple[int, int, int]]) -> networkx.Graph:
 
 @given(EDGES)
 def test_shortest_paths_are_those_networkx_finds(edges: list[tuple[int, int, int]]) -> None:
-    found = shortest(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=0)).paths
+    found = shortest(Subgraph.full(graph_of(edges)), [0], PathLimits(longest=0)).paths
     network = _network(edges)
     reached = networkx.node_connected_component(network, 0) - {0}
     wanted = [tuple(path) for node in reached for path in networkx.all_shortest_paths(network, 0, node)]
@@ -62,14 +62,14 @@ def test_shortest_paths_are_those_networkx_finds(edges: list[tuple[int, int, int
 
 @given(EDGES, st.integers(1, 4))
 def test_complete_paths_are_those_networkx_finds(edges: list[tuple[int, int, int]], longest: int) -> None:
-    found = complete(Subgraph.whole(graph_of(edges)), [0], PathLimits(longest=longest)).paths
+    found = complete(Subgraph.full(graph_of(edges)), [0], PathLimits(longest=longest)).paths
     network = _network(edges)
     wanted = [tuple(path) for node in range(1, 7) for path in networkx.all_simple_paths(network, 0, node, longest)]
     assert sorted(path.nodes for path in found) == sorted(wanted)
 
 
 def test_parallel_edges_are_paths_of_their_own_and_short_ones_come_first(family: Graph) -> None:
-    found = shortest(Subgraph.whole(family), [0])
+    found = shortest(Subgraph.full(family), [0])
     assert texts(family, found.paths) == [
         "frederica → spouse → ernest_augustus",
         "frederica → parents → charles_ii",
@@ -83,14 +83,14 @@ def test_parallel_edges_are_paths_of_their_own_and_short_ones_come_first(family:
 
 
 def test_a_limit_cuts_the_longest_and_says_so(family: Graph) -> None:
-    found = shortest(Subgraph.whole(family), [0], PathLimits(most=3))
+    found = shortest(Subgraph.full(family), [0], PathLimits(most=3))
     assert [len(path) for path in found.paths] == [1, 1, 1]
     assert found.truncated
 
 
 def test_complete_paths_need_a_length_cap(family: Graph) -> None:
     with pytest.raises(ValueError, match="length cap"):
-        complete(Subgraph.whole(family), [0], PathLimits(longest=0))
+        complete(Subgraph.full(family), [0], PathLimits(longest=0))
 
 
 def test_a_start_outside_the_subgraph_has_no_paths(family: Graph) -> None:
@@ -102,7 +102,7 @@ def test_a_start_outside_the_subgraph_has_no_paths(family: Graph) -> None:
 
 def test_a_beam_follows_what_its_scorer_likes_and_judges_each_edge_once(family: Graph) -> None:
     scorer = Liking("spouse", "nationality")
-    found = beam(Subgraph.whole(family), [0], scorer, "which nationality?", PathLimits(longest=2, width=1))
+    found = beam(Subgraph.full(family), [0], scorer, "which nationality?", PathLimits(longest=2, width=1))
     assert texts(family, found.paths) == [
         "frederica → spouse → ernest_augustus",
         "frederica → spouse → ernest_augustus → nationality → united_kingdom",
@@ -117,7 +117,7 @@ def test_words_are_rare_among_the_facts_that_compete_whatever_other_starts_there
     graph = Graph.from_triples([("ann", "spouse", "bob"), ("bob", "visited", "spouse club"), *likes])
     nodes = [number for number in map(graph.find, starts) if number is not None]
     limits = PathLimits(longest=1, width=1)
-    found = beam(Subgraph.whole(graph), nodes, BM25Scorer(), "who is the spouse of ann", limits).paths
+    found = beam(Subgraph.full(graph), nodes, BM25Scorer(), "who is the spouse of ann", limits).paths
     assert [path.text(graph) for path in found if path.start == graph.find("bob")] == ["bob ← spouse ← ann"]
 
 
@@ -131,19 +131,19 @@ def test_a_front_is_judged_in_one_call_by_a_scorer_whose_calls_do_not_compare(fa
 
     assert isinstance(BM25Scorer(), RelativeScorer)
     assert not isinstance(Liking(), RelativeScorer)
-    beam(Subgraph.whole(family), [0], Noted(), "?", PathLimits(longest=2, width=1), "relations")
+    beam(Subgraph.full(family), [0], Noted(), "?", PathLimits(longest=2, width=1), "relations")
     # "nationality" of the second front is judged beside "parents", which the first front had as well
     assert [sorted(texts) for texts in calls] == [["children", "parents", "spouse"], ["nationality", "parents"]]
 
 
 def test_a_wide_enough_beam_keeps_every_path(family: Graph) -> None:
-    part, limits = Subgraph.whole(family), PathLimits(longest=4, width=128)
+    part, limits = Subgraph.full(family), PathLimits(longest=4, width=128)
     led = beam(part, [0], Liking("parents"), "?", limits).paths
     assert set(led) == set(complete(part, [0], limits).paths)
 
 
 def test_pruning_keeps_the_best_edges_their_ends_and_the_starts(family: Graph) -> None:
-    part = prune(Subgraph.whole(family), [0], Liking("nationality", "germany"), "?", window=2).subgraph
+    part = prune(Subgraph.full(family), [0], Liking("nationality", "germany"), "?", window=2).subgraph
     assert [family.edge_text(edge) for edge in part.edges.tolist()] == [
         "charles ii nationality germany",
         "george v nationality germany",
@@ -152,7 +152,7 @@ def test_pruning_keeps_the_best_edges_their_ends_and_the_starts(family: Graph) -
 
 
 def test_a_random_choice_is_seeded_and_keeps_the_order(family: Graph) -> None:
-    paths = complete(Subgraph.whole(family), [0]).paths
+    paths = complete(Subgraph.full(family), [0]).paths
     first, again, other = at_random(paths, 3, 1), at_random(paths, 3, 1), at_random(paths, 3, 2)
     assert first == again != other
     places = [paths.index(one.path) for one in first.paths]
@@ -161,7 +161,7 @@ def test_a_random_choice_is_seeded_and_keeps_the_order(family: Graph) -> None:
 
 
 def test_refinement_puts_the_best_path_first_and_reads_equal_texts_once(family: Graph) -> None:
-    paths = shortest(Subgraph.whole(family), [0]).paths
+    paths = shortest(Subgraph.full(family), [0]).paths
     scorer = Liking("germany", "parents")
     kept = by_score(family, [*paths, *paths], 2, scorer, "?").paths
     assert [(one.path.text(family), one.score) for one in kept] == [
@@ -173,12 +173,12 @@ def test_refinement_puts_the_best_path_first_and_reads_equal_texts_once(family: 
 
 def test_relations_alone_are_read_once_for_all_their_facts(family: Graph) -> None:
     scorer = Liking("parents")
-    found = beam(Subgraph.whole(family), [0], scorer, "?", PathLimits(longest=4), "relations")
+    found = beam(Subgraph.full(family), [0], scorer, "?", PathLimits(longest=4), "relations")
     assert sorted(scorer.asked) == sorted(set(scorer.asked)) == ["children", "nationality", "parents", "spouse"]
     best = by_score(family, found.paths, 1, Liking("→ spouse ← parents"), "?", "relations").paths[0]
     assert best.path.text(family) == "frederica → spouse → ernest_augustus ← parents ← george_v"
     assert best.path.scored_text(family, "relations") == "→ spouse ← parents"
-    part = prune(Subgraph.whole(family), [0], Liking("nationality"), "?", 3, "relations").subgraph
+    part = prune(Subgraph.full(family), [0], Liking("nationality"), "?", 3, "relations").subgraph
     assert {family.edge_text(edge, "relations") for edge in part.edges.tolist()} == {"nationality"}
 
 

@@ -78,7 +78,7 @@ def test_the_tree_is_connected_and_within_its_guarantee(problem: tuple[np.ndarra
     count = len(prizes.nodes)
     edges = np.stack([ends[:, 0], np.arange(len(ends)), ends[:, 1]], axis=1).astype(np.int32)
     graph = Graph([str(n) for n in range(count)], [str(e) for e in range(len(ends))], edges)
-    tree = steiner_tree(Subgraph.whole(graph), prizes)
+    tree = steiner_tree(Subgraph.full(graph), prizes)
     best = best_value(ends, prizes.nodes, prizes.edges, np.full(len(ends), prizes.cost))
     if not len(tree.nodes):
         assert best == 0
@@ -152,7 +152,7 @@ def test_ties_as_published_give_the_published_codes_subgraph(seed: int) -> None:
     )
     nodes, edges, cost = ((3, 5, 0.5), (3, 3, 1.0))[seed % 2]
     prizes = prizes_of(of_nodes, of_relations[kinds], nodes=nodes, edges=edges, cost=cost, published=True)
-    tree = steiner_tree(Subgraph.whole(graph), prizes, published=True)
+    tree = steiner_tree(Subgraph.full(graph), prizes, published=True)
     wanted = published(ends, of_nodes, of_relations[kinds], nodes, edges, cost)
     assert (set(tree.nodes.tolist()), set(tree.edges.tolist())) == wanted
 
@@ -185,16 +185,16 @@ def test_what_does_not_fit_at_all_has_no_prize() -> None:
 
 def test_a_dear_edge_is_bought_with_both_its_ends() -> None:
     graph = Graph.from_triples([("a", "r", "b"), ("b", "s", "c")])
-    tree = steiner_tree(Subgraph.whole(graph), Prizes(np.array([1.0, 0, 0]), np.array([2.0, 0]), 0.5))
+    tree = steiner_tree(Subgraph.full(graph), Prizes(np.array([1.0, 0, 0]), np.array([2.0, 0]), 0.5))
     assert (tree.nodes.tolist(), tree.edges.tolist()) == ([0, 1], [0])
 
 
 def test_an_edge_costs_what_its_prize_leaves() -> None:
     graph = Graph.from_triples([("a", "r", "b"), ("b", "s", "c")])
     nodes = np.array([2.0, 0, 0.6])
-    near = steiner_tree(Subgraph.whole(graph), Prizes(nodes, np.array([0.0, 0.0]), 0.5))
+    near = steiner_tree(Subgraph.full(graph), Prizes(nodes, np.array([0.0, 0.0]), 0.5))
     assert near.nodes.tolist() == [0]  # the way to c costs 1.0
-    prized = steiner_tree(Subgraph.whole(graph), Prizes(nodes, np.array([0.5, 0.0]), 0.5))
+    prized = steiner_tree(Subgraph.full(graph), Prizes(nodes, np.array([0.5, 0.0]), 0.5))
     assert prized.nodes.tolist() == [0, 1, 2]  # now 0.5
 
 

@@ -223,7 +223,7 @@ def plain_question(record: QuestionRecord) -> Question:
 
 
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
-    """Raise IngestError for metadata that properties of a question and metrics could not read."""
+    """Raise IngestError for metadata that the properties of a Question or the metrics could not read."""
     if "hops" in first and not str(first.data["hops"]).isdecimal():
         raise record.error(f"'hops' should be a number, found {first.data['hops']!r:.80}")
     for step in first.objects("decomposition") if "decomposition" in first else ():

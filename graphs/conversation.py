@@ -18,9 +18,9 @@ MAX_TURNS = 10
 
 
 def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input with the question that its messages ask, if it has any messages.
+    """Return an input whose `question` is the one that its messages ask, if it has messages.
 
-    Where it has both, messages are what was said before, and the question is asked after them. Raises ValueError for an
+    In an input with both, the messages are earlier turns, and the question comes after them. Raises ValueError for an
     input that asks nothing.
     """
     question, raw_messages = inputs.get("question"), inputs.get("messages")

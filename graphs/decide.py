@@ -116,7 +116,7 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
 
 
 class _Decided(TypedDict):
-    """What a decision leaves; a route reads no more of the state than this."""
+    """Part of the state that a route reads: the sub-query that a decision has left."""
 
     subquery: str
 

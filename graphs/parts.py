@@ -41,7 +41,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset fixes, whatever limits are given.
+    """What a preset fixes, whatever the limits are.
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
     may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.

@@ -48,7 +48,7 @@ class Records:
         return data
 
     def dump_hit(self, hit: Hit) -> JSON:
-        """Return a hit as a Step's JSON holds it: with the passage's id, not its text."""
+        """Return a hit in the JSON of a Step: with the passage's id instead of its text."""
         data = hit.to_dict()
         self._remember(data, hit)
         return data

@@ -176,7 +176,7 @@ def _facts(accepts_feedback: bool) -> NodeBody:
 
 
 def _as_read(fact: Sequence[Triple]) -> JSON:
-    """Return a fact with all places where this hop read it."""
+    """Return a fact with all places where this hop has read it."""
     return replace(fact[0], sources=tuple(source for reading in fact for source in reading.sources)).to_dict()
 
 

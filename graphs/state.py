@@ -111,7 +111,7 @@ class Beginning(Inputs):
 
 
 class State(Outputs):
-    """The outputs so far, and what one node leaves for the next. `begin` sets every key, so later nodes find them."""
+    """The outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
 
     turns: list[JSON]
     """Exchange.to_dict(): the thread's last answered questions, oldest first"""

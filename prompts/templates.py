@@ -45,7 +45,7 @@ _FEW_SHOT = "-few-shot"
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """Holds a model's call of a tool by name. arguments: JSON, as the model wrote them; id: by which it is answered."""
+    """A model's call of a tool by name. arguments: JSON, as the model wrote them; id: by which it is answered."""
 
     name: str
     arguments: dict[str, Any]
@@ -54,7 +54,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Holds one message of a chat.
+    """A message of a chat.
 
     call: the call that an assistant's turn makes, or that a tool's turn answers; None in a turn of text alone.
     """
@@ -66,7 +66,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Holds a prompt as its file has it, placeholders included."""
+    """A prompt as its file has it, placeholders included."""
 
     name: str
     turns: tuple[Turn, ...]

@@ -84,7 +84,7 @@ def resolve_planner(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Pla
 
 
 def resolve_extractor(spec: object, options: RoleOptions = DEFAULT_OPTIONS) -> Extractor:
-    """Return the extractor that `spec` names, as above; on a model: ras_agent.tools.structure.llm:llm_extractor."""
+    """Return the extractor that `spec` names, as above; a model's is ras_agent.tools.structure.llm:llm_extractor."""
     return cast(Extractor, _resolve("extractor", spec, options))
 
 

@@ -250,7 +250,7 @@ def _short(name: str) -> str:
 
 
 def _inline(figure: Figure, name: str, caption: str) -> str:
-    """Return the figure as an <svg> element without style sheets, foreign namespaces or ids of another plot."""
+    """Return the figure as an <svg> element without style sheets or foreign namespaces; its ids begin with `name`."""
     root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
@@ -291,7 +291,7 @@ def _plain(element: ElementTree.Element, name: str) -> None:
 
 
 def _attribute(kind: str, value: str) -> dict[str, str]:
-    """Return a style rule as an attribute; the page chooses the typeface."""
+    """Turn a rule of a style into attributes; rules of typefaces give none, since the page chooses its own."""
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
         return {"font-size": size[1]} if size else {}

@@ -220,7 +220,7 @@ def _pool(
 
 
 def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
-    """Return what plays each role, by printable names."""
+    """Map each role to the name of the model or rule that plays it, without secrets."""
     if agent.only_roles is not None:
         return dict(agent.only_roles)
     specs = {} if agent.searches_only else role_specs(settings)

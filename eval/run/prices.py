@@ -1,6 +1,9 @@
-"""What model calls cost, by a table of prices that the user keeps. No price is built in: they change, and differ by
-contract. The file is JSON, `model -> {"input", "output", "cached"}` per million tokens, all in one currency; keys that
-begin with "_" are notes. eval/run/prices.json is such a file without any model."""
+"""Costs of model calls, by a table of prices that the user keeps.
+
+No price is built in: they change, and differ by contract. The file is JSON, `model -> {"input", "output", "cached"}`
+per million tokens, all in one currency; keys that begin with "_" are notes. eval/run/prices.json is such a file without
+any model.
+"""
 
 from __future__ import annotations
 

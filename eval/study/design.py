@@ -67,14 +67,14 @@ def parts(task: Task, settings: Settings) -> AgentParts:
 
 
 def replaced(change: Callable[[AgentParts], AgentParts]) -> MakeAnswerer:
-    """Return a maker of an answering function, like a run's own, but with the agent's parts changed by `change`."""
+    """Return a `MakeAnswerer` for the settings' agent with its parts changed by `change`."""
     return lambda task, settings: graph_answerer(assemble_agent(change(parts(task, settings))))
 
 
 def replaced_for_each(prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]]) -> MakeAnswerer:
-    """Return a maker of an answering function that builds a changed agent for each question.
+    """Return a `MakeAnswerer` that changes the agent's parts anew for each question.
 
-    An exception of the change that `prepare` returns becomes that question's error.
+    prepare: takes the task and returns the change. An exception of the change becomes that question's error.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:

@@ -187,7 +187,7 @@ _NAME = 30
 
 
 def heat_map(table: ScoreMatrix, title: str = "") -> str:
-    """Draw a crossing with a cell for each run: percent and 95 % interval. Raises MissingExtra without matplotlib."""
+    """Draw a score matrix as SVG: each cell has percent and 95 % interval. Raises MissingExtra without matplotlib."""
     means = [[cell.mean if cell else float("nan") for cell in row] for row in table.cells]
     with new_figure(3.6 + 1.35 * len(table.columns), 2.0 + 0.62 * len(table.rows)) as figure:
         axes = figure.subplots()

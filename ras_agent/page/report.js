@@ -160,7 +160,7 @@
       ...Object.entries(result.scores).map(([name, value]) => `${name}\u00a0${percent(value)}`),
       count(result.hops, "hop"), words(result.stop), seconds(result.seconds),
       calls ? `${count(calls, "LLM call")}, ${count(tokensOf(result), "token")}` : "",
-      cost && !cost.unknown.length ? `cost ${money(cost.known)}` : "",
+      cost && !cost.unpriced.length ? `cost ${money(cost.total)}` : "",
     ].filter(Boolean);
     const said = result.error || (result.answer ? compared(result.answer, entry.answers) : "no answer");
     return make("div", { class: `answer ${result.verdict}`, "data-run": number },

@@ -141,7 +141,10 @@ def gives_asynchronous_callers_the_same_hits(build: BuildRetriever) -> None:
 
 @promise(_checks)
 def applies_a_filter_before_it_chooses_the_best(build: BuildRetriever) -> None:
-    """Pass a retriever without the parameter `filter`, since an agent refuses to use it with one."""
+    """Demand that a filter counts before the best k are chosen.
+
+    A retriever without the parameter `filter` passes, since an agent refuses to use it with a filter.
+    """
     ours = [Passage(f"ours-{number}", "A river flows through the city.", metadata={"team": "us"}) for number in (1, 2)]
     theirs = [
         Passage(f"theirs-{number}", "A river flows through the city.", "The river", metadata={"team": "them"})

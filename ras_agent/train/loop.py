@@ -375,7 +375,7 @@ class _Training:
         return means
 
     def _autocast(self) -> AbstractContextManager[Any]:
-        """Return the context in which losses are computed."""
+        """Return the context manager under which losses are computed, in bfloat16 if the configuration says so."""
         import torch
 
         kind, bf16 = torch.device(self.processes.device).type, self.config.bf16

@@ -91,7 +91,7 @@ class Processes:
         from torch import nn
 
         class Loss(nn.Module):
-            """Module whose forward pass is the loss: DistributedDataParallel watches nothing else."""
+            """Module whose forward pass is the loss: DistributedDataParallel averages only such gradients."""
 
             def __init__(self) -> None:
                 super().__init__()

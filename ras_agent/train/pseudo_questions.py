@@ -88,7 +88,7 @@ def supported_questions(
 
 @dataclass(frozen=True, slots=True)
 class _Cloze:
-    """Question made of a sentence of `passage`; `other`, if any, is how it names the passage's subject."""
+    """Question made of a sentence of `passage`. `other`: the mention elsewhere that names its subject, if any."""
 
     question: str
     answer: str
@@ -133,7 +133,7 @@ def answer_spans(sentence: str) -> list[tuple[int, int]]:
 
 
 def plain(title: str) -> str:
-    """Return a title without its disambiguator."""
+    """Return a title without a note in parentheses at its end."""
     return title.split(" (")[0]
 
 

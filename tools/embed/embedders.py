@@ -56,10 +56,10 @@ def resolve_embedder(spec: object) -> Embedder:
 
 
 def reopened_embedder(name: str, dimension: int, index: str) -> Embedder:
-    """Return the embedder that an index stores the name of, to which nothing is sent before the first text.
+    """Return the embedder whose name an index stores; nothing is sent to it before the first text.
 
-    index: its place, for messages. Raises what `resolve_embedder` raises, and SettingsError for a server that must not
-    be given a key because nobody but the index names it.
+    index: the index's place, for messages. Raises what `resolve_embedder` raises, and SettingsError for a server that
+        would get a key although only the index names it.
     """
     plain = name.removeprefix(UNSCALED)
     if not is_served(plain):

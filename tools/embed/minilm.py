@@ -95,7 +95,6 @@ class _Layer:
 @dataclass(frozen=True, slots=True)
 class _Network:
     """Network that reads texts in panels: matrices with a column for each token, text after text, without padding.
-    padding.
 
     A text has the same vector, to the last bit, alone and in any company: each step treats each column or each text by
     itself, except that some matrix products treat the first and last columns of a panel in another way, and there
@@ -232,7 +231,7 @@ def _network() -> _Network:
     tokenizer.no_padding()
 
     def linear(*names: str, scales: Sequence[float] = (1.0,)) -> _Linear:
-        """Stack several maps of one input."""
+        """Return one linear map with the outputs of the maps `names` one below another. scales: factor of each."""
         scaled = [(name, np.float32(scale)) for name, scale in zip(names, scales, strict=True)]
         return _Linear(
             np.concatenate([weights[f"{name}.weight"] * scale for name, scale in scaled]),

@@ -259,7 +259,7 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
 
 
 def _sendable(text: str) -> str:
-    """Return a text that JSON holds and servers take: no half characters, and not empty, which most refuse."""
+    """Return a text that servers accept: lone surrogates are replaced, and an empty text becomes a space."""
     return text.encode("utf-8", "replace").decode() or " "
 
 

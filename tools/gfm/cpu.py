@@ -121,7 +121,7 @@ class FastGFM:
             return scores
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
-        """Yield what each layer with a cached background computes for one question, sentence vector (text width,)."""
+        """Yield what each layer with a cached background computes for one question, a vector (text width,)."""
         import torch
 
         with torch.inference_mode():
@@ -181,9 +181,7 @@ class FastGFM:
             sources, changes = step.changed, step.changes
 
     def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
-        """Compute the logits of the entities that the question changes, and write them over the background's in
-        `scores` (N,).
-        """
+        """Write the logits of the entities that the question changes over the background's in `scores` (N,)."""
         changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
             changed, changes = step.changed, step.changes

@@ -84,7 +84,7 @@ class OutgoingMessages:
 
     @classmethod
     def of(cls, graph: GFMGraph) -> OutgoingMessages:
-        """Sort the messages of `graph`."""
+        """Sort the messages of `graph` by source."""
         order = np.argsort(graph.source, kind="stable")
         indptr = np.zeros(graph.entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(graph.source, minlength=graph.entities), out=indptr[1:])

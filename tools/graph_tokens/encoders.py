@@ -23,7 +23,6 @@ _KINDS: tuple[EncoderKind, ...] = ("graph-transformer", "gat", "gcn")
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
     """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
-    vectors.
 
     Raises SettingsError for an unknown kind, for numbers below 1, and for a width that the heads do not divide.
     """

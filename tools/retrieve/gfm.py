@@ -272,9 +272,11 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
 
 
 def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
-    """Return the vectors of the relations (R, text width). Raises IndexMismatch as `gfm` does. embedder: as there.
+    """Return the vectors of the relations (R, text width).
 
-    A graph holds them in 16 bits, for which published weights were not made: theirs are embedded once more, and stored.
+    A graph holds them in 16 bits, for which published weights were not made. So for these they are embedded once more,
+    and stored. embedder: the one that made the graph's vectors; by default the one that the graph names. Raises
+    IndexMismatch as `gfm` does.
     """
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:

@@ -34,7 +34,7 @@ class PCSTRetriever(GraphRetriever[PCSTFinder]):
     name = "pcst"
 
     def subgraph(self, query: str) -> QuestionSubgraph:
-        """Find the subgraph itself, to be shown (`textualise`) or used as facts (`subgraph.triples`)."""
+        """Find the question's subgraph, to show it (`textualise`) or to use its facts (`subgraph.triples`)."""
         links = self.linked(query)
         return self.finder.find(query, [link.entity for link in links], [link.weight for link in links])
 

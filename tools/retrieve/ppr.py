@@ -45,10 +45,11 @@ class PPRRetriever(RankedRetriever):
     ) -> None:
         """Prepare the walk. Raises SettingsError for numbers outside their ranges.
 
-        rows: (D,) the place in `passages` of each of the graph's documents, -1 for none.
-        specificity: divides an entity's weight as a start by the number of passages that name it.
+        rows: (D,), the place in `passages` of each of the graph's documents, -1 for none.
+        damping: the chance that a walk goes on instead of starting again.
+        specificity: whether an entity's weight as a start is divided by the number of passages that name it.
         equivalence: the weight of an equivalence of similarity 1; a fact has weight 1.
-        length: from 0 to 1, the power of a passage's number of names by which its score is divided.
+        length: a passage's score is divided by the number of names in it to this power, 0 to 1.
         """
         if not 0 <= length <= 1 or not 0 <= equivalence < float("inf"):
             raise SettingsError(f"PPR's length is from 0 to 1, equivalence from 0 on, got {length} and {equivalence}")

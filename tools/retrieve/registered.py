@@ -94,7 +94,8 @@ class MakesRetrievers(Protocol):
 def retriever_over(index: PassageIndex | PostgresIndex, name: str = "bm25", **options: Any) -> Retriever:
     """Make the retriever registered as `name` over an index as it is now.
 
-    Raises UnknownName for a name or an option, and IndexMismatch for one that reads files over an index without any.
+    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs files where the index has
+    none.
     """
     if isinstance(index, MakesRetrievers):
         return index.make_retriever(name, options)

@@ -52,7 +52,7 @@ class LiveRetriever:
     """
 
     def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
-        """Make the retriever once. Raises what making it raises."""
+        """Check name and options by making the retriever once. Raises what making it raises."""
         self.name = name
         self._index, self._options, self._reasons = index, options, 0
         self._lock = Lock()
@@ -152,9 +152,9 @@ class Search:
         self._commit = commit
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
-        """Return at most `k` hits that both filters admit.
+        """Return at most `k` hits that both this search's filter and `filter` admit.
 
-        Raises FilterError for a passage that they do not, and what the retriever raises.
+        Raises FilterError if the retriever returns any other passage, and what the retriever raises.
         """
         if narrower := Filter.of(filter):
             return Search(self, narrower, self._commit).retrieve(query, k)

@@ -214,7 +214,7 @@ class _RecordingLedger(Ledger):
 
 @contextmanager
 def _recorded() -> Iterator[list[Call]]:
-    """Give the list of the model calls that are made inside the block."""
+    """Yield a list to which the model calls inside the block are added."""
     with metered(_RecordingLedger(current_ledger())) as ledger:
         yield ledger.calls
 

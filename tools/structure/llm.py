@@ -155,9 +155,9 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
 
 
 def located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
-    """Return the triple with its source: of all sentences, the one that shares most words with it.
+    """Return the triple with its source: the sentence that shares most words with it, among all sentences.
 
-    Where no sentence shares a word, a single passage is the source as a whole, but none of several is.
+    If no sentence shares a word, a single passage is the source as a whole; of several passages none is.
     """
     phrases = (triple.subject, triple.predicate, triple.object)
     best, highest = None, 0.0

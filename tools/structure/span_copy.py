@@ -212,7 +212,7 @@ class _Copyable:
 
     @classmethod
     def of(cls, text: TripleText, source: str, vocabulary: _Vocabulary, most: int) -> _Copyable:
-        """Find the spans of a text that a fact can copy, of at most `most` tokens."""
+        """Find the spans of a text that a fact may copy; a span has at most `most` tokens."""
         # behind a blank, as behind a mark, so that the first word's tokens are those of a word inside a text
         behind = f" {source}"
         tokenized = text.tokenizer(behind, add_special_tokens=False, return_offsets_mapping=True)

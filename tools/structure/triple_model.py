@@ -181,7 +181,7 @@ class _Reading:
         return Extraction(failures=tuple(self.failures))
 
     def close(self) -> None:
-        """Release what was reserved for calls that were not made."""
+        """Release the tokens that were reserved for calls that were not made."""
         while self.reserved:
             self.ledger.release(self.reserved.pop())
 

@@ -33,7 +33,7 @@ class Piece:
 
 
 def titled_text(title: str, text: str) -> str:
-    """Return a text for the model: behind its title, unless it names that itself, and with its marks made inert."""
+    """Return "title: text" for the model, with marks made inert; the text alone if it contains the title."""
     text = as_data(" ".join(text.split()))
     title = as_data(" ".join(title.split()))
     return text if not title or title.casefold() in text.casefold() else f"{title}: {text}"

@@ -44,9 +44,10 @@ class Extraction:
 
 
 def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """Take the nodes of highest personalised PageRank, ties by number, and all edges between them.
+    """Return the subgraph of the nodes with the highest PageRank personalised to `starts`, and all edges between them.
 
-    Walks ignore directions. Nodes that no walk reaches are left out. Raises MissingExtra without scipy.
+    At most `how.max_ent` nodes are taken; ties go to the lower number. Walks ignore directions. Nodes that no walk
+    reaches are left out. Raises MissingExtra without scipy.
     """
     if not starts:
         return Subgraph.induced(graph, ())
@@ -58,9 +59,10 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
 
 def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """Take the nodes that random walks with restart visit most, ties by number, and all edges between them.
+    """Return the subgraph of the nodes that random walks from `starts` visit most, and all edges between them.
 
-    `walks` walks leave each start; after every step one ends with a chance of 1 - damping.
+    At most `how.max_ent` nodes are taken; ties go to the lower number. `how.walks` walks leave each start; after every
+    step a walk ends with a chance of 1 - damping.
     """
     dice, visits, near = Random(how.seed), Counter[int](), cache(graph.neighbours)
     for start in sorted(set(starts)):
@@ -77,7 +79,10 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
 
 
 def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
-    """Take the nodes at most `hops` edges away, the nearest first, then by number, and all edges between them."""
+    """Return the subgraph of the nodes at most `how.hops` edges away from a start, and all edges between them.
+
+    At most `how.max_ent` nodes are taken, the nearest first, then the lower number.
+    """
     if not starts:
         return Subgraph.induced(graph, ())
     adjacency = graph.adjacency
@@ -93,5 +98,5 @@ EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]
 
 
 def _around(graph: Graph, starts: Sequence[int], ranked: Sequence[int], how: Extraction) -> Subgraph:
-    """Take the starts, then the first of `ranked`, up to max_ent nodes in all."""
+    """Return the subgraph of the starts and the first nodes of `ranked`, at most `how.max_ent` nodes in all."""
     return Subgraph.induced(graph, list(dict.fromkeys([*sorted(set(starts)), *ranked]))[: how.max_ent])

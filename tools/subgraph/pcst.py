@@ -221,7 +221,7 @@ class PCSTFinder:
         settings: PCSTSettings | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """Check that there is something to judge by. Raises ValueError for a graph without vectors and no scorer.
+        """Take the graph, and a scorer of names. Raises ValueError for a graph without vectors and no scorer.
 
         scorer: judges names of nodes and relations; without one the graph's own vectors do, and `embedder` (by default
             the graph's) embeds questions.

@@ -28,7 +28,7 @@ _AUTHENTICATION = "RAY_AUTH_MODE"
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """Names a file of rows that all workers share; see `FileRows`."""
+    """File of rows that all workers share; see `FileRows`."""
 
     path: Path
     columns: Sequence[str]
@@ -37,7 +37,7 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Does work in `workers` actors, one processor core each; as many as the cluster has cores if None.
+    """Pool of `workers` actors, one processor core each; as many as the cluster has cores if None.
 
     address: of the cluster, as `ray.init` takes it; None means RAY_ADDRESS, or else a Ray started here and ended after,
         which asks for a token: Ray listens at all addresses of the machine, and a warning says so.
@@ -109,7 +109,7 @@ def _exposed() -> str:
 
 
 class _Worker:
-    """Builds the work of a spec and does the items it gets, several at once on one event loop."""
+    """Actor that builds the work of a spec and does the items it gets, several at once on one event loop."""
 
     def __init__(self, spec: WorkSpec) -> None:
         self._problem = ""
@@ -122,12 +122,12 @@ class _Worker:
         return await self._work(item)
 
     async def ready(self) -> str:
-        """Return what is wrong, or nothing, once the work is built."""
+        """Return what went wrong while the work was built; "" for nothing."""
         return self._problem
 
 
 class _Keeper:
-    """Serves a file's rows to workers that cannot reach the file."""
+    """Actor that serves a file's rows to workers that cannot reach the file."""
 
     def __init__(self, file: SharedFile) -> None:
         self._rows = FileRows(file.path, file.columns, file.holds)

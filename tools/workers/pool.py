@@ -122,7 +122,7 @@ def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> It
 
 
 class _PoolThread:
-    """Holds a pool open on an event loop in a thread of its own."""
+    """Thread with an event loop of its own, on which it holds a pool open."""
 
     def __init__(self, pool: Pool, concurrency: int) -> None:
         """Open the pool. Raises what that raises."""

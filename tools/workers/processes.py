@@ -52,7 +52,7 @@ class Processes:
 
 
 class _Worker:
-    """Talks to one process from the event loop that hands out items."""
+    """Connection to one process from the event loop that hands out items."""
 
     def __init__(self, spec: WorkSpec) -> None:
         context = get_context("spawn")  # a fork would copy locks that threads of this process hold

@@ -29,7 +29,7 @@ _known_locked: set[Path] = set()
 
 
 class Rows(Protocol):
-    """Stores a table of text, whose first column is the key."""
+    """Table of texts whose first column is the key."""
 
     @property
     def is_local(self) -> bool:
@@ -83,7 +83,7 @@ def open_rows(place: str | Path, columns: Sequence[str], holds: str, patience: f
 
 
 class FileRows:
-    """Stores one table in an SQLite file, which is made if it does not exist.
+    """Table in an SQLite file, which is made if it does not exist.
 
     What was put is there after the process is killed; only a crash of the machine may cost the last few rows. A file
     that another process has locked is waited for `patience` seconds in all: after that, calls fail at once until one
@@ -183,7 +183,7 @@ def _is_locked(error: sqlite3.Error) -> bool:
 
 
 class ActorRows:
-    """Reads and writes rows that an actor stores on the driver's machine (see ras_agent.tools.workers.cluster)."""
+    """Table that an actor stores on the driver's machine (see ras_agent.tools.workers.cluster)."""
 
     is_local = False
 

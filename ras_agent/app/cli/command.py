@@ -179,7 +179,7 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
 
 
 def _fields(options: type[Options]) -> list[Field[Any]]:
-    """Return the fields of a class, those that it inherits last."""
+    """Return the fields of a class: its own first, then those that it inherits."""
 
     def depth(name: str) -> int:
         return next(place for place, base in enumerate(options.__mro__) if name in inspect.get_annotations(base))

@@ -82,7 +82,7 @@ class Drawing:
                 self._draw_failure(failure)
 
     def end(self) -> None:
-        """End a line that is still unfinished, wherever the run was interrupted."""
+        """End the line that a run has begun, if it was interrupted in the middle of one."""
         if self._answer is not None:
             self._answer.close()
             self._answer = None

@@ -91,7 +91,7 @@ def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> 
 
 @dataclass
 class _CorpusTally:
-    """Sum of what has been read so far."""
+    """Counts of the passages, facts and tokens so far."""
 
     prices: Prices
     passages: int = 0

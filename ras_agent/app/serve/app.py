@@ -164,7 +164,7 @@ async def entities(
     prefix: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> wire.Names:
-    """List entities of the stored knowledge graph whose name begins so."""
+    """List entities of the stored knowledge graph whose name begins with `prefix`."""
     knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
     return wire.Names(entities=await asyncio.to_thread(names_beginning, knowledge_graph, prefix, limit))
 

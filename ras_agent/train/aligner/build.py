@@ -87,7 +87,7 @@ def build(config: AlignerBuildConfig) -> list[AlignerSample]:
 
 
 def _sample_of(samples: list[AlignerSample], part: str, config: AlignerBuildConfig) -> list[AlignerSample]:
-    """Return the samples of a part, in their order, at most as many as wanted."""
+    """Return at most `config.sample` samples of a part, drawn by `config.seed`, in their order."""
     places = [place for place, sample in enumerate(samples) if sample.part == part]
     Random(config.seed).shuffle(places)
     return [samples[place] for place in sorted(places[: config.sample])]

@@ -197,7 +197,7 @@ def spread_out(samples: list[AlignerSample], count: int) -> list[AlignerSample]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Run the command line."""
     _, result = train(config_from(AlignerTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

@@ -100,7 +100,7 @@ class Judged:
 
 
 def train(config: ConfidenceConfig) -> dict[str, Any]:
-    """Train and write weights and card; return the card."""
+    """Train the confidence, write its weights and their card, and return the card."""
     cases = list(_cases(config))
     judged = _judged(cases, config)
     held_out = np.zeros(len(judged.f1))

@@ -180,7 +180,7 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str =
 
 
 def _graph_of(gfm_set: GFMSet, documents: Ints) -> GFMGraph:
-    """Return the graph that some of a set's documents state."""
+    """Return the GFMGraph of the facts that some documents of a set state."""
     numbers = np.sort(documents).astype(np.int64)
     return part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.message_target).graph
 

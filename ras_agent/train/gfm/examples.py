@@ -57,7 +57,7 @@ SETS: dict[str, Callable[[Path], tuple[list[Passage], list[GFMQuestion]]]] = {
 
 
 def facts_of(passages: Iterable[Passage]) -> Iterator[PassageFacts]:
-    """Yield what the offline extractor reads in each passage."""
+    """Yield each passage's facts, as the offline extractor reads them."""
     extractor = offline_extractor()
     for passage in passages:
         yield facts_in(passage, extractor.extract([passage]).triples)

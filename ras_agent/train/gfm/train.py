@@ -230,7 +230,7 @@ def _with_shape(config: GFMTrainingConfig, shape: GFMConfig) -> GFMTrainingConfi
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Parse the options of the command line, and train."""
     result = train(config_from(GFMTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

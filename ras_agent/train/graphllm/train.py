@@ -255,7 +255,7 @@ def _set_precision(model: GraphLLM, config: GraphLLMTrainingConfig) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Parse the options of the command line, and train."""
     result = train(config_from(GraphLLMTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

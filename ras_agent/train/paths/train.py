@@ -240,7 +240,7 @@ def _triplets(examples: Sequence[PathExample], embedder: Embedder) -> Triplets:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Parse the options of the command line, and train."""
     result = train(config_from(PathTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

@@ -69,7 +69,7 @@ def _bags(rows: Sequence[Sequence[int]], rng: np.random.Generator, dropout: floa
 
 
 def asks_for_a_span(question: str, answer: str, config: RankerConfig) -> bool:
-    """Tell whether the types of answers can be learnt from the pair."""
+    """Tell whether types of answers can be learnt from the pair: no yes or no, not too long, a question for a span."""
     if answer.lower() in ("yes", "no") or len(answer) > config.longest_answer:
         return False
     return analyse(question).kind in ("open", "shared")

@@ -54,7 +54,7 @@ _NOT_ON_THE_CARD = ("data", "out", "earlier", "work", "embedder")
 
 
 def train(config: RankerConfig) -> dict[str, Any]:
-    """Train and write weights and card; return the card."""
+    """Train the ranker, write its weights and their card, and return the card."""
     began = time.monotonic()
     evidence = {}
     for name, loop, answers in _evidence(config):

@@ -257,7 +257,7 @@ def _write_card(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Parse the options of the command line, and train."""
     result = train(config_from(ReaderTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

@@ -54,12 +54,13 @@ _RANGES = {
 class TriplesTrainingConfig(FitConfig):
     """Options of a text-to-triples model's training.
 
-    Raises SettingsError for a number out of range, or where it is not one model that the training begins with.
+    Raises SettingsError for a number out of range, or unless exactly one of `model` and `scratch` is given.
 
-    data: files, parted by commas. model: pre-trained weights, a folder or a hub name. scratch: "t5" or "llama" for a
-    new model of `width`, `layers` (of the encoder and of the decoder), `heads` and `dropout`, with a byte-level
-    vocabulary made of the texts. lora: the rank of an adapter, which is merged into the model at the end; 0 to train
-    all weights. batch: texts. held_out: a share of the texts.
+    data: files, parted by commas. model: pre-trained weights, a folder or a hub name.
+    scratch: "t5" or "llama" for a new model of `width`, `layers` (of the encoder and of the decoder), `heads` and
+        `dropout`, with a byte-level vocabulary made of the texts.
+    lora: the rank of an adapter, which is merged into the model at the end; 0 to train all weights.
+    batch: texts. held_out: a share of the texts.
     """
 
     data: tuple[Path, ...]
@@ -162,7 +163,7 @@ def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExamp
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train as the options say."""
+    """Parse the options of the command line, and train."""
     result = train(config_from(TriplesTrainingConfig, __doc__, arguments))
     if result.main:
         print(json.dumps(asdict(result)))

@@ -160,7 +160,8 @@ class Endpoint:
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError):  # as all of asyncio's; this client's says more than is told
                 raise TimeoutError(f"no whole reply within {seconds:g} seconds" if seconds else str(error)) from error
-            raise NoConnection(f"no connection to {_shown(url)}: {error}", url) from error
+            reason = _reason(error, url)
+            raise NoConnection(f"no connection to {_shown(url)}: {reason}", url) from reason
 
     def _at(self, path: str) -> str:
         parts = urlsplit(self.url)
@@ -177,6 +178,19 @@ class Endpoint:
         parts = urlsplit(self.url)
         proxies = getproxies()
         return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else proxies.get(parts.scheme, proxies.get("all"))
+
+
+def _reason(error: aiohttp.ClientError | OSError, url: str) -> Exception:
+    """Return what the system or the TLS library said, in place of the client's words around it."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return error.certificate_error
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return error
+    if url.startswith("https:") and isinstance(error.os_error, (ConnectionResetError, ConnectionAbortedError)):
+        return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "the server ended the connection in the TLS handshake")
+    return error.os_error
 
 
 def _redirected(response: aiohttp.ClientResponse, url: str) -> str:

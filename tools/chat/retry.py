@@ -128,7 +128,7 @@ def diagnosis(error: BaseException, endpoint: str = "") -> str:
                 "into a file that SSL_CERT_FILE names, or correct the address"
             )
         if isinstance(link, ssl.SSLError):
-            why = getattr(link, "reason", link)
+            why = getattr(link, "reason", None) or link.strerror or link
             remedy = "write http:// for a server without TLS, or correct the address"
             return f"TLS: {where} does not speak it ({why}); {remedy}"
     return next((str(link) for link in chain if isinstance(link, (BrokenReply, RefusedReply))), "")

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_async_callback_manager_for_config, get_callback_manager_for_config
@@ -68,8 +69,15 @@ def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     """Return the callback manager, None where nobody listens or LangChain's own retriever reports the search itself."""
     if config is None or isinstance(searched_by(role), LangChainRetriever):
         return None
+    callbacks = config.get("callbacks")
+    if isinstance(callbacks, BaseCallbackManager) and not _listens(callbacks):
+        return None  # LangGraph's own manager has the handlers of the whole process already
     manager = make(config)
-    return manager if any(not handler.ignore_retriever for handler in manager.handlers) else None
+    return manager if _listens(manager) else None
+
+
+def _listens(manager: BaseCallbackManager) -> bool:
+    return any(not handler.ignore_retriever for handler in manager.handlers)
 
 
 def _documents(hits: object) -> Sequence[Document]:

@@ -344,8 +344,8 @@ async def test_a_reply_of_blocks_and_one_without_a_text_are_texts(server: Served
 @pytest.mark.parametrize(
     "reply", [{"choices": [{"message": None}]}, {"choices": [7]}, {"choices": [{"message": {"content": 5}}]}]
 )
-async def test_a_reply_of_another_form_is_a_broken_one(server: Served, ask: Any, reply: dict[str, Any]) -> None:
-    server.reply = lambda request: dict(reply)
+async def test_a_reply_of_another_form_is_a_broken_one(server: Served, ask: Any, choice: Any) -> None:
+    server.reply = lambda request: {"choices": [choice]}
     with pytest.raises(BrokenReply, match="the reply does not have the form of one"):
         await ask(server.model(), [HumanMessage("Who?")])
 

@@ -341,9 +341,7 @@ async def test_a_reply_of_blocks_and_one_without_a_text_are_texts(server: Served
     assert (await server.model().ainvoke("Who?")).text == ""
 
 
-@pytest.mark.parametrize(
-    "reply", [{"choices": [{"message": None}]}, {"choices": [7]}, {"choices": [{"message": {"content": 5}}]}]
-)
+@pytest.mark.parametrize("choice", [{"message": None}, 7, {"message": {"content": 5}}])
 async def test_a_reply_of_another_form_is_a_broken_one(server: Served, ask: Any, choice: Any) -> None:
     server.reply = lambda request: {"choices": [choice]}
     with pytest.raises(BrokenReply, match="the reply does not have the form of one"):

@@ -135,6 +135,8 @@ class Chat:
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         self._in_flight: SingleFlight[Reply] = SingleFlight()
         self._in_any_loop = getattr(type(model), "in_any_loop", False) is True
+        # those of a configurable model are what the running call's configuration names
+        self._parameters = sampling_parameters(model) if self._in_any_loop else None
 
     def __repr__(self) -> str:
         return f"Chat({self.name!r})"
@@ -311,7 +313,7 @@ class Chat:
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
         if request.tools:
             more["tools"] = list(request.tools)
-        return self._cache.slot(sampling_parameters(self.model) | more, request.turns)
+        return self._cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry

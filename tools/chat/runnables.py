@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -128,11 +128,13 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 def _is(thing: object, *names: str) -> bool:
     """Return whether an object is of a class of LangChain, by its name: nothing is imported to find out."""
-    if "langchain_core" not in sys.modules:
-        return False
-    return any(
-        base.__name__ in names and base.__module__.startswith(("langchain_core.", "langchain."))
-        for base in type(thing).__mro__
+    return not _langchain_classes(type(thing)).isdisjoint(names)
+
+
+@lru_cache(maxsize=1024)
+def _langchain_classes(kind: type) -> frozenset[str]:
+    return frozenset(
+        base.__name__ for base in kind.__mro__ if base.__module__.startswith(("langchain_core.", "langchain."))
     )
 
 

@@ -100,5 +100,5 @@ class Records:
     def _remember(self, data: object, record: object) -> None:
         if len(self._loaded) >= self._size:
             self._loaded = {}
-        # `data` is remembered too, lest its id be given to another value
+        # `data` is kept alive too: Python may give the id of a dead value to another
         self._loaded[id(data)] = (data, record)

@@ -26,7 +26,7 @@ from ras_agent.eval.question import load_passages
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.structure.new_model import KINDS, new_model
-from ras_agent.tools.structure.triple_model import Decoding, TransformersWriter, Written, batches_of_like_length
+from ras_agent.tools.structure.triple_model import Decoding, ModelReply, TransformersWriter, batches_of_like_length
 from ras_agent.tools.structure.triple_text import Piece
 
 _ROWS = 16  # of the batches that are compared
@@ -67,7 +67,7 @@ def measure(writer: Any, pieces: Sequence[Piece], decoding: Decoding, rounds: in
         base = 0.0
         for way, (batches, how) in ways.items():
             began = _clock(writer)
-            written: list[Written] = []
+            written: list[ModelReply] = []
             for batch in batches:
                 written += writer.write_batch([pieces[place] for place in batch], how)
             seconds = _clock(writer) - began

@@ -36,8 +36,8 @@ def as_line(text: str) -> str:
 
 def task_block(task: str) -> str:
     """Render a task's own instruction and what a person has asked of this run; "" for neither."""
-    asked = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
-    return "\n".join(filter(None, (task, *([_ASKED] if asked else []), *asked)))
+    blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
+    return "\n".join(filter(None, (task, *([_ASKED] if blocks else []), *blocks)))
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
@@ -85,13 +85,15 @@ def history_block(
         return step.triple_ids if repeated else step.new_triple_ids
 
     def facts_of(step: Step) -> str:
-        found = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
-        return _with_rest(_numbered(found, numbers), len(ids_of(step)) - len(found), "fact") or nothing
+        facts = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
+        return _with_rest(_numbered(facts, numbers), len(ids_of(step)) - len(facts), "fact") or nothing
 
-    shown = {fact_id for step in steps for fact_id in ids_of(step)}
-    given = _numbered((fact for fact in graph.facts if fact.id not in shown), numbers)
+    fact_ids = {fact_id for step in steps for fact_id in ids_of(step)}
+    without_hop = _numbered((fact for fact in graph.facts if fact.id not in fact_ids), numbers)
 
-    return "\n".join(filter(None, (f"{GIVEN}\n{given}" if given else "", _chain(steps, str(FOUND), facts_of))))
+    return "\n".join(
+        filter(None, (f"{GIVEN}\n{without_hop}" if without_hop else "", _chain(steps, str(FOUND), facts_of)))
+    )
 
 
 def searches_block(steps: Sequence[Step]) -> str:
@@ -106,23 +108,23 @@ def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> st
     no hop come first. How many are not among `passages`, and so are not shown, is said.
     """
     blocks = {passage.id: passage_block([passage], number) for number, passage in enumerate(passages, start=1)}
-    found = {hit.passage.id for step in steps for hit in step.hits}
+    passage_ids = {hit.passage.id for step in steps for hit in step.hits}
 
-    def shown(names: Iterable[str]) -> str:
+    def block_of(names: Iterable[str]) -> str:
         return "\n".join(blocks[name] for name in names if name in blocks)
 
-    given = shown(name for name in blocks if name not in found)
+    without_hop = block_of(name for name in blocks if name not in passage_ids)
 
     def texts_of(step: Step) -> str:
         rest = sum(hit.passage.id not in blocks for hit in step.hits)
-        return _with_rest(shown(hit.passage.id for hit in step.hits), rest, "passage") or "(nothing)"
+        return _with_rest(block_of(hit.passage.id for hit in step.hits), rest, "passage") or "(nothing)"
 
     texts = _chain(steps, str(FOUND_TEXT), texts_of)
-    return "\n".join(filter(None, (given, texts)))
+    return "\n".join(filter(None, (without_hop, texts)))
 
 
-def _chain(steps: Sequence[Step], label: str, found: Callable[[Step], str]) -> str:
-    return "\n".join(f"{SUBQ} {as_line(step.subquery)}\n{label}\n{found(step)}" for step in steps)
+def _chain(steps: Sequence[Step], label: str, evidence_of: Callable[[Step], str]) -> str:
+    return "\n".join(f"{SUBQ} {as_line(step.subquery)}\n{label}\n{evidence_of(step)}" for step in steps)
 
 
 def _with_rest(block: str, count: int, of: str) -> str:

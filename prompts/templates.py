@@ -82,15 +82,17 @@ class Prompt:
         Raises PromptError for a placeholder without a value, and for a value that the prompt does not show. A prompt
         need not show an empty one.
         """
-        shown = self.variables
-        if missing := shown - variables.keys():
+        placeholders = self.variables
+        if missing := placeholders - variables.keys():
             raise PromptError(
-                f"the prompt {self.name!r} shows {_named(missing)}, for which there is no value here; "
-                f"it can show {_named(variables)}"
+                f"the prompt {self.name!r} shows {_name_list(missing)}, for which there is no value here; "
+                f"it can show {_name_list(variables)}"
             )
-        if unseen := {name for name, value in variables.items() if value} - shown:
-            told = f"it shows {_named(shown)}" if shown else "it shows no value at all"
-            raise PromptError(f"the prompt {self.name!r} does not show {_named(unseen)}; {told}: add what is missing")
+        if unseen := {name for name, value in variables.items() if value} - placeholders:
+            description = f"it shows {_name_list(placeholders)}" if placeholders else "it shows no value at all"
+            raise PromptError(
+                f"the prompt {self.name!r} does not show {_name_list(unseen)}; {description}: add what is missing"
+            )
 
         def filled(text: str) -> str:
             text = _PLACEHOLDER_LINE.sub(lambda line: line[0] if variables[line[1]] else "", text)
@@ -117,7 +119,7 @@ def load(name: str, directory: str | Path | None = None, *, few_shot: bool = Fal
         plain, name = name, name + _FEW_SHOT
         if name not in _names(folders):
             raise PromptError(f"the prompt {plain!r} has no worked examples: there is no file {name}.txt")
-    return Prompt(name, _turns(name, folders, seen=()))
+    return Prompt(name, _turns(name, folders, including=()))
 
 
 def render(name: str, /, *, directory: str | Path | None = None, **variables: str) -> tuple[Turn, ...]:
@@ -137,10 +139,10 @@ def prompt_names(directory: str | Path | None = None) -> tuple[str, ...]:
 
 def _folders(directory: str | Path | None) -> tuple[Path, ...]:
     """Return the folders to look in, in order."""
-    own = directory or os.environ.get(DIRECTORY_VARIABLE)
-    if not own:
+    override = directory or os.environ.get(DIRECTORY_VARIABLE)
+    if not override:
         return (_PACKAGED,)
-    folder = Path(own)
+    folder = Path(override)
     if not folder.is_dir():
         raise PromptError(f"the prompts folder {str(folder)!r} does not exist")
     return (folder, _PACKAGED)
@@ -156,21 +158,21 @@ def _check_own(folder: Path) -> None:
         if name not in packaged:
             if path.stem not in bases:
                 near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
-                meant = f"did you mean {near[0]}.txt? " if near else ""
-                raise PromptError(f"{path}: there is no prompt {path.stem!r}; {meant}Known: {', '.join(packaged)}")
+                suggestion = f"did you mean {near[0]}.txt? " if near else ""
+                raise PromptError(f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}")
             continue
-        known = Prompt(name, _turns(name, (_PACKAGED,), seen=())).variables
+        variables = Prompt(name, _turns(name, (_PACKAGED,), including=())).variables
         for placeholder in _PLACEHOLDER.finditer(text):
-            if placeholder[1] not in known and placeholder[1] not in PLACEHOLDERS:
+            if placeholder[1] not in variables and placeholder[1] not in PLACEHOLDERS:
                 line = text.count("\n", 0, placeholder.start()) + 1
-                able = f"it can show {_named(known)}" if known else "it shows no value"
+                able = f"it can show {_name_list(variables)}" if variables else "it shows no value"
                 raise PromptError(
                     f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; {able}, "
-                    f"and the marks {_named(PLACEHOLDERS)}"
+                    f"and the marks {_name_list(PLACEHOLDERS)}"
                 )
 
 
-def _named(placeholders: Iterable[str]) -> str:
+def _name_list(placeholders: Iterable[str]) -> str:
     return ", ".join(f"{{{{{name}}}}}" for name in sorted(placeholders)) or "nothing"
 
 
@@ -178,15 +180,15 @@ def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:
     return tuple(sorted({path.stem for folder in folders for path in folder.glob("*.txt")}))
 
 
-def _turns(name: str, folders: tuple[Path, ...], seen: tuple[str, ...]) -> tuple[Turn, ...]:
-    if name in seen:
-        raise PromptError(f"prompts extend each other in a circle: {' -> '.join((*seen, name))}")
+def _turns(name: str, folders: tuple[Path, ...], including: tuple[str, ...]) -> tuple[Turn, ...]:
+    if name in including:
+        raise PromptError(f"prompts extend each other in a circle: {' -> '.join((*including, name))}")
     path = _find(name, folders)
     text = _PLACEHOLDER.sub(lambda match: PLACEHOLDERS.get(match[1], match[0]), path.read_text(encoding="utf-8"))
     base, turns = _parse(path, text)
     if base is None:
         return turns
-    extended = _turns(base, folders, (*seen, name))
+    extended = _turns(base, folders, (*including, name))
     if all(turn.role == "system" for turn in extended):
         raise PromptError(f"{path} extends {base!r}, which has no user turn to put its own before")
     return _extend(extended, turns)

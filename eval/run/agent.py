@@ -67,10 +67,11 @@ REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {"settings": settings_answerer, "sea
 class EvalAgent:
     """An agent under evaluation, and how its runs are described.
 
-    name: in reports. make: takes the settings with the run's pace and cache, and returns the function that answers.
-    graph, roles, limits: what the manifest says, where that is not what `settings` say. only_roles: there are no roles
-        besides `roles`. variant: what a study changed. seed: of random choices. traces: whether results hold their
-        traces.
+    name: in reports.
+    make: takes the settings with the run's pace and cache, and returns the function that answers.
+    graph, limits: what the manifest says in place of what `settings` say.
+    roles: what plays a role, where it is not what `settings` say. only_roles: all roles there are, in place of both.
+    variant: what a study changed. seed: of random choices. traces: whether results hold their traces.
     """
 
     name: str

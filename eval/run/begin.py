@@ -135,7 +135,7 @@ def begin_run(
     try:
         pool = _pool(task, agent, settings, workers, graph, roles)
     except Exception:
-        folder.take_back()
+        folder.undo_begin()
         raise
     remaining_ids = {question.id for question in remaining(task.questions, folder)}
     results = (

@@ -79,7 +79,7 @@ class RunFolder:
                 folder._is_new = True
         return folder
 
-    def take_back(self) -> None:
+    def undo_begin(self) -> None:
         """Undo the `begin` of a new run that could not be set up, so that another configuration can use the folder.
 
         A run that another process has begun since, or that was there before, stays.

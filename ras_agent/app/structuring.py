@@ -47,11 +47,11 @@ def read_corpus(
     pool: Pool = Here(_passage_reader(extractor_from_settings(settings, spec)))
     if workers.remote:
         work = WorkSpec(
-            "ras_agent.app.structuring:reads_elsewhere",
+            "ras_agent.app.structuring:remote_passage_reader",
             {"settings": settings.model_dump(mode="json", exclude_unset=True), "spec": spec},
         )
-        shared = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
-        pool = workers.pool(work, {name: (path, holds) for name, (path, holds) in shared.items() if path})
+        files = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
+        pool = workers.pool(work, {name: (path, holds) for name, (path, holds) in files.items() if path})
 
     async def ended(read: PassageReport) -> None:
         if on_end:
@@ -60,17 +60,17 @@ def read_corpus(
     asyncio.run(run_all(pool, passages, concurrency=concurrency, on_end=ended))
 
 
-def reads_elsewhere(
+def remote_passage_reader(
     *, settings: Mapping[str, Any], spec: str, replies: str | None = None, facts: str | None = None
 ) -> Work:
-    """Make in another process what reads a passage. replies, facts: where they are stored, if not as in `settings`."""
+    """Make the reader of passages in another process. replies, facts: paths that replace those of `settings`."""
     places = {"cache": replies, "triple_cache": facts}
-    known = Settings.model_validate({**settings, **{name: place for name, place in places.items() if place}})
-    return _passage_reader(extractor_from_settings(known, spec))
+    reader_settings = Settings.model_validate({**settings, **{name: place for name, place in places.items() if place}})
+    return _passage_reader(extractor_from_settings(reader_settings, spec))
 
 
 def _passage_reader(extractor: Extractor) -> Work:
-    """Return what reads a passage with `extractor`; a RasError is a failure of the passage alone.
+    """Return a function that reads a passage with `extractor`; a RasError is a failure of the passage alone.
 
     A StoreError ends the whole work: facts that cannot be stored would be read, and paid for, in vain. So does a
     ModelRefused, which every passage would meet.
@@ -79,11 +79,11 @@ def _passage_reader(extractor: Extractor) -> Work:
     async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor")) as ledger:
             try:
-                found: Extraction = await acall(extractor, "extract", [passage])
+                extraction: Extraction = await acall(extractor, "extract", [passage])
             except (StoreError, ModelRefused):
                 raise
             except RasError as error:
-                found = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
-        return PassageReport(passage.id, len(found.triples), tuple(ledger.calls), found.failures)
+                extraction = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
+        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), extraction.failures)
 
     return read

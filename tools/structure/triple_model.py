@@ -60,7 +60,7 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ModelReply:
     """Reply of a model about one piece of text. cut_off: it was not finished."""
 
     text: str
@@ -78,7 +78,7 @@ class Writer(Protocol):
         """Return a digest that identifies the model's weights."""
         ...
 
-    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's reply about each piece, in their order."""
         ...
 
@@ -106,7 +106,7 @@ class TripleModel:
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the facts in the order of the passages."""
-        reading = _Reading(self, passages)
+        reading = _ReadRequest(self, passages)
         try:
             return reading.facts(self._passes.submit(reading.pieces).result())
         except ModelCallError as error:
@@ -118,7 +118,7 @@ class TripleModel:
         """Do the same as `extract`, for coroutines."""
         import asyncio
 
-        reading = _Reading(self, passages)
+        reading = _ReadRequest(self, passages)
         try:
             return reading.facts(await asyncio.wrap_future(self._passes.submit(reading.pieces)))
         except ModelCallError as error:
@@ -131,7 +131,7 @@ class TripleModel:
         return list(self._writer.text.pieces(passage))
 
 
-class _Reading:
+class _ReadRequest:
     """Passages that one caller wants read, within the limits of that caller's run."""
 
     def __init__(self, model: TripleModel, passages: Sequence[Passage]) -> None:
@@ -151,7 +151,7 @@ class _Reading:
             self.pieces.append(piece)
             self.reserved.append(len(piece.tokens) + granted)
 
-    def facts(self, outputs: list[Written]) -> Extraction:
+    def facts(self, outputs: list[ModelReply]) -> Extraction:
         """Return the facts of all pieces, and record a call for each."""
         seconds = (time.monotonic() - self.began) / max(1, len(outputs))
         triples: dict[str, list[Triple]] = {}
@@ -192,15 +192,15 @@ class _Reading:
 class _Passes:
     """Queue of a model that runs in one thread at a time. Each pass takes the pieces of all callers that wait."""
 
-    def __init__(self, write: Callable[[Sequence[Piece]], list[Written]]) -> None:
+    def __init__(self, write: Callable[[Sequence[Piece]], list[ModelReply]]) -> None:
         self._write = write
         self._lock = threading.Lock()
-        self._waiting: list[tuple[Sequence[Piece], Future[list[Written]]]] = []
+        self._waiting: list[tuple[Sequence[Piece], Future[list[ModelReply]]]] = []
         self._running = False
 
-    def submit(self, pieces: Sequence[Piece]) -> Future[list[Written]]:
+    def submit(self, pieces: Sequence[Piece]) -> Future[list[ModelReply]]:
         """Return the future of the model's replies about the pieces."""
-        future: Future[list[Written]] = Future()
+        future: Future[list[ModelReply]] = Future()
         if not pieces:
             future.set_result([])
             return future
@@ -273,16 +273,16 @@ class TransformersWriter:
             digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 
-    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return the model's reply about each piece, in their order."""
-        replies: list[Written | None] = [None] * len(pieces)
+        replies: list[ModelReply | None] = [None] * len(pieces)
         for batch in batches_of_like_length([len(piece.tokens) for piece in pieces], decoding):
             outputs = self._in_memory([pieces[place] for place in batch], decoding)
             for place, reply in zip(batch, outputs, strict=True):
                 replies[place] = reply
-        return cast(list[Written], replies)
+        return cast(list[ModelReply], replies)
 
-    def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def _in_memory(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Write about a batch, in halves where the graphics processor has no memory for all of it."""
         import torch
 
@@ -297,7 +297,7 @@ class TransformersWriter:
         half = len(pieces) // 2
         return [*self._in_memory(pieces[:half], decoding), *self._in_memory(pieces[half:], decoding)]
 
-    def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return what the model writes about pieces that it reads in one batch."""
         import torch
 
@@ -352,10 +352,10 @@ class TransformersWriter:
         ends = end if isinstance(end, list) else [end]
         return frozenset(token for token in (*ends, self.tokenizer.eos_token_id) if token is not None)
 
-    def _output(self, tokens: list[int]) -> Written:
+    def _output(self, tokens: list[int]) -> ModelReply:
         stop = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return Written(text.strip(), len(tokens) if stop is None else stop + 1, stop is None)
+        return ModelReply(text.strip(), len(tokens) if stop is None else stop + 1, stop is None)
 
 
 def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[list[int]]:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.triple_model import Decoding, TripleModel, Written, read_spec
+from ras_agent.tools.structure.triple_model import Decoding, ModelReply, TripleModel, read_spec
 from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
@@ -66,15 +66,15 @@ class VLLMWriter:
             digest.update(self._name.encode())
         return digest.hexdigest()
 
-    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         """Return what the model writes about each piece, in their order. The engine makes batches by itself."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
         outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
         return [_output_of(output.outputs[0]) for output in outputs]
 
 
-def _output_of(output: Any) -> Written:
-    return Written(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
+def _output_of(output: Any) -> ModelReply:
+    return ModelReply(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:

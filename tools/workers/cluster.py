@@ -47,7 +47,7 @@ class Cluster:
     spec: WorkSpec
     workers: int | None = None
     address: str | None = None
-    shared: Mapping[str, SharedFile] = field(default_factory=dict)
+    shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
 
     @asynccontextmanager
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
@@ -64,7 +64,7 @@ class Cluster:
                 warnings.warn(_exposed(), RuntimeWarning, stacklevel=2)
         actors: list[Any] = []
         try:
-            rows = {name: _keeper(ray, file) for name, file in self.shared.items()}
+            rows = {name: _keeper(ray, file) for name, file in self.shared_files.items()}
             actors += [actor for _, actor in rows.values()]
             spec = replace(
                 self.spec, arguments={**self.spec.arguments, **{name: place for name, (place, _) in rows.items()}}

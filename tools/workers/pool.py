@@ -108,13 +108,13 @@ def results_in_order(pool: Pool, items: Iterable[_T], *, concurrency: int) -> It
             if len(under_way) < concurrency:
                 under_way.append((item, loop.submit(item)))
                 continue
-            done, future = under_way.popleft()
+            oldest, future = under_way.popleft()
             result = future.result()
             under_way.append((item, loop.submit(item)))  # first, so that no worker waits while the caller is busy
-            yield done, result
+            yield oldest, result
         while under_way:
-            done, future = under_way.popleft()
-            yield done, future.result()
+            oldest, future = under_way.popleft()
+            yield oldest, future.result()
     finally:
         for _, future in under_way:
             future.cancel()
@@ -134,14 +134,14 @@ class _PoolThread:
 
     def submit(self, item: Any) -> Future[Any]:
         """Have an item done."""
-        return asyncio.run_coroutine_threadsafe(self._one(item), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._do(item), self._loop)
 
     def close(self) -> None:
         """Close the pool, and wait until it is."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
-    async def _one(self, item: Any) -> Any:
+    async def _do(self, item: Any) -> Any:
         return await self._work(item)
 
     def _run(self) -> None:

@@ -63,12 +63,12 @@ class _Worker:
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[Any] = self._loop.create_future()
         self.waiting: dict[int, asyncio.Future[Any]] = {_READY: self.ready}
-        self._given = 0
+        self._next_number = 0
         threading.Thread(target=self._listen, daemon=True).start()
 
     async def do(self, item: Any) -> Any:
         """Send an item, and return its result. Raises RunError for a worker that died, or what an item raised."""
-        number, self._given = self._given, self._given + 1
+        number, self._next_number = self._next_number, self._next_number + 1
         self.waiting[number] = future = self._loop.create_future()
         try:
             self._pipe.send((number, item))
@@ -106,10 +106,10 @@ class _Worker:
             future.set_result(result)
 
     def _lose(self) -> None:
-        lost = [future for future in self.waiting.values() if not future.done()]
-        if lost:
+        pending = [future for future in self.waiting.values() if not future.done()]
+        if pending:
             error = self._died()  # once: it may wait a moment
-            for future in lost:
+            for future in pending:
                 future.set_exception(error)
 
     def _died(self) -> RunError:
@@ -138,7 +138,7 @@ async def _work(pipe: Connection, work: Work) -> None:
     loop, sending, tasks = asyncio.get_running_loop(), threading.Lock(), set()
     closed = asyncio.Event()
 
-    async def one(number: int, item: Any) -> None:
+    async def answer(number: int, item: Any) -> None:
         try:
             result = await work(item)
         except ModelRefused as error:
@@ -152,16 +152,16 @@ async def _work(pipe: Connection, work: Work) -> None:
             pipe.send((number, result))
 
     def start(number: int, item: Any) -> None:
-        task = loop.create_task(one(number, item))
+        task = loop.create_task(answer(number, item))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
     def listen() -> None:
         try:
             while True:
-                if (given := pipe.recv()) is None:
+                if (message := pipe.recv()) is None:
                     break
-                loop.call_soon_threadsafe(start, *given)
+                loop.call_soon_threadsafe(start, *message)
         except (OSError, EOFError):  # the process that hands out is gone
             pass
         loop.call_soon_threadsafe(closed.set)

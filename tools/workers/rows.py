@@ -102,7 +102,7 @@ class FileRows:
         table = ", ".join([f"{key} TEXT PRIMARY KEY", *(f"{name} TEXT NOT NULL" for name in others)])
         self._make = f"CREATE TABLE IF NOT EXISTS {holds} ({table})"
         self._get = f"SELECT {', '.join(columns)} FROM {holds} WHERE {key} = ?"
-        self._put = f"INSERT OR IGNORE INTO {holds} VALUES ({', '.join('?' * len(columns))})"
+        self._insert_statement = f"INSERT OR IGNORE INTO {holds} VALUES ({', '.join('?' * len(columns))})"
         self._count = f"SELECT COUNT(*) FROM {holds}"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ class FileRows:
 
     def put(self, row: Sequence[str]) -> None:
         with self._reported(), self._transaction() as connection:
-            connection.execute(self._put, tuple(row))
+            connection.execute(self._insert_statement, tuple(row))
 
     def __len__(self) -> int:
         with self._reported(), self._transaction() as connection:

@@ -39,7 +39,7 @@ class Caller:
         """Tell whether nothing is hidden from the caller."""
         return self.filter is None
 
-    def narrow(self, filter: JSON | None) -> Any:
+    def joined_filter(self, filter: JSON | None) -> Any:
         """Return the filter `filter` of a request joined to the caller's own; None for no filter at all."""
         filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)

@@ -114,7 +114,7 @@ class Service:
 
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
-        search = Search(self._parts.retriever, Filter.of(caller.narrow(filter)))
+        search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
         return list(await search.aretrieve(query, k))
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
@@ -253,7 +253,7 @@ def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
 
 def _within(inputs: JSON, caller: Caller, filter: JSON | None) -> JSON:
     """Return the inputs with the filter of the request and of the caller."""
-    allowed = caller.narrow(filter)
+    allowed = caller.joined_filter(filter)
     return inputs if allowed is None else {**inputs, "filter": allowed}
 
 

@@ -175,7 +175,7 @@ def test_two_processes_cannot_write_at_once(tmp_path: Path) -> None:
 def test_a_new_run_that_could_not_be_set_up_leaves_nothing(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.replies_path.write_bytes(b"")
-    folder.take_back()
+    folder.undo_begin()
     assert not folder.path.exists()
 
 
@@ -183,8 +183,8 @@ def test_a_run_that_another_process_took_up_or_began_is_not_taken_back(tmp_path:
     began = RunFolder.begin(tmp_path / "run", MANIFEST)
     second = RunFolder.begin(tmp_path / "run", MANIFEST)
     with second.writing():
-        began.take_back()
-    second.take_back()
+        began.undo_begin()
+    second.undo_begin()
     assert second.manifest() == MANIFEST
 
 
@@ -198,7 +198,7 @@ def test_a_run_cannot_be_taken_up_while_another_process_writes(tmp_path: Path) -
 def test_a_run_with_results_is_not_taken_back(tmp_path: Path) -> None:
     folder = RunFolder.begin(tmp_path / "run", MANIFEST)
     folder.append(Result("q1", "?"))
-    folder.take_back()
+    folder.undo_begin()
     assert folder.manifest() == MANIFEST
     assert _ids(folder) == ["q1"]
 

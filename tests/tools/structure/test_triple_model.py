@@ -21,9 +21,9 @@ from ras_agent.tools.roles import resolve_extractor
 from ras_agent.tools.structure.triple_model import (
     PUBLIC_MODEL,
     Decoding,
+    ModelReply,
     TransformersWriter,
     TripleModel,
-    Written,
     batches_of_like_length,
     load_text_model,
     read_spec,
@@ -39,13 +39,13 @@ class Fixed:
 
     fingerprint = "fixed"
 
-    def __init__(self, text: TripleText, *replies: Written) -> None:
+    def __init__(self, text: TripleText, *replies: ModelReply) -> None:
         self.text, self.replies = text, replies
         self.asked: list[list[str]] = []
         self.gate = threading.Event()
         self.gate.set()
 
-    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         self.gate.wait(30)
         self.asked.append([piece.text for piece in pieces])
         return [self.replies[number % len(self.replies)] for number, _ in enumerate(pieces)]
@@ -98,9 +98,9 @@ def test_the_same_facts_come_from_a_batch_and_one_by_one(folder: Path) -> None:
 
 def test_a_reply_that_cannot_be_read_or_was_cut_off_is_a_failure_and_the_rest_is_taken(text: TripleText) -> None:
     replies = (
-        Written("(S> Bell | P> was born in | O> Edinburgh), (S> Bell | P> inv", 9, True),
-        Written("(S> Leith | P> flows", 5, False),
-        Written("[NONE]", 2, False),
+        ModelReply("(S> Bell | P> was born in | O> Edinburgh), (S> Bell | P> inv", 9, True),
+        ModelReply("(S> Leith | P> flows", 5, False),
+        ModelReply("[NONE]", 2, False),
     )
     found = TripleModel(Fixed(text, *replies), name="fixed").extract(PASSAGES[:3])
     assert [str(triple) for triple in found.triples] == ["(S> Bell | P> was born in | O> Edinburgh)"]
@@ -112,7 +112,7 @@ def test_a_reply_that_cannot_be_read_or_was_cut_off_is_a_failure_and_the_rest_is
 
 
 def test_every_piece_is_a_call_of_the_run_and_its_limits_hold(text: TripleText) -> None:
-    extractor = TripleModel(Fixed(text, Written("[NONE]", 2, False)), name="fixed")
+    extractor = TripleModel(Fixed(text, ModelReply("[NONE]", 2, False)), name="fixed")
     with metered(Ledger(role="extractor", hop=2, limits=Limits(max_llm_calls=3))) as ledger:
         found = extractor.extract(PASSAGES[:3])
     assert [(call.role, call.hop, call.model, call.output_tokens) for call in ledger.calls] == [
@@ -125,7 +125,7 @@ def test_every_piece_is_a_call_of_the_run_and_its_limits_hold(text: TripleText) 
 
 def test_what_was_reserved_is_released_when_the_model_fails(text: TripleText) -> None:
     class Broken(Fixed):
-        def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+        def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
             raise RuntimeError("no memory")
 
     extractor = TripleModel(Broken(text), name="broken")
@@ -142,7 +142,7 @@ def test_a_batch_without_memory_is_read_in_halves_and_a_text_without_is_a_failur
     whole = TripleModel(writer, name="any").extract(PASSAGES[:3])
     write_batch = writer.write_batch
 
-    def limited(pieces: Sequence[Piece], decoding: Decoding) -> list[Written]:
+    def limited(pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
         if len(pieces) > room:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return write_batch(pieces, decoding)
@@ -155,7 +155,7 @@ def test_a_batch_without_memory_is_read_in_halves_and_a_text_without_is_a_failur
 
 
 def test_callers_that_wait_for_the_model_are_served_in_one_pass(text: TripleText) -> None:
-    writer = Fixed(text, Written("[NONE]", 2, False))
+    writer = Fixed(text, ModelReply("[NONE]", 2, False))
     extractor = TripleModel(writer, name="fixed")
     writer.gate.clear()
 

@@ -15,7 +15,7 @@ from tests.messages import says
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow("processes and Ray")]
-READER = "ras_agent.app.structuring:reads_elsewhere"
+READER = "ras_agent.app.structuring:remote_passage_reader"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,7 +50,7 @@ async def test_workers_reach_a_file_on_the_machine_of_the_driver(tmp_path: Path,
     order = WorkSpec(READER, {"settings": {}, "spec": scripted_llm.spec})
     hull = Passage("p", "Hull was built by Ann Rowe.", "Hull")
     for _ in range(2):
-        async with Cluster(order, workers=1, shared={"facts": file}).opened(1) as do:
+        async with Cluster(order, workers=1, shared_files={"facts": file}).opened(1) as do:
             assert (await do(hull)).facts == 1
     assert len(scripted_llm.requests()) == 1
     assert len(FileRows(file.path, file.columns, file.holds)) == 1

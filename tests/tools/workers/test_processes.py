@@ -15,7 +15,7 @@ from ras_agent.tools.workers.pool import WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
 from tests.messages import says
 
-READER = WorkSpec("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+READER = WorkSpec("ras_agent.app.structuring:remote_passage_reader", {"settings": {}, "spec": "offline"})
 
 SCRIPT = """
 import os, signal
@@ -24,7 +24,7 @@ from ras_agent.tools.workers.pool import WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
 
 if __name__ == "__main__":
-    order = WorkSpec("ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "offline"})
+    order = WorkSpec("ras_agent.app.structuring:remote_passage_reader", {"settings": {}, "spec": "offline"})
     passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
     for _ in results_in_order(Processes(order, 2), passages, concurrency=2):
         print("at work", flush=True)
@@ -72,7 +72,7 @@ def test_a_worker_that_cannot_start_says_why() -> None:
 
 def test_a_model_that_cannot_be_asked_is_raised_as_such() -> None:
     order = WorkSpec(
-        "ras_agent.app.structuring:reads_elsewhere", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"}
+        "ras_agent.app.structuring:remote_passage_reader", {"settings": {}, "spec": "vllm:http://127.0.0.1:9/v1#m"}
     )
     with pytest.raises(ModelRefused, match=says("vllm:", "2 tries", "nothing listens", "http://127.0.0.1:9")):
         list(results_in_order(Processes(order, 1), [Passage("1", "Hull is a town.")], concurrency=1))

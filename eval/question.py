@@ -125,7 +125,7 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
 
 
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
-    """Return the passages that a record brings under the first of `keys` it has: what a published retriever found.
+    """Return the passages under the first of `keys` that a record has: the hits of a published retriever.
 
     They come best first, each once; a record without any of the keys has none. A passage is an object with `text` (or
     `paragraph_text`, `content`) and optional `title` (or `wikipage`), or a string.

@@ -36,7 +36,7 @@ class ThreadMemory:
         self._store, self._scope = store, scope
 
     def recall(self, namespace: Namespace) -> JSON:
-        """Return what was remembered last; an empty dictionary where nothing was."""
+        """Return the item that was remembered last; an empty dictionary if there is none."""
         item = self._store.get(namespace, _KEY)
         return item.value if item else {}
 

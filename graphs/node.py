@@ -218,7 +218,7 @@ class _NodeRun:
         self._reply = reply
 
     def fail(self, role_call: RoleCall, error: Exception) -> None:
-        """Record what a call raised; raise it again if it is no failure of a tool."""
+        """Record a exception as a failure, and the limit that it means. Errors in RAISED are raised again."""
         if isinstance(error, RAISED):
             raise error
         if isinstance(error, BudgetExceeded):

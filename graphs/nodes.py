@@ -49,12 +49,7 @@ _CHECKPOINTER = "__pregel_checkpointer"
 def begin(
     *, least_steps: int = LEAST_STEPS, stop_reason: str = "", static: bool = False, reviewed: bool = False
 ) -> NodeBody:
-    """Check what the caller gave, and empty what an earlier question on the same thread left.
-
-    static: whether the graph can do with `static_passages` alone. reviewed: whether the run will wait for a person.
-    Raises ValueError for a blank question, for given passages that contradict each other, and for a recursion limit
-    below `least_steps`, which leaves no room to answer; ReviewError where a run that will wait has no checkpointer.
-    """
+    """Check the caller's input, and clear what an earlier question left in the thread's state."""
 
     def body(state: Beginning, limits: Limits, records: Records) -> Update:
         question = state.get("question")
@@ -233,7 +228,7 @@ def _of_persons(graph: QuestionGraph) -> list[str]:
 def shown_graph(
     pruner: FactPruner | None, kind: str, question: str, graph: QuestionGraph, steps: Sequence[Step], hop: int
 ) -> Generator[RoleCall, Any, QuestionGraph]:
-    """Return what a planner or answerer is shown of the question's graph: all of it where nothing prunes it.
+    """Return the part of the question's graph that a planner or answerer sees: all of it, unless a pruner is set.
 
     kind: the role that is to be shown it, in whose name a pruner that fails is recorded.
     """

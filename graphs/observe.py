@@ -94,7 +94,7 @@ def _documents(hits: object) -> Sequence[Document]:
 def log_node(
     name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float
 ) -> None:
-    """Log what a node did: counts, ids, times and failures; the texts of question and answer if asked for."""
+    """Log a node's run: counts, ids, times and failures; the texts of question and answer only if asked for."""
     if not LOGGER.isEnabledFor(logging.INFO):
         return
     hop = len(state.get("steps") or ()) + (name not in _OUTSIDE_HOPS)

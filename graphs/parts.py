@@ -41,7 +41,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset fixes, whatever the limits are.
+    """Properties of the loop that a preset fixes, whatever the limits are.
 
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
     may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.
@@ -57,7 +57,7 @@ class Preset:
     from_memory: bool = False
 
     def limits(self, limits: Limits) -> Limits:
-        """Return `limits` with what the preset fixes."""
+        """Return `limits` with the preset's properties set."""
         if not self.early_stops:
             limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
         return limits if self.bounded else replace(limits, max_facts=sys.maxsize)

@@ -42,7 +42,7 @@ class Records:
         return data
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """Return the facts read at a hop in the form that they will have in a graph where nothing else states them."""
+        """Return the JSON of facts that a hop read. A graph's JSON of them is equal if nothing else states them."""
         data = [self._dump_fact(triple.id, triple, (triple,)) for triple in triples]
         self._remember(data, triples)
         return data

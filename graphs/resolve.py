@@ -174,7 +174,10 @@ def _role_specs(spec: GraphSpec, settings: Settings, arguments: AgentArguments) 
 
 
 def needs_facts(answerer: object) -> bool:
-    """Tell whether the answerer has a name that extractors have too: it uses no chat model, and answers from facts."""
+    """Tell whether the answerer needs facts from an extractor: it does if an extractor of its name is registered.
+
+    Such an answerer uses no chat model.
+    """
     return role_name(answerer).partition(":")[0] in names("extractor")
 
 
@@ -208,7 +211,7 @@ def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
 
 
 def role_options(settings: Settings) -> RoleOptions:
-    """Return what settings say to every role, whatever the graph."""
+    """Return the options that settings give to every role, whatever the graph."""
     return RoleOptions(
         chat=ChatSettings.of(settings),
         prompts_dir=settings.prompts,

@@ -44,7 +44,7 @@ def _one_a_hop(old: list[JSON], new: Sequence[JSON] | None) -> list[JSON]:
 
 
 class Inputs(TypedDict, total=False):
-    """What a caller gives: a question, or the messages of a conversation whose last one of the user asks it.
+    """Input of an agent: a question, or the messages of a conversation, whose last message of the user asks it.
 
     messages: LangChain messages, or what LangChain makes them of: {"role": "user", "content": "..."}, ("user", "...").
     seed_passages: passages for the first hop, in place of its retrieval; after it the loop goes on as always.
@@ -65,7 +65,7 @@ class Inputs(TypedDict, total=False):
 
 
 class Outputs(TypedDict):
-    """What a caller gets, and what a trace is made of. See ras_agent.records for the shapes behind `JSON`."""
+    """Output of an agent, of which a trace is made. See ras_agent.records for the shapes behind `JSON`."""
 
     question: str
     """the question that is answered, in words that need no earlier turn of a conversation"""
@@ -104,7 +104,7 @@ class Outputs(TypedDict):
 
 
 class Beginning(Inputs):
-    """What the first node reads: the input, and what the thread remembers."""
+    """Input of the first node: the caller's input, and the values that the thread remembers."""
 
     turns: list[JSON]
     remaining_steps: RemainingSteps
@@ -139,7 +139,7 @@ class State(Outputs):
 
 
 def empty_state() -> Update:
-    """Return the update that leaves nothing of an earlier question on the thread, before anything of the next one."""
+    """Return an update that clears all that an earlier question left in the thread's state."""
     return {
         # keys with a reducer, which takes None for empty
         "steps": None,

@@ -170,7 +170,7 @@ def valid_facts(
 def _problems_and_sources(
     triple: Triple, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
 ) -> tuple[list[str], tuple[Source, ...]]:
-    """Return what is wrong with a fact, and its sources in `passages`; no sources if the fact cannot be used."""
+    """Return the problems of a fact, and its sources in `passages`; no sources if the fact cannot be used."""
     if "" in triple.key:
         return [_BLANK], ()
     problems, sources = [], []

@@ -35,7 +35,7 @@ def as_line(text: str) -> str:
 
 
 def task_block(task: str) -> str:
-    """Render a task's own instruction and what a person has asked of this run; "" for neither."""
+    """Render a task's own instruction and a person's notes on this run; "" for neither."""
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
     return "\n".join(filter(None, (task, *([_ASKED] if blocks else []), *blocks)))
 
@@ -69,7 +69,7 @@ def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
 def history_block(
     graph: QuestionGraph, steps: Sequence[Step], *, repeated: bool = False, numbers: Mapping[str, int] | None = None
 ) -> str:
-    """Render what has been asked and found so far, in RAS's layout.
+    """Render the searches so far and the facts that they found, in RAS's layout.
 
         [SUBQ] q0
         Retrieved Graph Information:
@@ -97,12 +97,12 @@ def history_block(
 
 
 def searches_block(steps: Sequence[Step]) -> str:
-    """Render what has been asked so far, without what was found."""
+    """Render the searches so far, without what they found."""
     return "\n".join(f"{SUBQ} {as_line(step.subquery)}" for step in steps)
 
 
 def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
-    """Render what has been asked and found so far as `history_block` does, with passages in place of facts.
+    """Render the searches so far as `history_block` does, with the passages that they found instead of facts.
 
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
     no hop come first. How many are not among `passages`, and so are not shown, is said.

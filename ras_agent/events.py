@@ -175,7 +175,7 @@ def emitting(sink: Callable[[Event], None] | None) -> Iterator[None]:
 
 @contextmanager
 def emitting_until_the_end() -> Iterator[None]:
-    """Stream what is emitted inside the block, and nothing that its threads and tasks emit after its end."""
+    """Stream the events of the block; those that its threads and tasks emit after its end are dropped."""
     sink, over = _sink.get(), False
 
     def pass_on(event: Event) -> None:

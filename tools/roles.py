@@ -45,16 +45,7 @@ _PRECISE = frozenset(("planner", "reasoner", "extractor", "rewriter"))
 
 @dataclass(frozen=True, slots=True)
 class RoleOptions:
-    """What an agent says to each of its roles. A role takes what it has a use for.
-
-    chat: how a model is called. prompts_dir: a folder whose files override the packaged prompts.
-    few_shot: whether worked examples come before the question. task: a task's own instruction.
-    language: of the texts; empty where it is not known.
-    layout: what planner and answerer are shown of the evidence; None for the role's own.
-    follows_any: whether a planner's reply that states no plan is the next search.
-    style: the form of the answer. may_abstain: whether the answerer may. answer_tokens: how long an answer may get.
-    least_confidence: an answer with less is "I don't know". None for the last two: the role's own.
-    """
+    """Options that an agent gives to each of its roles. A role uses those that it needs."""
 
     chat: ChatSettings = field(default_factory=ChatSettings)
     prompts_dir: str | Path | None = None

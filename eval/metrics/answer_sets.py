@@ -31,7 +31,7 @@ def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetSco
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
-    """Return the `set_score` of normalised answers; one that normalises to nothing counts as it is written."""
+    """Return the `set_score` of normalised answers; an answer that normalises to "" is compared unnormalised."""
     return set_score(_keys(predicted), _keys(gold))
 
 

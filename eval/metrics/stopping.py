@@ -13,7 +13,7 @@ _OWN_STOPS = ("sufficient", "no_retrieval")
 
 
 def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | None:
-    """Judge a planner's own stop by the gold hops; None if a limit stopped it or the gold hops are unknown.
+    """Compare a planner's stop with the gold hops; None for a stop by a limit, or if the gold hops are unknown.
 
     A stop because the facts suffice is early after fewer retrievals than the question has gold hops, and late after
     more. A plan to answer without retrieval is a claim too, made at hop 0. One search may find what takes two hops, so

@@ -49,7 +49,7 @@ def difference_text(comparison: Comparison | None) -> str:
 
 
 def money(value: float) -> str:
-    """Return a sum with as many decimals as its size needs."""
+    """Write a sum of money, with more decimals the smaller it is."""
     return f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
 
 

@@ -116,10 +116,7 @@ def evaluate(
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for cyclic garbage less often inside the block, and not among what was there before.
-
-    Many questions under way are many live objects, which each collection visits: a fifth of the processor's time.
-    """
+    """Collect cyclic garbage less often inside the block, and only among objects made inside it."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS, *before[1:])

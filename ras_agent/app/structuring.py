@@ -20,7 +20,7 @@ from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 @dataclass(frozen=True, slots=True)
 class PassageReport:
-    """Report of what was read in one passage. `calls` is empty if its facts were cached already."""
+    """Report on one passage that was read. `calls` is empty if its facts were cached already."""
 
     passage_id: str
     facts: int = 0

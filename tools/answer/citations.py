@@ -132,7 +132,7 @@ class NumberedEvidence:
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
-        """Render what is shown around the evidence, whatever the evidence is; "" for nothing."""
+        """Render the part of the evidence that does not depend on which facts and passages are shown; "" for none."""
         if not self.in_text:
             return self.block()
         return history_block(QuestionGraph(), self.chain, repeated=True) if self.chain else ""

@@ -75,7 +75,7 @@ class _Layer:
     norm: _Norm
 
     def __call__(self, x: Floats, groups: Sequence[_Group]) -> Floats:
-        """Return what the layer makes of x (384, columns), whose texts are in `groups`."""
+        """Return the layer's output for x (384, columns). groups: the texts that the columns belong to."""
         qkv, context = self.qkv(x), np.zeros_like(x)
         for group in groups:
             # (3, B, heads, 32, T), copied, so that its strides are those of the text alone

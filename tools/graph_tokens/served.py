@@ -60,7 +60,7 @@ class ServedGraphLLM(GraphLLMChat):
 
     @classmethod
     def at(cls, folder: str | Path, base_url: str, served: str, key: str = "EMPTY", **options: Any) -> ServedGraphLLM:
-        """Load what the client needs of the GraphLLM in a folder; it is loaded once for all who use it.
+        """Load the encoder, projector and word vectors of the GraphLLM in a folder, once for all who use it.
 
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
         `openai`.

@@ -180,7 +180,7 @@ def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], 
 
 
 def _search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    """Render what a search found: titles with their numbers, and the facts that were new."""
+    """Render a search's result: titles with their numbers, and the new facts."""
     numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
     titles = [f"[{numbers[hit.passage.id]}] {as_line(hit.passage.title or hit.passage.id)}" for hit in step.hits]
     facts = [graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id]

@@ -126,7 +126,7 @@ def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[
 
 
 def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
-    """Return the texts of the relations, that of mentions last, and of their inverses."""
+    """Return the texts of the relations and those of their inverses; the relation of mentions is the last of each."""
     names = [*graph.relations, MENTIONED]
     return [f"name: {name}" for name in names], [f"name: inverse_{name}" for name in names]
 

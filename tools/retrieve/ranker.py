@@ -17,7 +17,7 @@ from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 @runtime_checkable
 class Ranker(Protocol):
-    """Ranker of the rows of a corpus, so that several can be fused."""
+    """Protocol of what ranks the rows of a corpus; rankings of the same rows can be fused."""
 
     passages: Sequence[Passage]
 

@@ -41,7 +41,7 @@ class CachedFacts:
     calls: tuple[Call, ...] = ()
 
     def of(self, passage: Passage) -> tuple[Triple, ...]:
-        """Return the facts with `passage` as their source, whatever the id under which they were cached."""
+        """Return the facts with `passage` as their source, even if they were cached under another id."""
         return tuple(
             Triple(fact.subject, fact.predicate, fact.object, tuple(_moved(source, passage) for source in fact.sources))
             for fact in self.triples

@@ -254,12 +254,12 @@ class _Copyable:
         return cls(tuple(tokens), tuple(starts), frozenset(stops), tuple(nearest), letters, most)
 
     def goes_on(self, place: int, length: int) -> bool:
-        """Tell whether a span whose `length`-th token is at `place` may take the next, and still end in time."""
+        """Tell whether a span of `length` tokens up to `place` may grow and still end within `most` tokens."""
         nearest = self.nearest[place + 1]
         return nearest >= 0 and length + nearest - place <= self.most
 
     def ends(self, place: int, length: int) -> bool:
-        """Tell whether a span may end at `place`, which is not the sign that it begins with."""
+        """Tell whether a span of `length` tokens may end at `place`. A lone token must have a letter or digit."""
         return place in self.stops and (length > 1 or place in self.words)
 
 
@@ -270,7 +270,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _inside_a_word(text: str, place: int) -> bool:
-    """Tell whether a word goes on over a place of a text."""
+    """Tell whether `place` lies inside a word of a text."""
     return 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum()
 
 

@@ -298,7 +298,7 @@ class TransformersWriter:
         return [*self._in_memory(pieces[:half], decoding), *self._in_memory(pieces[half:], decoding)]
 
     def write_batch(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
-        """Return what the model writes about pieces that it reads in one batch."""
+        """Return the model's replies about pieces that fit into one batch."""
         import torch
 
         tokenizer, seq2seq = self.tokenizer, self.text.seq2seq
@@ -376,7 +376,7 @@ def batches_of_like_length(lengths: Sequence[int], decoding: Decoding) -> list[l
 
 
 def load_text_model(name: str) -> tuple[Any, Any]:
-    """Return the model of a folder or a hub name, seq2seq or causal as its config has it, and its tokenizer.
+    """Return the model of a folder or a hub name, seq2seq or causal by its config, and its tokenizer.
 
     Only safetensors are read. Raises WeightsError for what is no such model, MissingExtra without transformers.
     """

@@ -67,7 +67,7 @@ class VLLMWriter:
         return digest.hexdigest()
 
     def write(self, pieces: Sequence[Piece], decoding: Decoding) -> list[ModelReply]:
-        """Return what the model writes about each piece, in their order. The engine makes batches by itself."""
+        """Return the model's reply about each piece, in their order. The engine makes its own batches."""
         prompts = [{"prompt_token_ids": piece.tokens} for piece in pieces]
         outputs = self._engine.generate(prompts, self._sampling, use_tqdm=False)
         return [_output_of(output.outputs[0]) for output in outputs]

@@ -108,7 +108,7 @@ class Graph:
 
     @cached_property
     def incident(self) -> SparseRows:
-        """Return the edges that touch each node, N x E, ascending; a loop is listed once."""
+        """Return N x E sparse rows: for each node the numbers of its edges, ascending; a loop is listed once."""
         heads, tails = self.edges[:, 0], self.edges[:, 2]
         numbers = np.arange(len(self.edges))
         other = heads != tails

@@ -69,7 +69,7 @@ def prizes_of(
     cost: float = 0.5,
     published: bool = False,
 ) -> Prizes:
-    """Give the `nodes` best nodes the prizes nodes, nodes - 1, ..., 1, and the `edges` best edges likewise.
+    """Give the best node the prize `nodes`, the next one less by 1, and so on down to 1; edges likewise, from `edges`.
 
     A score of 0 or less gets no prize. Nodes that tie keep their order. Edges tie whenever they share a relation, so
     those of one score share its prize. Defaults are the paper's for WebQSP; for scene graphs it has 3, 3 and cost 1.

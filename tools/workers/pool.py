@@ -47,7 +47,7 @@ class Pool(Protocol):
     """Place where work is done: here, in other processes, on other machines."""
 
     def opened(self, concurrency: int) -> AbstractAsyncContextManager[Work]:
-        """Be ready within the block for `concurrency` items at once. Raises RunError if work cannot start."""
+        """Keep the pool ready for `concurrency` items at once within the block. Raises RunError if it cannot start."""
         ...
 
 

@@ -240,7 +240,7 @@ def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterat
 
 
 def _show(console: Console, summary: JSON, run: Run) -> None:
-    """Print the scores with their intervals, and what the run took."""
+    """Print the scores with their intervals, and the run's hops, seconds, tokens and cost."""
     from rich.table import Table
 
     table = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)

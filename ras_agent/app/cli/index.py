@@ -135,7 +135,7 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
 
 
 def _print_report(console: Console, report: IngestReport, out: Path | Address, *, prune: bool, verbose: bool) -> None:
-    """Print what was left out and what was done; `_print_errors` prints the errors."""
+    """Print which files were skipped and which were indexed; `_print_errors` prints the errors."""
     from rich.text import Text
 
     from ras_agent.tools.index.chunk import Chunking

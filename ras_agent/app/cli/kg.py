@@ -283,7 +283,7 @@ def _draw(
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:
-    """Print what was done, and each thing that could not be done. Raises Exit with code 3 if there is any."""
+    """Print the report of a build, and each of its errors. Raises Exit with code 3 if there is any error."""
     from rich.text import Text
 
     for item in report.skipped:

@@ -119,7 +119,7 @@ async def resume(thread: wire.Thread, body: wire.ResumeRequest, request: Request
 
 @router.get("/api/threads/{thread}", response_model=None, tags=["Questions"])
 async def thread_state(thread: wire.Thread, request: Request) -> Response:
-    """Return what a thread holds so far, and whether its run is under way, has ended, or waits (`review`)."""
+    """Return a thread's state, and whether its run is under way, has ended, or waits (`review`)."""
     return json_response(await _service(request).thread(thread, _caller(request)))
 
 

@@ -56,7 +56,7 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
 
 
 def sse(name: str, data: JSON) -> bytes:
-    """Return one event as it goes over the wire."""
+    """Encode an event as a server-sent event."""
     return f"event: {name}\ndata: {json_document(data)}\n\n".encode()
 
 

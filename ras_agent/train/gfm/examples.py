@@ -74,7 +74,7 @@ def write_set(
 
 @dataclass(frozen=True, slots=True)
 class SetReport:
-    """Report on a set: its graph, how many labelled and pseudo questions it has, and what was left out."""
+    """Report on a set: its graph, its numbers of labelled and pseudo questions, and the questions left out."""
 
     graph: KGIndex
     labelled: int

@@ -65,7 +65,7 @@ def retrieval_samples(
 
 
 def as_subquery(text: str) -> str:
-    """Return a search question as the planner's grammar reads it back. Raises ParseError for what is none.
+    """Return a search question in the form that the planner's grammar reads back. Raises ParseError for no question.
 
     What begins as a question gets a capital and a question mark: without the latter, "when ..." reads as a clause.
 

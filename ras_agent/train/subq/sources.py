@@ -149,7 +149,7 @@ ReadyTriples = Mapping[tuple[str, str], list[list[str]]]
 
 
 def ready_triples(files: Iterable[Path], on_bad: OnBad) -> ReadyTriples:
-    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line; on_bad is given what is wrong."""
+    """Read files of OpenIE results, {"id", "title", "text", "triples"} a line. on_bad: takes an error of a line."""
     triples: dict[tuple[str, str], list[list[str]]] = {}
     for file in files:
         for entry in load_openie(file, str(file)):

@@ -133,7 +133,7 @@ def train(config: TriplesTrainingConfig) -> FitResult:
 
 
 def _write_card(config: TriplesTrainingConfig, facts: Mapping[str, Any]) -> None:
-    """Write what the model is, and `facts` about its training."""
+    """Write a card that describes the model, with `facts` about its training."""
     card = {
         "what": "text-to-triples model",
         "made_by": "python -m ras_agent.train.triples.train",
@@ -144,7 +144,7 @@ def _write_card(config: TriplesTrainingConfig, facts: Mapping[str, Any]) -> None
 
 
 def _first_model(config: TriplesTrainingConfig, train_part: Sequence[TripleExample]) -> tuple[Any, Any]:
-    """Return the model as its training begins, and its tokenizer."""
+    """Return the model with its first weights, and its tokenizer."""
     if config.scratch:
         texts = (titled_text(example.title, example.text) for example in train_part)
         facts = (" ".join(part for triple in example.triples for part in triple) for example in train_part)

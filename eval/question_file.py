@@ -110,7 +110,7 @@ def read_records(
     if ending == ".parquet":
         yield from _parquet(path)
         return
-    with _opened(path, packed) as stream:
+    with _open(path, packed) as stream:
         try:
             if ending in {".tsv", ".csv"}:
                 yield from _table(stream, path, "\t" if ending == ".tsv" else ",")
@@ -126,7 +126,7 @@ def read_records(
             raise IngestError(f"{path}: cannot be read to its end ({error}); get the file again") from error
 
 
-def _opened(path: Path, packed: bool) -> TextIO:
+def _open(path: Path, packed: bool) -> TextIO:
     return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig", newline="")
 
 
@@ -135,7 +135,7 @@ def _lines(stream: TextIO, path: Path, on_bad: OnBad | None) -> Iterator[Questio
         if line.strip():
             where = f"{path} line {number}"
             try:
-                record = _record(_parsed(line, where), where, number)
+                record = _record(_parse(line, where), where, number)
             except IngestError as error:
                 if on_bad is None:
                     raise
@@ -217,7 +217,7 @@ def _parquet(path: Path) -> Iterator[QuestionRecord]:
         raise IngestError(f"{path}: not a Parquet file that can be read ({error}); get it again") from error
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse(text: str, where: str) -> Any:
     try:
         return parse_line(text)
     except ValueError as error:

@@ -42,7 +42,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
     Creates missing tables. Safe to use from several threads. Raises UnknownName, SettingsError for a missing path or
     connection string, MissingExtra, and the database driver's own errors when it cannot connect.
     """
-    kind, target = _parsed(spec)
+    kind, target = _parse(spec)
     if kind == "memory":
         from langgraph.checkpoint.memory import InMemorySaver
 
@@ -81,7 +81,7 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
 
     Raises what `open_checkpointer` raises.
     """
-    kind, target = _parsed(spec)
+    kind, target = _parse(spec)
     if kind == "memory":
         from langgraph.checkpoint.memory import InMemorySaver
 
@@ -119,7 +119,7 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
 
     Raises what `open_checkpointer` raises.
     """
-    kind, target = _parsed(spec)
+    kind, target = _parse(spec)
     if kind == "memory":
         yield None
     elif kind == "sqlite":
@@ -140,7 +140,7 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
             yield store
 
 
-def _parsed(spec: str) -> tuple[str, str]:
+def _parse(spec: str) -> tuple[str, str]:
     kind, _, target = spec.partition(":")
     if kind == "postgresql":
         kind, target = "postgres", spec  # a bare URL

@@ -308,7 +308,7 @@ def fact_text(subject: str, predicate: str, object_: str) -> str:
     >>> print(fact_text("AC|DC", "is", "a band (rock)"))
     (S> AC\|DC | P> is | O> a band (rock))
     """
-    fields = zip(FIELDS, map(_escaped, (subject, predicate, object_)), strict=True)
+    fields = zip(FIELDS, map(_escape, (subject, predicate, object_)), strict=True)
     return f"({' | '.join(f'{mark} {text}' for mark, text in fields)})"
 
 
@@ -316,12 +316,12 @@ _SPECIAL = re.compile(rf"[\\|]|\A\*|(?<=[{''.join(str(mark)[0] for mark in FIELD
 _PARENTHESIS = re.compile(r"[()]")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(text.split()))
-    return escaped if _balanced(text) else _PARENTHESIS.sub(r"\\\g<0>", escaped)
+    return escaped if _is_balanced(text) else _PARENTHESIS.sub(r"\\\g<0>", escaped)
 
 
-def _balanced(text: str) -> bool:
+def _is_balanced(text: str) -> bool:
     depth = 0
     for parenthesis in _PARENTHESIS.findall(text):
         depth += 1 if parenthesis == "(" else -1

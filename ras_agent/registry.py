@@ -118,11 +118,11 @@ def find(kind: str, name: str) -> Any:
         if not is_registered(kind, name):
             mixes = (f"mixes of them such as {'+'.join(list(_table(kind))[:2])!r}",) if kind in _JOINED else ()
             raise UnknownName(kind, name, (*names(kind), *mixes))
-        return _imported(_JOINED[kind])(name.split("+"))
-    return _imported(plugin) if isinstance(plugin, str) else plugin
+        return _import(_JOINED[kind])(name.split("+"))
+    return _import(plugin) if isinstance(plugin, str) else plugin
 
 
-def _imported(place: str) -> Any:
+def _import(place: str) -> Any:
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -370,11 +370,11 @@ class Setting:
 
 def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; with `work`, only those that it uses."""
-    return {setting.name: setting for setting in _described(model) if work is None or work in setting.work}
+    return {setting.name: setting for setting in _describe_field(model) if work is None or work in setting.work}
 
 
 @cache
-def _described(model: type[Settings]) -> tuple[Setting, ...]:
+def _describe_field(model: type[Settings]) -> tuple[Setting, ...]:
     return tuple(_setting(name, info) for name, info in model.model_fields.items())
 
 

@@ -149,14 +149,14 @@ def measure(runs: int) -> dict[str, Cost]:
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
                 once = partial(_arun, runner) if asynchronous else _run
-                short, long = (_collected(partial(once, graph, inputs)) for graph in graphs[name])
+                short, long = (_without_collection(partial(once, graph, inputs)) for graph in graphs[name])
                 if number >= 0:
                     costs[name].clock.append(1000 * (long[0] - short[0]) / (HOPS - 1))
                     costs[name].processor.append(1000 * (long[1] - short[1]) / (HOPS - 1))
     return costs
 
 
-def _collected(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
+def _without_collection(once: Callable[[], tuple[float, float]]) -> tuple[float, float]:
     """Run the block without garbage collection, which would charge one variant for the garbage of all."""
     gc.collect()
     gc.freeze()  # what is alive now need not be looked at again by the next collection

@@ -62,14 +62,18 @@ def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
     for number, line in enumerate(Path(path).read_text("utf-8-sig").splitlines(), 1):
         if not line.strip():
             continue
-        parts = _listed(line) if line.startswith("[") else [part.strip() for part in line.split("\t") if part.strip()]
+        parts = (
+            _parse_json_list(line)
+            if line.startswith("[")
+            else [part.strip() for part in line.split("\t") if part.strip()]
+        )
         if len(parts) != 3:
             raise IngestError(f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}")
         triples[parts[0], parts[1], parts[2]] = None
     return list(triples)
 
 
-def _listed(line: str) -> list[str]:
+def _parse_json_list(line: str) -> list[str]:
     try:
         return [str(part) for part in json.loads(line)]
     except ValueError:

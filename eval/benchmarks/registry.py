@@ -172,7 +172,7 @@ class Benchmark:
             none.
         """
         if isinstance(source, str | Path):
-            first = next(read_records(source, self.under, self.columns, on_bad and _ignored), None)
+            first = next(read_records(source, self.under, self.columns, on_bad and _ignore), None)
             if first and "text" in first and "question" not in first:
                 return load_passages(source, on_bad)
             source = self.load(source, on_bad=on_bad)
@@ -268,7 +268,7 @@ def _register_own() -> None:
     registry.import_modules_of(__name__.rpartition(".")[0])
 
 
-def _ignored(error: IngestError) -> None:
+def _ignore(error: IngestError) -> None:
     """Ignore a bad record: the file is read a second time, which reports it."""
 
 

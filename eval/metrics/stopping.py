@@ -26,17 +26,17 @@ def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | No
 
 @metric("sufficiency_precision")
 def _sufficiency_precision(question: Question, outcome: Outcome) -> float | None:
-    return _stopped("on_time", question, outcome)
+    return _stop_score("on_time", question, outcome)
 
 
 @metric("stopped_early")
 def _stopped_early(question: Question, outcome: Outcome) -> float | None:
-    return _stopped("early", question, outcome)
+    return _stop_score("early", question, outcome)
 
 
 @metric("stopped_late")
 def _stopped_late(question: Question, outcome: Outcome) -> float | None:
-    return _stopped("late", question, outcome)
+    return _stop_score("late", question, outcome)
 
 
 @metric("sufficient_evidence")
@@ -47,6 +47,6 @@ def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
     return all_recalled_at(len(outcome.passages), outcome.ranked(question), question.supporting)
 
 
-def _stopped(action: Stop, question: Question, outcome: Outcome) -> float | None:
+def _stop_score(action: Stop, question: Question, outcome: Outcome) -> float | None:
     stop = judged_stop(outcome.stop_reason, outcome.hops, question.hops)
     return float(stop == action) if stop else None

@@ -60,7 +60,7 @@ def report_html(
     """
     style, script = page_file("report.css"), page_file("report.js")
     inner = (trace_script(), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
-    packed = _packed(report.runs, workers, progress) if traces else {}
+    packed = _pack_traces(report.runs, workers, progress) if traces else {}
     slots = {
         "POLICY": policy([script, inner[0]], [style, inner[1]]),
         "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120]),
@@ -77,7 +77,7 @@ def report_html(
     return filled(page_file("report.html"), slots)
 
 
-def _packed(
+def _pack_traces(
     runs: Sequence[Run], workers: int, progress: Callable[[int, int], None] | None
 ) -> dict[tuple[int, int], str]:
     """Return the packed traces by (run, the result's place in it). Traces that cannot be read are left out."""

@@ -28,7 +28,7 @@ def packed_traces(
     """
     packed = []
     with _mapping(workers if len(traces) > _FEW else 1) as mapped:
-        for count, text in enumerate(mapped(_packed, traces), 1):
+        for count, text in enumerate(mapped(_pack, traces), 1):
             packed.append(text)
             if progress:
                 progress(count, len(traces))
@@ -52,7 +52,7 @@ def _use_one_thread() -> None:
         os.environ[name] = "1"
 
 
-def _packed(data: Mapping[str, Any]) -> str:
+def _pack(data: Mapping[str, Any]) -> str:
     from ras_agent.errors import TraceError
     from ras_agent.page import trace_data
     from ras_agent.trace import Trace

@@ -112,7 +112,7 @@ def compare(
     def reading(passages: Iterable[Passage]) -> ReadingCost:
         if each:
             return each.times(len(list(passages)))
-        return _estimated(passages, output_ratio)
+        return _estimate(passages, output_ratio)
 
     everything = [passage for passages in passages_of_results for passage in passages]
     total = reading(everything)
@@ -161,7 +161,7 @@ def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
     return ReadingCost(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
 
 
-def _estimated(passages: Iterable[Passage], output_ratio: float) -> ReadingCost:
+def _estimate(passages: Iterable[Passage], output_ratio: float) -> ReadingCost:
     prompt = sum(len(turn.text) for turn in load("triples").turns)
     count = inputs = outputs = 0.0
     for passage in passages:

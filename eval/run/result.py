@@ -70,7 +70,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         usage=token_use(calls),
         failures=tuple(_failure_json(failure) for failure in out.get("failures") or ()),
         models=tuple(dict.fromkeys(call["model"] for call in calls)),
-        error=_unanswered(out),
+        error=_answerer_failure(out),
         trace=trace,
     )
 
@@ -95,12 +95,12 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
     calls = list(calls)
     return {
         **_sums(calls),
-        "by_role": {role: _sums(part) for role, part in _grouped(calls, "role").items()},
-        "by_model": {model: _sums(part) for model, part in _grouped(calls, "model").items()},
+        "by_role": {role: _sums(part) for role, part in _group(calls, "role").items()},
+        "by_model": {model: _sums(part) for model, part in _group(calls, "model").items()},
     }
 
 
-def _unanswered(out: Mapping[str, Any]) -> JSON | None:
+def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
     """Return the answerer's failure in an agent's output. It makes the result an error, not an abstention."""
     if not out.get("failed"):
         return None
@@ -134,7 +134,7 @@ def _sums(calls: list[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _grouped(calls: list[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
+def _group(calls: list[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for call in calls:
         groups.setdefault(call[key], []).append(call)

@@ -136,8 +136,8 @@ def _tokens(results: Sequence[Result]) -> JSON:
     return {
         **total,
         "per_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
-        "by_role": _merged(result.usage.get("by_role", {}) for result in results),
-        "by_model": _merged(result.usage.get("by_model", {}) for result in results),
+        "by_role": _merge(result.usage.get("by_role", {}) for result in results),
+        "by_model": _merge(result.usage.get("by_model", {}) for result in results),
     }
 
 
@@ -145,7 +145,7 @@ def _sum(results: Iterable[Result], name: str) -> int:
     return sum(result.usage.get(name, 0) for result in results)
 
 
-def _merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int]]:
+def _merge(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int]]:
     merged: dict[str, dict[str, int]] = {}
     for part in parts:
         for name, counts in part.items():

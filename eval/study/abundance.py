@@ -267,10 +267,10 @@ def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidenc
     for fact in graph.facts:
         for source in fact.sources:
             spans.setdefault(source.passage_id, []).append((source.start, source.end))
-    return [_blanked(passage, spans[name]) for name, passage in passages.items() if name in spans]
+    return [_blank(passage, spans[name]) for name, passage in passages.items() if name in spans]
 
 
-def _blanked(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
+def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
     if any(end <= start for start, end in spans):  # a fact without a place may come from anywhere in the passage
         return passage
     is_visible = [False] * len(passage.text)

@@ -188,7 +188,7 @@ def _show(
     parts: list[str] = []
     figures: JSON = {"gold": {}}
     for label, scores in alone.items():
-        rows = {extractor: _measured(runs[name], concurrency) for extractor, name in scores.items()}
+        rows = {extractor: _measure_reading(runs[name], concurrency) for extractor, name in scores.items()}
         figures["gold"][label] = rows
         parts.append(f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n")
         if unusable[label]:
@@ -201,7 +201,7 @@ def _show(
     return Shown("\n".join(parts), figures)
 
 
-def _measured(results: Sequence[Result], concurrency: int) -> JSON:
+def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     """Return the scores, and the tokens per second of all streams together while all are busy."""
     seconds = sum(result.seconds for result in results) / max(1, min(concurrency, len(results)))
     fresh = not any(result.usage.get("replayed") for result in results)

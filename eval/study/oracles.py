@@ -54,7 +54,7 @@ def oracles_design(task: Task, settings: Settings) -> Design:
                 _name(planned, retrieval, within),
                 settings,
                 roles=_named_roles(planned, retrieval, within),
-                limits=_unhurried(limits) if planned else limits,
+                limits=_without_early_stops(limits) if planned else limits,
                 make=replaced_for_each(partial(_oracles, planned, retrieval, within)),
                 variant={"oracles": oracles},
             )
@@ -97,7 +97,7 @@ def _oracles(planned: bool, retrieval: bool, within: str, task: Task) -> Callabl
 
     def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:
-            roles = replace(roles, planner=OraclePlanner(question), limits=_unhurried(roles.limits))
+            roles = replace(roles, planner=OraclePlanner(question), limits=_without_early_stops(roles.limits))
         if retrieval:
             gold = gold_passages(question, corpus[question.by_title])
             # a search that finds them all, however few a hop may bring
@@ -108,7 +108,7 @@ def _oracles(planned: bool, retrieval: bool, within: str, task: Task) -> Callabl
     return change
 
 
-def _unhurried(limits: Limits) -> Limits:
+def _without_early_stops(limits: Limits) -> Limits:
     """Return settings without the stop at a hop that brings nothing new, so that the gold plan is asked to its end."""
     return replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
 

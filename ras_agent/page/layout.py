@@ -33,8 +33,8 @@ def box_centres(sizes: Sequence[tuple[float, float]], links: Sequence[tuple[int,
         if unseen[index]:
             part = np.flatnonzero(np.isfinite(lengths[index]))
             unseen[part] = False
-            flat = _unstressed(lengths[np.ix_(part, part)])
-            centres[part] = _apart(_turned(flat, stretch), boxes[part], stretch)
+            flat = _stress_layout(lengths[np.ix_(part, part)])
+            centres[part] = _push_apart(_turn(flat, stretch), boxes[part], stretch)
             parts.append(part)
     _pack(centres, boxes, parts)
     return centres
@@ -55,7 +55,7 @@ def _lengths(boxes: Array, links: Sequence[tuple[int, int]]) -> Array:
     return lengths
 
 
-def _unstressed(lengths: Array, rounds: int = 80) -> Array:
+def _stress_layout(lengths: Array, rounds: int = 80) -> Array:
     """Return points (n, 2) whose distances approximate `lengths` (n, n)."""
     count = len(lengths)
     if count == 1:
@@ -76,7 +76,7 @@ def _unstressed(lengths: Array, rounds: int = 80) -> Array:
     return points
 
 
-def _turned(points: Array, stretch: float) -> Array:
+def _turn(points: Array, stretch: float) -> Array:
     """Turn `points` by the best of 24 angles and stretch them along x.
 
     The best angle makes few points lie flat, and many points fill a frame of the wanted shape.
@@ -97,7 +97,7 @@ def _frame(points: Array) -> float:
     return float(max(width / _ASPECT, height))
 
 
-def _apart(centres: Array, boxes: Array, stretch: float, rounds: int = 60) -> Array:
+def _push_apart(centres: Array, boxes: Array, stretch: float, rounds: int = 60) -> Array:
     """Push overlapping boxes apart along the axis where they overlap less, until none do or `rounds` are over."""
     centres = centres.copy()
     for _ in range(rounds):

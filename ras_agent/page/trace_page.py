@@ -88,7 +88,7 @@ def picture(
     index = {key: number for number, key in enumerate(graph.entities)}
 
     roles = {key: _role(key, question, answer) for key in index}
-    labelled = set(index) if not crowded else _labelled(graph, roles, cited)
+    labelled = set(index) if not crowded else _choose_labels(graph, roles, cited)
     nodes: list[JSON] = []
     for key, entity in graph.entities.items():
         lines, is_labelled = _label_lines(entity.label), key in labelled
@@ -164,7 +164,7 @@ def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]
         edge["y"] = round((start["y"] + end["y"]) / 2 - (14 * fan if edge["from"] != edge["to"] else 34), 1)
 
 
-def _labelled(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:
+def _choose_labels(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:
     """Choose which of many entities get labels: those with a role or a citation, then the best connected."""
     matter = {key for key, role in roles.items() if role}
     for name in cited:

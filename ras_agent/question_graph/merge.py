@@ -65,9 +65,7 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
-    facts = {
-        name: (alike[0] if len(alike) == 1 else _representative(alike), tuple(alike)) for name, alike in grouped.items()
-    }
+    facts = {name: (alike[0] if len(alike) == 1 else _combine(alike), tuple(alike)) for name, alike in grouped.items()}
     if len(facts) == len(readings):
         return facts
     # the form that was read first is not always the form that is shown
@@ -100,12 +98,12 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
     if len(label_counts) == 1 and not others:
         (label,) = label_counts
         return Entity(key, label, (label,))
-    label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preferred((surface,))))
+    label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preference((surface,))))
     return Entity(key, label, tuple(sorted({*label_counts, *others})))
 
 
-def _representative(alike: Sequence[Triple]) -> Triple:
-    best = min(alike, key=lambda reading: (-len(reading.sources), *_preferred(_form(reading))))
+def _combine(alike: Sequence[Triple]) -> Triple:
+    best = min(alike, key=lambda reading: (-len(reading.sources), *_preference(_form(reading))))
     return _with_sources(best, [source for reading in alike for source in reading.sources])
 
 
@@ -113,7 +111,7 @@ def _form(triple: Triple) -> tuple[str, str, str]:
     return triple.subject, triple.predicate, triple.object
 
 
-def _preferred(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+def _preference(form: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     return -sum(map(len, form)), form
 
 

@@ -39,7 +39,7 @@ _INVISIBLE = _Invisible()
 _WORDS = _Words({ord("&"): " and "})
 
 
-def _folded(surface: str) -> str:
+def _fold(surface: str) -> str:
     """Normalise (NFKC) and fold case until nothing changes, since folding can undo what normalising did."""
     folded = normal_form("NFKC", surface.translate(_INVISIBLE)).casefold()
     while (again := normal_form("NFKC", folded).casefold()) != folded:
@@ -58,7 +58,7 @@ def canonical_key(surface: str) -> str:
     >>> canonical_key("The  Beatles"), canonical_key("J.R.R. Tolkien’s"), canonical_key("Simon & Garfunkel")
     ('beatles', 'j r r tolkien', 'simon and garfunkel')
     """
-    folded = _folded(surface)
+    folded = _fold(surface)
     words = _POSSESSIVE.sub("", folded).translate(_WORDS).split()
     first = 0
     while first < len(words) - 1 and words[first] in _ARTICLES:

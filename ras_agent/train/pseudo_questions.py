@@ -178,7 +178,7 @@ def _question(
     if subject not in before + after and name not in answer and rng.random() < 0.7:
         after = f"{after} {subject}"
     phrase, before = _question_phrase(answer, before, kinds.get(answer), rng)
-    words = _ordered(phrase, before, after, rng).split()
+    words = _order_words(phrase, before, after, rng).split()
     if rng.random() < _THINNED:
         words = [word for word in words if word in phrase.split() or rng.random() > _LOST]
     return " ".join(words[:_LONGEST_QUESTION]) + ("?" if rng.random() < 0.8 else "")
@@ -213,7 +213,7 @@ def _question_phrase(answer: str, before: str, kind: _TitleKind | None, rng: ran
     return rng.choice(("what", "which", "what is the name of")), before
 
 
-def _ordered(phrase: str, before: str, after: str, rng: random.Random) -> str:
+def _order_words(phrase: str, before: str, after: str, rng: random.Random) -> str:
     """Put the phrase in the answer's place, in front with or without an inversion, or between swapped halves."""
     way = rng.random()
     if not before:

@@ -12,14 +12,17 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         for cells in (3999999, 4000001)
     },
     "ras_agent/question_graph/graph.py": {
-        ("if len(self._held) > max_facts:", "if len(self._held) >= max_facts:"): "of just as many facts none is hidden",
+        (
+            "if len(self._all_facts) > max_facts:",
+            "if len(self._all_facts) >= max_facts:",
+        ): "of just as many facts none is hidden",
     },
     "ras_agent/question_graph/merge.py": {
         **{
             (
-                "facts = {name: (alike[0] if len(alike) == 1 else _shown(alike), tuple(alike)) for name, alike in "
+                "facts = {name: (alike[0] if len(alike) == 1 else _combine(alike), tuple(alike)) for name, alike in "
                 "grouped.items()}",
-                f"facts = {{name: ({alike} else _shown(alike), tuple(alike)) for name, alike in grouped.items()}}",
+                f"facts = {{name: ({alike} else _combine(alike), tuple(alike)) for name, alike in grouped.items()}}",
             ): "of one reading the first, the last and the one to show are the same"
             for alike in ("alike[ -1] if len(alike) == 1", "alike[0] if len(alike) == 0")
         },
@@ -34,7 +37,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             for before, known, mutant in (
                 ("for reading in readings if len(readings) ", "> 1 else ():", "> 0 else ():"),
                 ("for reading in readings if len(readings) ", "> 1 else ():", ">= 1 else ():"),
-                ("if len(shown) == ", "1 and not others:", "0 and not others:"),
+                ("if len(label_counts) == ", "1 and not others:", "0 and not others:"),
                 ("if len(distinct) ", "> 1:", "> 0:"),
                 ("if len(distinct) ", "> 1:", ">= 1:"),
             )

@@ -43,7 +43,7 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 
     def renumbered(run: re.Match[str]) -> str:
         marks: dict[int, None] = {}
-        for number in _expanded(run[2]):
+        for number in _expand(run[2]):
             if number in passage_ids:
                 numbers[number] = None
                 marks[places.setdefault(passage_ids[number], len(places) + 1)] = None
@@ -219,14 +219,14 @@ def _citation(
     place: int, passage: Passage, facts: Sequence[Triple], facts_of_passage: Sequence[Triple], phrases: tuple[str, str]
 ) -> Citation:
     """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
-    start, end = _quoted(passage, facts, phrases)
+    start, end = _quote(passage, facts, phrases)
     here = Source(passage.id, start, end)
     quoted_facts = [fact for fact in facts_of_passage if any(_overlap(source, here) for source in fact.sources)]
     ids = dict.fromkeys(fact.id for fact in (*facts, *quoted_facts))
     return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
 
 
-def _quoted(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
+def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
     for fact in facts:
         source = next((source for source in fact.sources if source.passage_id == passage.id), None)
         if source is not None and source.start < source.end <= len(passage.text):
@@ -246,7 +246,7 @@ def _overlap(first: Source, second: Source) -> bool:
     return first.passage_id == second.passage_id and first.start < second.end and second.start < first.end
 
 
-def _expanded(run: str) -> list[int]:
+def _expand(run: str) -> list[int]:
     """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9. An overlong range counts as its two ends."""
     numbers: list[int] = []
     for first, last in _PART.findall(run):

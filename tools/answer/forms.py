@@ -84,8 +84,8 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
         answer = _in_json(text, prose=prose)
         if answer or is_json(text):
             return answer
-    part = _behind_label(text, prose=prose) or _unlabelled(text, prose=prose)
-    return _unwrapped(part, prose=prose)
+    part = _behind_label(text, prose=prose) or _without_label(text, prose=prose)
+    return _unwrap(part, prose=prose)
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -101,7 +101,7 @@ def _behind_label(text: str, *, prose: bool) -> str:
     return behind if prose else behind.partition("\n")[0]
 
 
-def _unlabelled(text: str, *, prose: bool) -> str:
+def _without_label(text: str, *, prose: bool) -> str:
     stripped = text.strip()
     if prose:
         return stripped
@@ -139,7 +139,7 @@ def _text(value: Value) -> str:
     return str(UNKNOWN) if value is None else str(value).strip()
 
 
-def _unwrapped(part: str, *, prose: bool) -> str:
+def _unwrap(part: str, *, prose: bool) -> str:
     """Return an answer without JSON, tags or a box around it."""
     part = _TAG.sub("", part).strip()
     if is_json(part):

@@ -167,14 +167,14 @@ class LangChainEmbedder:
         """Return unit vectors of passages, shape (len(texts), dimension), float32. Raises ModelCallError."""
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
-        return self._sized(self._call("embed_documents", list(texts)))
+        return self._to_array(self._call("embed_documents", list(texts)))
 
     def embed_query(self, text: str) -> Floats:
         """Return the unit vector of a query, shape (dimension,). Raises ModelCallError."""
-        vector: Floats = self._sized([self._call("embed_query", text)])[0]
+        vector: Floats = self._to_array([self._call("embed_query", text)])[0]
         return vector
 
-    def _sized(self, vectors: Any) -> Floats:
+    def _to_array(self, vectors: Any) -> Floats:
         return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
 
     def _call(self, method: str, argument: object) -> Any:

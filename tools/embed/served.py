@@ -169,7 +169,7 @@ class ServedEmbedder:
             if len(texts) > 1 and getattr(error, "status_code", None) in _SPLIT:
                 half = len(texts) // 2
                 return np.concatenate([self._batch_vectors(texts[:half]), self._batch_vectors(texts[half:])])
-            raise self._explained(error, texts) from None
+            raise self._to_error(error, texts) from None
         self._has_replied = True
         width = self._width = self._width or vectors.shape[1]
         if vectors.shape[1] != width:
@@ -202,7 +202,7 @@ class ServedEmbedder:
                 return _vectors(run(asked), len(texts))
         raise AssertionError("a retry either returns or raises")
 
-    def _explained(self, error: Exception, texts: list[str]) -> RasError:
+    def _to_error(self, error: Exception, texts: list[str]) -> RasError:
         status, is_unreachable = getattr(error, "status_code", None), unreachable(error)
         # as in ras_agent.tools.chat.client
         unusable = (is_unreachable or status in (401, 403, 404)) and not self._has_replied

@@ -252,7 +252,7 @@ def read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
     """
     for name, reader in (("model.safetensors", _read_safetensors), ("model.pth", _read_pickled)):
         if (path := folder / name).is_file():
-            return _checked(reader(path), shapes, path)
+            return _check_weights(reader(path), shapes, path)
     raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
 
 
@@ -311,7 +311,9 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     return stored
 
 
-def _checked(tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path) -> dict[str, Tensor]:
+def _check_weights(
+    tensors: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]], path: Path
+) -> dict[str, Tensor]:
     shapes = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in tensors.items()}
     if shapes != expected:
         names = sorted(name for name in {*shapes, *expected} if shapes.get(name) != expected.get(name))

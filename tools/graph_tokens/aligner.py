@@ -190,7 +190,7 @@ class GraphAligner(nn.Module):
         """Read what `save` wrote. Raises WeightsError for a folder that holds something else."""
         folder = Path(folder)
         aligner = cls(read_config(folder), embedder)
-        with _unfit_weights_named(folder):
+        with _naming_unfit_weights(folder):
             aligner.load_state_dict(load_file(folder / WEIGHTS))
         return aligner
 
@@ -242,7 +242,7 @@ def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
     there = read_config(Path(folder)).encoder
     if there != encoder.config:
         raise SettingsError(f"the aligner in {folder} has the encoder {there}, and this model {encoder.config}")
-    with _unfit_weights_named(Path(folder)):
+    with _naming_unfit_weights(Path(folder)):
         weights = load_file(Path(folder) / WEIGHTS)
         encoder.load_state_dict(
             {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
@@ -250,7 +250,7 @@ def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:
 
 
 @contextmanager
-def _unfit_weights_named(folder: Path) -> Iterator[None]:
+def _naming_unfit_weights(folder: Path) -> Iterator[None]:
     """Raise WeightsError for weights that are missing, damaged, or of another aligner."""
     try:
         yield

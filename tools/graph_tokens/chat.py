@@ -60,7 +60,7 @@ class GraphLLMChat(BaseChatModel):
 
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
         """
-        graph_llm, lock = _loaded(Path(folder).expanduser().resolve())
+        graph_llm, lock = _load_once(Path(folder).expanduser().resolve())
         chat = cls(graph_llm, str(folder), **options)
         chat._lock = lock
         return chat
@@ -129,7 +129,7 @@ def _texts(facts: Sequence[Triple]) -> list[tuple[str, str, str]]:
 
 
 @cache
-def _loaded(folder: Path) -> tuple[GraphLLM, Lock]:
+def _load_once(folder: Path) -> tuple[GraphLLM, Lock]:
     try:
         import torch
 

@@ -147,7 +147,7 @@ class GraphLLM(nn.Module):
         """Return a GraphLLM on the pre-trained model that `config` names, with new weights for all the rest."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
-        return cls(config, _tuned(language_model, config), tokenizer)
+        return cls(config, _add_adapter(language_model, config), tokenizer)
 
     def train(self, mode: bool = True) -> Self:
         """Switch between training and use; a frozen language model stays in evaluation mode, without dropout."""
@@ -355,7 +355,7 @@ def load_language_model(name: str) -> tuple[Any, Any]:
         raise WeightsError(f"cannot load the language model {name!r}, a folder or a hub name: {why}") from error
 
 
-def _tuned(language_model: Any, config: GraphLLMConfig) -> Any:
+def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
     """Return the model, with a new low-rank adapter if the configuration has one."""
     if config.tuning != "lora":
         return language_model

@@ -25,7 +25,7 @@ def encoded(vectors: Tensor) -> str:
     """
     buffer = io.BytesIO()
     # copied: torch.save writes the whole storage behind a view
-    torch.save(_checked(vectors).detach().cpu().clone(memory_format=torch.contiguous_format), buffer)
+    torch.save(_check_vectors(vectors).detach().cpu().clone(memory_format=torch.contiguous_format), buffer)
     return b64encode(buffer.getvalue()).decode("ascii")
 
 
@@ -57,7 +57,7 @@ def completion_request(
     return request
 
 
-def _checked(vectors: Tensor) -> Tensor:
+def _check_vectors(vectors: Tensor) -> Tensor:
     if vectors.ndim != 2 or not len(vectors):
         raise ValueError(f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}")
     return vectors if vectors.dtype in _DTYPES else vectors.float()

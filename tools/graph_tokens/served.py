@@ -65,7 +65,7 @@ class ServedGraphLLM(GraphLLMChat):
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
         `openai`.
         """
-        return cls(_loaded(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
+        return cls(_load_client(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
 
     @property
     def model_name(self) -> str:
@@ -199,7 +199,7 @@ def _generated(completion: Any) -> Generated:
 
 
 @cache
-def _loaded(folder: Path) -> GraphLLM:
+def _load_client(folder: Path) -> GraphLLM:
     try:
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
     except ImportError as error:

@@ -196,18 +196,18 @@ def first_question(text: str, *, opened: bool = False) -> str:
         bare = _LEFT_OVER.sub("", " ".join(line.split())).strip(_WRAPPING)
         if opened and bare.endswith(("]", "］", "】")):
             bare = bare[:-1]
-        bare = _unquoted(bare)
+        bare = _unquote(bare)
         if any(char.isalnum() for char in bare):
             return "" if _NO_QUESTION.fullmatch(bare) else bare
     return ""
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Return a text without the quotes, markup or parentheses around all of it."""
     bare = text.strip(_WRAPPING)
     closing = _QUOTES.get(bare[:1], "")
     if closing and bare.endswith(closing) and not {bare[0], closing} & set(bare[1:-1]):
-        return _unquoted(bare[1:-1])
+        return _unquote(bare[1:-1])
     return bare.strip('"') if bare.count('"') == 1 else bare
 
 
@@ -219,7 +219,7 @@ def _bare_question(text: str, prompt: str) -> Plan | None:
     """
     if text.count("?") != 1 or _TOKEN.search(text):
         return None
-    line = _unquoted(text.rstrip().rpartition("\n")[2])
+    line = _unquote(text.rstrip().rpartition("\n")[2])
     question = line.removesuffix("?")
     if line.endswith("?") and not _ASKS.match(question):  # "The next question is: Where ...", but "Who directed A: B?"
         question = next((part for part in re.split(r": |\bis (?=[A-Z])", question)[1:] if _ASKS.match(part)), "")

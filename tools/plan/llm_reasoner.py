@@ -129,7 +129,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     'The Water of Leith flows there.'
     """
     keys = {canonical_key(thought) for thought in thoughts}
-    text = _unwrapped(without_thinking(reply))
+    text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
         sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip(_WRAPPING)
@@ -139,7 +139,7 @@ def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     return ""
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Return a reply without JSON around it, and without the chatter that announces what comes."""
     if is_json(text):
         for _, item in json_objects(text):

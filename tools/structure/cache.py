@@ -43,7 +43,9 @@ class CachedFacts:
     def of(self, passage: Passage) -> tuple[Triple, ...]:
         """Return the facts with `passage` as their source, even if they were cached under another id."""
         return tuple(
-            Triple(fact.subject, fact.predicate, fact.object, tuple(_moved(source, passage) for source in fact.sources))
+            Triple(
+                fact.subject, fact.predicate, fact.object, tuple(_source_in(source, passage) for source in fact.sources)
+            )
             for fact in self.triples
         )
 
@@ -141,7 +143,7 @@ class CachedExtractor:
             cached = self._cache.get(key)
             if cached is not None:
                 return Extraction(cached.of(passage))
-            with _recorded() as calls:
+            with _record_calls() as calls:
                 extraction: Extraction = call(self._extractor, "extract", [passage], subquery)
             cached = self._store(key, passage, extraction, calls)
             return extraction
@@ -159,7 +161,7 @@ class CachedExtractor:
             cached = self._cache.get(key) if self._cache.is_local else await asyncio.to_thread(self._cache.get, key)
             if cached is not None:
                 return Extraction(cached.of(passage))
-            with _recorded() as calls:
+            with _record_calls() as calls:
                 extraction: Extraction = await acall(self._extractor, "extract", [passage], subquery)
             cached = await asyncio.to_thread(self._store, key, passage, extraction, calls)
             return extraction
@@ -213,7 +215,7 @@ class _RecordingLedger(Ledger):
 
 
 @contextmanager
-def _recorded() -> Iterator[list[Call]]:
+def _record_calls() -> Iterator[list[Call]]:
     """Yield a list to which the model calls inside the block are added."""
     with metered(_RecordingLedger(current_ledger())) as ledger:
         yield ledger.calls
@@ -230,7 +232,7 @@ def _span(source: Source) -> list[Any]:
     return [source.start, source.end, source.extractor]
 
 
-def _moved(source: Source, passage: Passage) -> Source:
+def _source_in(source: Source, passage: Passage) -> Source:
     return Source(passage.id, source.start, source.end, extractor=source.extractor)
 
 

@@ -218,7 +218,7 @@ class _Copyable:
         tokenized = text.tokenizer(behind, add_special_tokens=False, return_offsets_mapping=True)
         tokens: list[int] = list(tokenized["input_ids"])
         # some tokenizers count the blank in front of a word to its token
-        spans = [_trimmed(behind, start, end) for start, end in tokenized["offset_mapping"]]
+        spans = [_trim(behind, start, end) for start, end in tokenized["offset_mapping"]]
         words = [behind[start:end] for start, end in spans]
         plain = [
             token in vocabulary.plain and not _SPECIAL.intersection(word)
@@ -263,7 +263,7 @@ class _Copyable:
         return place in self.stops and (length > 1 or place in self.words)
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     return start, end

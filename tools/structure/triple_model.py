@@ -146,7 +146,7 @@ class _ReadRequest:
             try:
                 granted = self.ledger.admit(len(piece.tokens), most)
             except BudgetExceeded as error:
-                self._failed(piece.passage, str(error))
+                self._add_failure(piece.passage, str(error))
                 break
             self.pieces.append(piece)
             self.reserved.append(len(piece.tokens) + granted)
@@ -164,9 +164,9 @@ class _ReadRequest:
             triples.setdefault(piece.passage.id, []).extend(parsed.triples)
             leftovers = "\n".join(parsed.leftovers)
             if reply.cut_off:
-                self._failed(piece.passage, "the facts were cut off at their token limit", leftovers)
+                self._add_failure(piece.passage, "the facts were cut off at their token limit", leftovers)
             elif problem_of(parsed, reply.text):
-                self._failed(piece.passage, "facts could not be read", leftovers or reply.text)
+                self._add_failure(piece.passage, "facts could not be read", leftovers or reply.text)
         extractions = []
         for passage in self.passages:
             sentences = [(passage, sentences_of(passage.text))]
@@ -177,7 +177,7 @@ class _ReadRequest:
     def failed(self, error: ModelCallError) -> Extraction:
         """Return a failure for each passage, where the model wrote nothing."""
         for passage in self.passages:
-            self._failed(passage, str(error))
+            self._add_failure(passage, str(error))
         return Extraction(failures=tuple(self.failures))
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class _ReadRequest:
         while self.reserved:
             self.ledger.release(self.reserved.pop())
 
-    def _failed(self, passage: Passage, message: str, detail: str = "") -> None:
+    def _add_failure(self, passage: Passage, message: str, detail: str = "") -> None:
         self.failures.append(Failure("extractor", f"{message} (passage {passage.id})", self.ledger.hop, detail[:500]))
 
 

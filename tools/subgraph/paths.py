@@ -105,7 +105,7 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
     away = [dict(zip(inside, row.tolist(), strict=True)) for row in rows]
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
-    return _limited(_by_level(subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)), limits)
+    return _take_first(_by_level(subgraph, levels, limits, lambda turn, node: away[turn].get(node, inf)), limits)
 
 
 def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = PathLimits()) -> Filtered:
@@ -114,7 +114,7 @@ def complete(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
         raise ValueError("complete paths need a length cap: give `longest`")
     inside = set(subgraph.nodes.tolist())
     levels = [[Path((start,))] for start in dict.fromkeys(starts) if start in inside]
-    return _limited(_by_level(subgraph, levels, limits, None), limits)
+    return _take_first(_by_level(subgraph, levels, limits, None), limits)
 
 
 def beam(
@@ -183,7 +183,7 @@ def _by_level(
             levels[turn] = grown
 
 
-def _limited(paths: Iterator[Path], limits: PathLimits) -> Filtered:
+def _take_first(paths: Iterator[Path], limits: PathLimits) -> Filtered:
     first: list[Path] = []
     for path in paths:
         if len(first) == limits.most:

@@ -141,7 +141,7 @@ def _core() -> list[Check]:
         "core", "python", sys.version_info >= (3, 11), platform.python_version(), "install Python 3.11 or later"
     )
     needed = [_name(line) for line in _requirements() if not _MARKER.search(line)]
-    return [python, *map(_installed, [_DISTRIBUTION, *needed])]
+    return [python, *map(_check_package, [_DISTRIBUTION, *needed])]
 
 
 def _requirements() -> list[str]:
@@ -152,7 +152,7 @@ def _requirements() -> list[str]:
         return []
 
 
-def _installed(name: str) -> Check:
+def _check_package(name: str) -> Check:
     try:
         return Check("core", name, True, version(name))
     except PackageNotFoundError:

@@ -109,7 +109,7 @@ class Drawing:
         digits = _digits(hits)
         items = [Text.assemble(_name(hit.passage), " ", (f"{hit.score:.{digits}f}", "dim")) for hit in hits]
         packed = pack(items, self._width(), " · ") if items else Text("none", "yellow")
-        self._labelled("hits", packed)
+        self._print_with_label("hits", packed)
         self._doing(f"hop {hop}: reading facts")
 
     def _draw_growth(self, delta: GraphDelta) -> None:
@@ -118,10 +118,10 @@ class Drawing:
         facts = [fact_line(fact.subject, fact.predicate, fact.object, limit=limit) for fact in added]
         body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=_FACT_LINES)
         size = f"{quantity(delta.facts, 'fact')}, {quantity(delta.entities, 'entity', 'entities')}"
-        self._labelled(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
+        self._print_with_label(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
         if delta.conflicts > self._conflicts:
             size += f", {delta.conflicts} in conflict"
-        self._labelled("graph", Text(size, "dim"))
+        self._print_with_label("graph", Text(size, "dim"))
         self._conflicts = delta.conflicts
         self._doing(f"hop {delta.hop + 1}: planning")
 
@@ -172,9 +172,9 @@ class Drawing:
         hang(self._console, Text(" " * MARGIN).append(f"[{citation.number}]", "cyan"), body, MARGIN + 4)
 
     def _draw_failure(self, failure: Failure) -> None:
-        self._labelled("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
+        self._print_with_label("failed", Text(f"{inert(failure.role)}: {inert(failure.message, limit=300)}", "yellow"))
 
-    def _labelled(self, label: str, body: Text) -> None:
+    def _print_with_label(self, label: str, body: Text) -> None:
         hang(self._console, Text(" " * MARGIN).append(label, "dim"), body, _LABELLED)
 
     def _width(self) -> int:
@@ -208,26 +208,26 @@ def replayed(trace: Trace) -> Iterator[Event]:
     """Yield the events of a finished run in their order; facts that the graph has hidden since are missing."""
     if trace.asked:
         yield Rewritten(trace.asked, trace.question)
-    yield from _failed(trace, 0, "rewriter")
+    yield from _failures_of(trace, 0, "rewriter")
     for step in trace.steps:
-        yield from _decided(trace, step.hop)
+        yield from _events_before(trace, step.hop)
         yield Hits(step.hop, step.subquery, step.hits)
-        yield from _failed(trace, step.hop, "retriever", "extractor")
+        yield from _failures_of(trace, step.hop, "retriever", "extractor")
         yield _growth(trace.graph, step)
     last = trace.steps[-1].hop if trace.steps else 0
-    yield from _decided(trace, last + 1)
-    yield from _failed(trace, last, "answerer")
+    yield from _events_before(trace, last + 1)
+    yield from _failures_of(trace, last, "answerer")
     answer = Answer(trace.answer, trace.citations, trace.abstained, trace.confidence, failed=trace.failed)
     yield Answered(answer, trace.stop_reason, trace.grounded)
 
 
-def _decided(trace: Trace, hop: int) -> Iterator[Event]:
+def _events_before(trace: Trace, hop: int) -> Iterator[Event]:
     """Yield the events before the search of `hop`: failures, and the plan."""
-    yield from _failed(trace, hop, "planner", "reasoner")
+    yield from _failures_of(trace, hop, "planner", "reasoner")
     yield from (planned for planned in trace.plans if planned.hop == hop)
 
 
-def _failed(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
+def _failures_of(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
     return (Failed(failure) for failure in trace.failures if failure.hop == hop and failure.role in roles)
 
 

@@ -62,7 +62,7 @@ def eval_cost(options: CostOptions) -> None:
     # gold passages named by title have the retrieved ones named so too
     by_title = any(result.retrieved and ids.isdisjoint(result.retrieved) for result in results)
     by_name = {passage.title if by_title else passage.id: passage for passage in passages}
-    measured = _measured(passages, triple_cache, extractor) if triple_cache and extractor else None
+    measured = _measure_reading(passages, triple_cache, extractor) if triple_cache and extractor else None
     comparison = compare(results, by_name, measured, output_ratio=options.output_ratio, by_title=by_title)
     price = load_prices(options.prices).of(model) if model else None
     if model and price is None:
@@ -83,7 +83,7 @@ _ROWS = {
 }
 
 
-def _measured(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
+def _measure_reading(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
     from ras_agent.eval.run.index_cost import mean_passage
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.settings import load_settings

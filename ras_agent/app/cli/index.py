@@ -142,7 +142,7 @@ def _print_report(console: Console, report: IngestReport, out: Path | Address, *
 
     left_out = [item for item in report.skipped if not item.error]
     if left_out:
-        lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _grouped(left_out)
+        lines = [f"{item.place}: {item.reason}" for item in left_out] if verbose else _group_lines(left_out)
         hang(console, Text("left out "), Text("\n".join(map(inert, lines)), "dim"), 9)
     print_finished(console, report.finished)
     for old, new in report.moved:
@@ -178,7 +178,7 @@ def _print_errors(report: IngestReport) -> None:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
 
 
-def _grouped(items: Sequence[Skipped]) -> list[str]:
+def _group_lines(items: Sequence[Skipped]) -> list[str]:
     """Return one line per reason, with the first few places."""
     places: dict[str, list[str]] = {}
     for item in items:

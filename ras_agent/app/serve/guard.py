@@ -64,7 +64,7 @@ class Guard:
         except ApiError as error:
             status, body = refusal(error)
             if status == 413:
-                await _drained(receive)
+                await _drain(receive)
             challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else None
             await JSONResponse(body.model_dump(), status, challenge)(scope, receive, send)
             return
@@ -76,7 +76,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, _bounded(receive, most), _in_time(noting))
+            await self._app(scope, _limit_body(receive, most), _limit_waiting(noting))
         except ClientGone:  # the server closes a connection whose answer is not complete
             pass
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold
@@ -113,7 +113,7 @@ def _too_large(most: int) -> ApiError:
     )
 
 
-async def _drained(receive: Receive) -> None:
+async def _drain(receive: Receive) -> None:
     """Read what a client still sends, for a while: a client that is cut off in the middle does not see the reason."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -121,7 +121,7 @@ async def _drained(receive: Receive) -> None:
                 pass
 
 
-def _bounded(receive: Receive, most: int) -> Receive:
+def _limit_body(receive: Receive, most: int) -> Receive:
     """Wrap `receive`, to refuse a body of more than `most` bytes and one that does not arrive in time."""
     received, complete, until = 0, False, monotonic() + BODY_SECONDS
 
@@ -138,14 +138,14 @@ def _bounded(receive: Receive, most: int) -> Receive:
         complete = not message.get("more_body", False)
         if received > most:
             if not complete:
-                await _drained(receive)
+                await _drain(receive)
             raise HTTPException(413, str(_too_large(most)))
         return message
 
     return bounded
 
 
-def _in_time(send: Send) -> Send:
+def _limit_waiting(send: Send) -> Send:
     """Wrap `send`, to give up on a client that does not read."""
 
     async def in_time(message: AsgiMessage) -> None:

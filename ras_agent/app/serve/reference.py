@@ -32,7 +32,7 @@ def _operation(path: str, method: str, about: JSON, schema: JSON) -> str:
         items = "".join(f"<li>{_parameter(parameter)}</li>" for parameter in parameters)
         parts.append(f"<ul>{items}</ul>")
     for kind, content in about.get("requestBody", {}).get("content", {}).items():
-        shape = json.dumps(_resolved(content["schema"], schema), indent=2, ensure_ascii=False)
+        shape = json.dumps(_resolve(content["schema"], schema), indent=2, ensure_ascii=False)
         parts.append(f"<details><summary>Body, {escape(kind)}</summary><pre>{escape(shape)}</pre></details>")
     return f"<section>{''.join(parts)}</section>"
 
@@ -44,13 +44,13 @@ def _parameter(parameter: JSON) -> str:
     return f"<code>{escape(parameter['name'])}</code> in the {escape(parameter['in'])}{required}{escape(default)}"
 
 
-def _resolved(part: Any, schema: JSON) -> Any:
+def _resolve(part: Any, schema: JSON) -> Any:
     """Return a schema with its references replaced by the schemas they name."""
     if isinstance(part, dict):
         if "$ref" in part:
             target: Any = schema
             for name in part["$ref"].removeprefix("#/").split("/"):
                 target = target[name]
-            return _resolved(target, schema)
-        return {key: _resolved(value, schema) for key, value in part.items() if key != "title"}
-    return [_resolved(item, schema) for item in part] if isinstance(part, list) else part
+            return _resolve(target, schema)
+        return {key: _resolve(value, schema) for key, value in part.items() if key != "title"}
+    return [_resolve(item, schema) for item in part] if isinstance(part, list) else part

@@ -84,13 +84,13 @@ class Service:
         thread = request.thread or uuid4().hex
         messages: list[BaseMessage]
         messages = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
-        inputs = _within({"messages": _bounded(messages)}, caller, request.filter)
+        inputs = _within({"messages": _check_length(messages)}, caller, request.filter)
         review = self._parts.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
         """Start a run that leaves no thread behind. Raises ApiError."""
-        inputs = _within({"messages": _bounded(conversation(messages))}, caller, filter)
+        inputs = _within({"messages": _check_length(conversation(messages))}, caller, filter)
         return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
@@ -188,7 +188,7 @@ class Service:
     def _start(self, key: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None) -> Run:
         if len(self._running) >= self.settings.max_runs:
             raise ApiError(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
-        within = _lowered(self.limits, limits)
+        within = _lower(self.limits, limits)
         run = Run(agent, inputs, config, within, ended=lambda: self._end(key), check=self._check_reached)
         self._running[key] = run
         return run
@@ -242,7 +242,7 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
     return convert_to_messages(turns)
 
 
-def _bounded(turns: list[BaseMessage]) -> list[BaseMessage]:
+def _check_length(turns: list[BaseMessage]) -> list[BaseMessage]:
     """Return the turns of a conversation. Raises ApiError if the user's turns are longer than a question may be."""
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > LONGEST_QUESTION:
@@ -257,7 +257,7 @@ def _within(inputs: JSON, caller: Caller, filter: JSON | None) -> JSON:
     return inputs if allowed is None else {**inputs, "filter": allowed}
 
 
-def _lowered(limits: Limits, lower: RequestLimits | None) -> Limits:
+def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})

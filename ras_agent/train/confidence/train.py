@@ -102,7 +102,7 @@ class Judged:
 def train(config: ConfidenceConfig) -> dict[str, Any]:
     """Train the confidence, write its weights and their card, and return the card."""
     cases = list(_cases(config))
-    judged = _judged(cases, config)
+    judged = _judge(cases, config)
     held_out = np.zeros(len(judged.f1))
     for fold in range(config.folds):
         learning, testing = judged.fold != fold, judged.fold == fold
@@ -166,7 +166,7 @@ def find_without_support(retriever: Retriever, questions: Sequence[RankerQuestio
     return find(without, each(), "bm25")
 
 
-def _judged(cases: Sequence[_Case], config: ConfidenceConfig) -> Judged:
+def _judge(cases: Sequence[_Case], config: ConfidenceConfig) -> Judged:
     """Let a ranker that has not seen a question's group answer it, and judge the answer."""
     with as_file(files("ras_agent.data")) as folder:
         packaged = read_safetensors(Path(folder) / "answer_ranker.safetensors")

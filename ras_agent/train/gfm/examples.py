@@ -39,7 +39,7 @@ from ras_agent.train.pseudo_questions import supported_questions
 _PER_PASSAGE, _TWO_HOP = 2, 0.8
 
 
-def _labelled(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
+def _labelled_set(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     """Return a training set's passages and its questions with the passages that support them."""
     source = training_set(name, data)
     questions = [
@@ -50,8 +50,8 @@ def _labelled(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
 
 
 SETS: dict[str, Callable[[Path], tuple[list[Passage], list[GFMQuestion]]]] = {
-    "hotpotqa": partial(_labelled, "hotpotqa"),
-    "musique": partial(_labelled, "musique"),
+    "hotpotqa": partial(_labelled_set, "hotpotqa"),
+    "musique": partial(_labelled_set, "musique"),
     "2wiki": lambda data: (two_wiki_passages(data), []),
 }
 

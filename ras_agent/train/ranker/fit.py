@@ -119,7 +119,7 @@ def _member(
         gain = np.zeros((config.batch, config.spans), np.float32)
         used = np.zeros((config.batch, config.spans), bool)
         for line, at in enumerate(rng.choice(len(scaled), config.batch, p=chance)):
-            picks = _sampled(gains[at], config.spans, rng)
+            picks = _sample_spans(gains[at], config.spans, rng)
             rows[line, : len(picks)], gain[line, : len(picks)] = scaled[at][picks], gains[at][picks]
             used[line, : len(picks)] = True
         inputs = torch.from_numpy(rows)  # (B, S, F)
@@ -143,7 +143,7 @@ def _member(
         )
 
 
-def _sampled(gain: Floats, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+def _sample_spans(gain: Floats, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     """Return at most `most` spans: a third of them right ones, the rest wrong ones."""
     right, wrong = rng.permutation(np.nonzero(gain > 0)[0]), rng.permutation(np.nonzero(gain <= 0)[0])
     right = right[: most // 3]

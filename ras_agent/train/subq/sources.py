@@ -53,13 +53,13 @@ def musique(file: Path, on_bad: OnBad) -> SubqSource:
     questions = []
     for question in training_set.questions:
         try:
-            questions.append(_decomposed(question))
+            questions.append(_to_subq_question(question))
         except (IngestError, RunError) as error:
             on_bad(IngestError(f"{file}: {error}"))
     return SubqSource(tuple(questions), training_set.passages)
 
 
-def _decomposed(question: Question) -> SubqQuestion:
+def _to_subq_question(question: Question) -> SubqQuestion:
     if not question.answers:
         raise IngestError(f"{question.id}: no answer")
     # "The Collegian >> owned by" is a relation of Wikidata, asked for in words
@@ -108,7 +108,7 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
             others += 1
             continue
         try:
-            questions.append(_compared(record, steps[:-1]))
+            questions.append(_comparison_question(record, steps[:-1]))
         except IngestError as error:
             on_bad(error)
     if others:
@@ -116,7 +116,7 @@ def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:
     return SubqSource(tuple(questions), tuple(document for question in questions for document in question.documents))
 
 
-def _compared(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
+def _comparison_question(record: QuestionRecord, searches: tuple[str, ...]) -> SubqQuestion:
     identity, term = record.text("qid"), record.text("term")
     if not isinstance(answer := record.data.get("answer"), bool):
         raise record.error(f"'answer' should be true or false, found {answer!r:.80}")

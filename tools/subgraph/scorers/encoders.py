@@ -89,11 +89,11 @@ class PathHead:
 
     def question(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of questions to unit vectors (n, d)."""
-        return _mapped(vectors, self.question_down, self.question_up)
+        return _map_vectors(vectors, self.question_down, self.question_up)
 
     def text(self, vectors: Floats) -> Floats:
         """Map the encoder's vectors of facts and paths to unit vectors (n, d)."""
-        return _mapped(vectors, self.text_down, self.text_up)
+        return _map_vectors(vectors, self.text_down, self.text_up)
 
     def check(self, embedder: Embedder) -> None:
         """Raise WeightsError for an encoder that the head was not trained over."""
@@ -140,7 +140,7 @@ class PathHead:
         return cls(str(about["embedder"]), **weights, about=dict(about.get("about") or {}))
 
 
-def _mapped(vectors: Floats, down: Floats, up: Floats) -> Floats:
+def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
     moved = vectors + (vectors @ down) @ up
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     result: Floats = (moved / np.maximum(lengths, 1e-12)).astype(np.float32)
@@ -177,7 +177,7 @@ class CrossEncoderScorer:
             return Scored(np.empty(0, dtype=np.float32))
         with self._lock:
             if self._model is None:
-                self._model = _loaded(self._path)
+                self._model = _load_model(self._path)
             pairs = [(_clean(plain_name(question)), _clean(text)) for text in texts]
             values = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
         return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
@@ -188,7 +188,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _loaded(path: str) -> Any:
+def _load_model(path: str) -> Any:
     try:
         from sentence_transformers import CrossEncoder
     except ImportError as error:

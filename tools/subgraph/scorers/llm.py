@@ -106,7 +106,7 @@ class LLMScorer:
             finally:
                 weight = len(part) / len(texts)
                 shares.update(
-                    {part[number - 1] + 1: weight * share for number, share in _normalised(part_shares).items()}
+                    {part[number - 1] + 1: weight * share for number, share in _normalise(part_shares).items()}
                 )
             if len(part_shares) < len(part):
                 missing = f"{len(part) - len(part_shares)} of {len(part)} facts have no score, even after a repair"
@@ -124,7 +124,7 @@ def _halves(part: range) -> tuple[range, ...]:
     return (part[:middle], part[middle:]) if middle else ()
 
 
-def _normalised(shares: Shares) -> Shares:
+def _normalise(shares: Shares) -> Shares:
     """Scale shares so that they add up to 1, whatever scale the model took; all 0 if all were."""
     total = sum(shares.values())
     return {number: share / total if total else 0.0 for number, share in shares.items()}

@@ -71,17 +71,17 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    graph = _required("kg", models.graph, "graph", "a graph made from a KGIndex")
+    graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
     return GraphVectorScorer(graph, models.embedder if isinstance(models.embedder, Embedder) else None)
 
 
 def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
-    return CrossEncoderScorer(_required("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
+    return CrossEncoderScorer(_require("rerank", models.reranker, "reranker", "a cross-encoder's name or folder"))
 
 
 def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:
     def make(models: ScorerModels, scorers: Scorers) -> Scorer:
-        model = _required(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
+        model = _require(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
         return LLMScorer(
             model,
             first=scorers["st"],
@@ -104,7 +104,7 @@ _MAKERS: dict[str, Callable[[ScorerModels, Scorers], Scorer]] = {
 }
 
 
-def _required(scorer: str, value: Any, option: str, what: str) -> Any:
+def _require(scorer: str, value: Any, option: str, what: str) -> Any:
     if value is None:
         raise SettingsError(f"scorer {scorer!r} has no model: give {option}, {what}")
     return value

@@ -126,9 +126,10 @@ def _listed(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
 
 
-def _is(thing: Any, *names: str) -> bool:
+def _is(thing: object, *names: str) -> bool:
     """Return whether an object is of a class of LangChain, by its name: nothing is imported to find out."""
-    return not _langchain_classes(type(thing)).isdisjoint(names)
+    kind: Any = type(thing)  # mypy takes no class for hashable
+    return not _langchain_classes(kind).isdisjoint(names)
 
 
 @lru_cache(maxsize=1024)

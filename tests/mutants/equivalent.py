@@ -54,8 +54,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
     "tools/index/merge.py": {
-        ("_EMBED_AT_ONCE = 1024", "_EMBED_AT_ONCE = 1023"): "any size of a batch gives the same vectors",
-        ("_EMBED_AT_ONCE = 1024", "_EMBED_AT_ONCE = 1025"): "any size of a batch gives the same vectors",
+        ("EMBED_AT_ONCE = 1024", "EMBED_AT_ONCE = 1023"): "any size of a batch gives the same vectors",
+        ("EMBED_AT_ONCE = 1024", "EMBED_AT_ONCE = 1025"): "any size of a batch gives the same vectors",
         (
             "log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)",
             "log, numbers = snapshot.vector_log, np.full(len(passages), - 2, dtype=np.int64)",
@@ -79,23 +79,23 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "tools/kg/page_rank.py": {
         **{
             (
-                "self._most = 3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
+                "self._most = 3 + (ceil(log(least / 2) / log(damping)) if damping else 0)",
                 f"self._most = {most}",
             ): "further steps change nothing, and the last ones change less than the tolerance"
             for most in (
-                "2 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
-                "4 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 0)",
-                "3 + (ceil(log(max(tolerance, 1e-9) * 2) / log(damping)) if damping else 0)",
-                "3 + (ceil(log(max(tolerance, 1e-9) / 1) / log(damping)) if damping else 0)",
-                "3 + (ceil(log(max(tolerance, 1e-9) / 3) / log(damping)) if damping else 0)",
-                "3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else -1)",
-                "3 + (ceil(log(max(tolerance, 1e-9) / 2) / log(damping)) if damping else 1)",
+                "2 + (ceil(log(least / 2) / log(damping)) if damping else 0)",
+                "4 + (ceil(log(least / 2) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(least * 2) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(least / 1) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(least / 3) / log(damping)) if damping else 0)",
+                "3 + (ceil(log(least / 2) / log(damping)) if damping else -1)",
+                "3 + (ceil(log(least / 2) / log(damping)) if damping else 1)",
             )
         },
         **{
             (
-                "degree = np.asarray(weights.sum(axis=0), dtype=np.float32).ravel()",
-                f"degree = np.asarray(weights.sum(axis= {axis}), dtype=np.float32).ravel()",
+                "degree = np.asarray(weights.sum(axis=0), dtype=self._dtype).ravel()",
+                f"degree = np.asarray(weights.sum(axis= {axis}), dtype=self._dtype).ravel()",
             ): "the weights are symmetric"
             for axis in (-1, 1)
         },

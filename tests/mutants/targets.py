@@ -45,8 +45,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     "eval/run/manifest.py": ("tests/eval/run/test_manifest.py", "tests/eval/run/test_folder.py"),
     "ras_agent/filters.py": ("tests/test_filters.py",),
     "ras_agent/app/serve/access.py": ("tests/app/serve/test_access.py",),
+    "ras_agent/train/subq/samples.py": (
+        "tests/train/subq/test_samples.py",
+        "tests/train/subq/test_samples_properties.py",
+        "tests/train/subq/test_build.py",
+    ),
     "ras_agent/review.py": ("tests/graphs/test_review.py",),
     "tools/chat/window.py": ("tests/tools/chat/test_window.py", "tests/tools/chat/test_faulty_servers.py"),
+    "tools/graph_tokens/aligner.py": ("tests/tools/graph_tokens/test_aligner.py",),
     "tools/graph_tokens/encoders.py": (
         "tests/tools/graph_tokens/test_encoders.py",
         "tests/conformance/test_graph_encoders.py",

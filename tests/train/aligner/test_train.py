@@ -96,26 +96,3 @@ def test_answers_are_kept_where_they_are_an_end_of_a_fact_that_is_left() -> None
 def test_every_option_is_a_flag() -> None:
     config = config_from(AlignerTrainingConfig, None, ["--samples", "s.jsonl", "--out", "o", "--no-likeness"])
     assert (config.likeness, config.samples, config.encoder) == (False, Path("s.jsonl"), "graph-transformer")
-
-
-def test_the_study_trains_for_each_seed_and_measures_the_last_part(
-    config: AlignerTrainingConfig, hash_embedder: Any, tmp_path: Path
-) -> None:
-    pytest.importorskip("scipy")
-    pytest.importorskip("pcst_fast")
-    from lab.aligner_study import AlignerStudyConfig, study
-
-    parts = ("train", "train", "dev", "test")
-    write_samples(config.samples, [sample(number, parts[number % 4]) for number in range(16)])
-    own = {name: getattr(config, name) for name in ("samples", "out", "layers", "heads", "projected", "batch")}
-    asked = AlignerStudyConfig(**own, steps=4, validate_every=2, n_seeds=(1, 2), n_facts=(1, 3), seeds=(0, 1))
-    figures = study(asked, hash_embedder)
-    assert figures["questions"] == {"train": 8, "dev": 4, "test": 4}
-    assert list(figures["by_step"]) == ["0", "2", "4"]
-    # the reasoning names the person in the middle, who has both facts of the path
-    assert figures["by_seeds"]["cosine with the reasoning"]["1"] == {"answers": [1.0, 0.0], "facts": [2.0, 0.0]}
-    assert figures["by_facts"]["aligner"]["3"]["answers"] == [1.0, 0.0]
-    assert set(figures["pcst"]) == {"paper's WebQSP", "K = 10"}
-    text = (config.out / "tables.md").read_text()
-    assert "| cosine with the reasoning | 100.0 (2) |" in text
-    assert study(asked, hash_embedder) == figures

@@ -22,7 +22,7 @@ from tests.loopback_vllm import serving
 
 pytestmark = pytest.mark.slow("trainings")
 
-PAGE = Path(__file__).resolve().parents[3] / "lab/graphllm-end-to-end.md"
+PAGE = Path(__file__).resolve().parents[2] / "lab/graphllm-end-to-end.md"
 PEOPLE = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns": "Alloway", "Adam": "Kirkcaldy"}
 SMALLER = {
     "ras_agent.train.subq.build": "--validation 0",

@@ -11,6 +11,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "any size of a part gives the same draws"
         for cells in (3999999, 4000001)
     },
+    "ras_agent/app/serve/access.py": {
+        (
+            "if len(digits) != 64 or not set(digits) <= set(string.hexdigits):",
+            "if len(digits) != 64 or not set(digits) < set(string.hexdigits):",
+        ): "the digits are in lower case, so they are never all of those of both cases",
+    },
     "ras_agent/question_graph/graph.py": {
         (
             "if len(self._all_facts) > max_facts:",

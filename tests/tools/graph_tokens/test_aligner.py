@@ -107,6 +107,12 @@ def test_an_untrained_aligner_orders_nodes_by_their_likeness_to_the_question(has
     np.testing.assert_allclose(aligner.scores(graph, questions), questions @ graph.nodes.T / 0.1, atol=1e-4)
 
 
+def test_an_aligner_in_use_drops_nothing_out(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder, replace(SMALL, encoder=replace(SMALL.encoder, dropout=0.5), likeness=False))
+    graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])
+    assert aligner.scores(graph, question).tolist() == aligner.scores(graph, question).tolist()
+
+
 def test_pruning_keeps_the_facts_of_the_best_nodes_with_their_neighbours(hash_embedder: Any) -> None:
     aligner = small(hash_embedder)
     assert aligner.prune(FACTS, "Anna", 1) == FACTS[:2]

@@ -67,7 +67,8 @@ class Records:
 
     def hit(self, data: JSON, passages: Mapping[str, JSON]) -> Hit:
         def parse(hit: JSON) -> Hit:
-            return Hit(self.passage(passages[hit["passage_id"]]), hit["score"], tuple(hit.get("why", ())))
+            name = hit["passage_id"]
+            return Hit.of_dict(hit, {name: self.passage(passages[name])})
 
         return self._load(data, parse)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ras_agent.errors import TraceError
 from ras_agent.records import JSON, Answer, Failure, Hit, Plan, Triple
@@ -55,8 +55,10 @@ class Planned(_Event):
     """The planner's decision before hop `hop`. thought: whether it is a sentence of a chain of thought.
 
     The sentence is the plan's sub-query, or, where it ends the loop, the plan's reason. by: the person who changed the
-    plan, "person" or "person:Ada"; empty for the planner's own.
+    plan, "person" or "person:Ada"; empty for the planner's own. json_keys: those of a plan in a trace.
     """
+
+    json_keys: ClassVar = ("hop", "plan.*", "thought?", "by?")
 
     type: Literal["planned"] = field(default="planned", kw_only=True)
     hop: int

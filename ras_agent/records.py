@@ -1,22 +1,14 @@
-"""The nouns of the agent: small frozen records with a plain-JSON form.
-
-A record's JSON has its fields, so that each is defined once: `to_dict` and `from_dict` read them off, and `json_shape`
-makes of them what a schema checks (ras_agent.trace). Where a record's JSON differs, it says so itself.
-"""
+"""The nouns of the agent: small frozen records with a plain-JSON form (ras_agent.shape)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import Field, dataclass, field, fields
-from functools import cache
-from operator import attrgetter
-from types import UnionType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, Union, cast, get_args, get_origin, get_type_hints
-
-from typing_extensions import TypedDict  # typing's own will do for pydantic from Python 3.12
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
 
 from ras_agent.marks import SUBQ, fact_text
+from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.short_cache import cached_if_short
 from ras_agent.text.titles import file_title
@@ -49,101 +41,10 @@ EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches"]
 with its passages; each sub-query alone, for a model that reads the facts through graph tokens"""
 
 
-# ---- records as JSON
-
-
-class Record:
-    """Base of records whose JSON has their fields, in their order."""
-
-    __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def to_dict(self) -> JSON:
-        """Return JSON values only, which is what graph state and traces hold."""
-        form = _json_form(cast(Any, type(self)))
-        data = dict(zip(form.names, form.values(self), strict=True))
-        for name, write in form.writers:
-            data[name] = write(data[name])
-        return data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record that `to_dict` wrote; a missing field has its default. Raises TypeError for other keys."""
-        read = dict(data)
-        for name, load in _json_form(cast(Any, cls)).loaders:
-            if name in read:
-                read[name] = load(read[name])
-        return cls(**read)
-
-
-def to_json_value(value: Any) -> Any:
-    """Return a field's value as JSON has it: records and mappings as objects, tuples as lists."""
-    if isinstance(value, Record):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: to_json_value(item) for name, item in value.items()}
-    return [to_json_value(item) for item in value] if isinstance(value, tuple | list) else value
-
-
-def json_shape(name: str, record: type, *, without: Collection[str] = (), **more: Any) -> Any:
-    """Return a TypedDict of a record's fields, for a schema. more: fields that its JSON has besides, or instead."""
-    kept = {field: kind for field, kind in field_types(record).items() if field not in without}
-    return TypedDict(name, {**kept, **more})  # type: ignore[operator]
-
-
-def field_types(record: Any) -> dict[str, Any]:
-    """Return the types of a dataclass's fields, by name."""
-    kinds = get_type_hints(record)
-    return {field.name: kinds[field.name] for field in fields(record)}
-
-
-class _JSONForm(NamedTuple):
-    """How a record becomes JSON: its fields, what gets their values, and what to do with those that are no JSON."""
-
-    names: tuple[str, ...]
-    values: Callable[[Any], tuple[Any, ...]]
-    writers: tuple[tuple[str, Callable[[Any], Any]], ...]
-    loaders: tuple[tuple[str, Callable[[Any], Any]], ...]
-
-
-@cache
-def _json_form(record: Any) -> _JSONForm:
-    kinds = field_types(record)
-    getters = tuple(map(attrgetter, kinds))
-    values = attrgetter(*kinds) if len(kinds) > 1 else lambda one: tuple(get(one) for get in getters)
-    loaders = {name: load for name, kind in kinds.items() if (load := _loader(kind))}
-    writers = {name: _writer(kind) for name, kind in kinds.items() if not _is_scalar(kind)}
-    return _JSONForm(tuple(kinds), values, tuple(writers.items()), tuple(loaders.items()))
-
-
-def _is_scalar(kind: Any) -> bool:
-    if get_origin(kind) in (Union, UnionType):
-        return all(map(_is_scalar, get_args(kind)))
-    return get_origin(kind) is Literal or kind in (str, int, float, bool, type(None))
-
-
-def _writer(kind: Any) -> Callable[[Any], Any]:
-    """Return what makes JSON of a field's value."""
-    item = get_args(kind)[0] if get_origin(kind) is tuple else None
-    if isinstance(item, type) and issubclass(item, Record):
-        return lambda records: [record.to_dict() for record in records]
-    return list if item is str else to_json_value
-
-
-def _loader(kind: Any) -> Callable[[Any], Any] | None:
-    """Return what makes a field's value of its JSON; None where it is the value."""
-    if get_origin(kind) is not tuple:
-        return None
-    item = get_args(kind)[0]
-    if isinstance(item, type) and issubclass(item, Record):
-        return lambda values: tuple(map(item.from_dict, values))
-    return tuple
-
-
 # ---- what is searched and found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Passage(Record):
     """Holds a piece of a document that a retriever returns whole. `id` is unique in its index."""
 
@@ -182,22 +83,32 @@ class Passage(Record):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hit(Record):
     """Pairs a retrieved passage with its score: higher is better, and only scores of one query compare.
 
     `why` holds explanations from retrievers that can give them, one per line: for example, the chain of facts that
-    leads from the query to the passage.
+    leads from the query to the passage. The JSON names the passage by its id instead of repeating it.
     """
+
+    json_keys = ("passage_id", "title", "score", "why?")
 
     passage: Passage
     score: float
     why: tuple[str, ...] = ()
 
-    def to_dict(self) -> JSON:
-        """Return the JSON form, which names the passage by its id instead of repeating it."""
-        data: JSON = {"passage_id": self.passage.id, "title": self.passage.title, "score": self.score}
-        return {**data, "why": list(self.why)} if self.why else data
+    @property
+    def passage_id(self) -> str:
+        return self.passage.id
+
+    @property
+    def title(self) -> str:
+        return self.passage.title
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
+        """Return the hit of `data`. `passages` maps ids to passages; a KeyError names one that is missing."""
+        return cls(passages[data["passage_id"]], data["score"], tuple(data.get("why", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +133,7 @@ class Span:
 # ---- facts, and where they were read
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Source(Record):
     """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor."""
 
@@ -250,7 +161,7 @@ def fact_id(key: tuple[str, str, str]) -> str:
     return "t" + hashlib.blake2b("\x1f".join(key).encode(errors="surrogatepass"), digest_size=6).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Triple(Record):
     """States a fact in the words of its text. Triples with the same `key` state the same fact."""
 
@@ -279,7 +190,7 @@ class Triple(Record):
         return cls(data["subject"], data["predicate"], data["object"], sources)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Failure(Record):
     """Reports something that went wrong without ending the run. `detail` is an excerpt of what could not be used."""
 
@@ -300,7 +211,7 @@ class Extraction:
 # ---- the course of a run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
@@ -318,7 +229,7 @@ class Plan(Record):
             raise ValueError(f"a {SUBQ} plan needs a sub-query")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step(Record):
     """Records one hop: its sub-query, its hits and its facts.
 
@@ -336,22 +247,11 @@ class Step(Record):
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:
-        """Return the step of `data`. `passages` maps ids to passages; a KeyError names one that is missing.
-
-        Its hits name them by id: a trace holds each passage once, under `passages`.
-        """
-        return cls(
-            data["hop"],
-            data["subquery"],
-            tuple(Hit(passages[hit["passage_id"]], hit["score"], tuple(hit.get("why", ()))) for hit in data["hits"]),
-            tuple(data["triple_ids"]),
-            tuple(data["new_triple_ids"]),
-            data.get("thought", ""),
-            data.get("seconds", 0.0),
-        )
+        """Return the step of `data`, whose hits name their passages by id (see Hit.of_dict)."""
+        return cls.from_dict({**data, "hits": [Hit.of_dict(hit, passages) for hit in data["hits"]]})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Citation(Record):
     """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there.
 
@@ -385,7 +285,7 @@ class Answer:
     failed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange(Record):
     """Holds an earlier turn of a conversation: a question in words that need no other turn, and its answer, if any."""
 
@@ -396,7 +296,7 @@ class Exchange(Record):
 # ---- model calls
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call(Record):
     """Records one model call.
 
@@ -415,11 +315,17 @@ class Call(Record):
     estimated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Usage(Record):
     """Sums up the model calls of a run."""
 
+    json_keys = ("llm_calls", "input_tokens", "output_tokens", "cached_tokens", "calls")
+
     calls: tuple[Call, ...] = ()
+
+    @property
+    def llm_calls(self) -> int:
+        return len(self.calls)
 
     @property
     def input_tokens(self) -> int:
@@ -432,13 +338,3 @@ class Usage(Record):
     @property
     def cached_tokens(self) -> int:
         return sum(call.cached_tokens for call in self.calls)
-
-    def to_dict(self) -> JSON:
-        """Return the sums and, under `calls`, each call."""
-        return {
-            "llm_calls": len(self.calls),
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cached_tokens": self.cached_tokens,
-            "calls": [call.to_dict() for call in self.calls],
-        }

@@ -33,6 +33,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.records import JSON, Citation, Plan, Triple
+from ras_agent.shape import Record
 
 Place = Literal["plan", "facts", "answer"]
 Action = Literal["approve", "edit", "remove", "add", "ask"]
@@ -149,12 +150,18 @@ class Review:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(frozen=True)
+class Decision(Record):
     """Holds what a person decided; the module's docstring has which fields belong to which action.
 
-    by: the person's name, or empty. to: who reads a note again. citations: the numbers to keep, None for all.
+    by: the person's name, or empty. to: who reads a note again. citations: the numbers to keep, None for all. The JSON
+    is without what was not said.
     """
+
+    json_keys = (
+        *("action", "by?", "note?", "to?", "subquery?", "stop?", "fact?", "subject?", "predicate?", "object?"),
+        *("passage_id?", "quote?", "answer?", "citations?"),
+    )
 
     action: Action
     by: str = ""
@@ -176,38 +183,17 @@ class Decision:
         """Return the person as provenance names him: "person", or "person:Ada"."""
         return person(self.by)
 
-    def to_dict(self) -> JSON:
-        """Return plain JSON without what was not said."""
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if getattr(self, name)}
-        if self.citations is not None:
-            data["citations"] = list(self.citations)
-        return data
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the decision that `to_dict` wrote. `decisions_of` checks one that came from outside."""
-        known = {name: value for name, value in data.items() if name in cls.__dataclass_fields__}
-        if known.get("citations") is not None:
-            known["citations"] = tuple(known["citations"])
-        return cls(**known)
-
-
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+@dataclass(frozen=True)
+class Reviewed(Record):
     """Records a decision in the run's `reviews`. before: what it changed, as it was: a plan, a fact or an answer."""
+
+    json_keys = ("at", "hop", "decision.*", "before?")
 
     at: Place
     hop: int
     decision: Decision
     before: JSON | None = None
-
-    def to_dict(self) -> JSON:
-        before = {} if self.before is None else {"before": self.before}
-        return {"at": self.at, "hop": self.hop, **self.decision.to_dict(), **before}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(data["at"], data["hop"], Decision.from_dict(data), data.get("before"))
 
 
 def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:

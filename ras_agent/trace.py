@@ -10,17 +10,18 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import GenericAlias
-from typing import Any, Literal, NotRequired, Self
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.graph import GraphJSON
 from ras_agent.records import (
     JSON,
     Citation,
@@ -32,19 +33,16 @@ from ras_agent.records import (
     Step,
     Triple,
     Usage,
-    field_types,
-    json_shape,
 )
-from ras_agent.review import Action as ReviewAction
-from ras_agent.review import Decision, Reviewed
+from ras_agent.review import Reviewed
+from ras_agent.shape import Record, field_types, json_shape, read_record
 
-_VERSION = 1
 _Outcome = Literal["answered", "abstained", "failed"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(Record):
     """Records a run from question to answer.
 
     plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
@@ -54,6 +52,14 @@ class Trace:
     asked: the user's own words, where `question` is what a follow-up question of a conversation was made into; else
     empty.
     """
+
+    json_keys = (
+        *("schema", "version", "question", "asked?", "answer", "abstained", "failed", "grounded", "confidence"),
+        *("citations", "stop_reason", "mode", "roles", "seconds", "steps", "plans", "graph", "usage", "failures"),
+        *("passages", "reviews?"),
+    )
+    schema: ClassVar[Literal["ras-agent/trace"]] = "ras-agent/trace"
+    version: ClassVar[Literal[1]] = 1
 
     question: str
     answer: str
@@ -99,63 +105,8 @@ class Trace:
     def from_dict(cls, data: Mapping[str, Any], where: str = "trace") -> Self:
         """Return the trace that `to_dict` wrote. Raises TraceError, which names the key that is missing or wrong."""
         wire = _checked(data, where)
-        passages = wire["passages"]
-        try:
-            graph = QuestionGraph.from_dict(wire["graph"])
-        except IndexError as error:
-            raise TraceError(f"{where}: graph.facts: a reading names a source that its fact does not have") from error
-        return cls(
-            question=wire["question"],
-            answer=wire["answer"],
-            abstained=wire["abstained"],
-            confidence=wire["confidence"],
-            citations=tuple(wire["citations"]),
-            stop_reason=wire["stop_reason"],
-            mode=wire["mode"],
-            roles=wire["roles"],
-            seconds=wire["seconds"],
-            steps=tuple(Step.of_dict(step, passages) for step in wire["steps"]),
-            plans=tuple(_planned(plan, f"{where}: plans.{n}") for n, plan in enumerate(wire["plans"])),
-            graph=graph,
-            usage=Usage(tuple(wire["usage"]["calls"])),
-            failures=tuple(wire["failures"]),
-            passages=passages,
-            failed=wire["failed"],
-            grounded=wire["grounded"],
-            asked=wire.get("asked", ""),
-            reviews=tuple(map(Reviewed.from_dict, wire.get("reviews", ()))),
-        )
-
-    def to_dict(self) -> JSON:
-        """Return plain JSON that follows `trace_schema()`."""
-        return {
-            "schema": "ras-agent/trace",
-            "version": _VERSION,
-            "question": self.question,
-            **({"asked": self.asked} if self.asked else {}),
-            "answer": self.answer,
-            "abstained": self.abstained,
-            "failed": self.failed,
-            "grounded": self.grounded,
-            "confidence": self.confidence,
-            "citations": [citation.to_dict() for citation in self.citations],
-            "stop_reason": self.stop_reason,
-            "mode": self.mode,
-            "roles": dict(self.roles),
-            "seconds": self.seconds,
-            "steps": [step.to_dict() for step in self.steps],
-            "plans": [
-                {"hop": planned.hop, **planned.plan.to_dict()}
-                | ({"thought": True} if planned.thought else {})
-                | ({"by": planned.by} if planned.by else {})
-                for planned in self.plans
-            ],
-            "graph": self.graph.to_dict(),
-            "usage": self.usage.to_dict(),
-            "failures": [failure.to_dict() for failure in self.failures],
-            "passages": {name: passage.to_dict() for name, passage in self.passages.items()},
-            **({"reviews": [review.to_dict() for review in self.reviews]} if self.reviews else {}),
-        }
+        steps = [Step.of_dict(step, wire["passages"]) for step in wire["steps"]]
+        return read_record(cls, {**wire, "steps": steps})
 
     def to_json(self, indent: int | None = None) -> str:
         """Return one JSON document, made by `json_document`."""
@@ -171,7 +122,11 @@ def json_document(data: JSON, indent: int | None = None) -> str:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
     except ValueError:
         text = json.dumps(_finite(data), ensure_ascii=False, indent=indent)
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode()  # ten times as fast as the search for half a character
+    except UnicodeEncodeError:
+        text = _LONE_SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def trace_schema() -> JSON:
@@ -179,53 +134,26 @@ def trace_schema() -> JSON:
     return {**_shape().json_schema(), "title": "ras-agent trace"}
 
 
-@dataclass
-class _GraphJSON:
-    """JSON of a question graph, whose facts have their ids (QuestionGraph.to_dict)."""
-
-    facts: list[JSON]
-    conflicts: list[list[str]]
-    shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
-
-
 @cache
 def _shape() -> TypeAdapter[Any]:
-    """Return what checks a trace's JSON, made of the records that it holds."""
-    hit = json_shape(
-        "_Hit", Hit, without=("passage", "score", "why"),
-        passage_id=str, title=str, score=float, why=NotRequired[list[str]],
-    )  # fmt: skip
+    """Return what checks a trace's JSON, made of the records that it holds, and makes records of its parts."""
     source = json_shape("_Source", Source)
-    plan = json_shape("_Plan", Plan, hop=int, thought=NotRequired[bool], by=NotRequired[str])
-    fact = json_shape(
-        "_Fact", Triple, id=str, sources=_list(source),
-        readings=NotRequired[list[tuple[str, str, str, list[int]]]],
-    )  # fmt: skip
-    graph = json_shape("_Graph", _GraphJSON, facts=_list(fact))
-    counts: dict[str, Any] = dict.fromkeys(("llm_calls", "input_tokens", "output_tokens", "cached_tokens"), int)
+    readings = NotRequired[list[tuple[str, str, str, list[int]]]]
+    fact = json_shape("_Fact", Triple, id=str, sources=_list(source), readings=readings)
+    graph = json_shape("_Graph", GraphJSON, facts=_list(fact))
     changed = {**field_types(Plan), **field_types(Triple), "sources": _list(source), "answer": str}
     before = json_shape("_Before", Plan, **{name: _optional(kind) for name, kind in changed.items()})
     before.__doc__ = "Holds the plan, the fact or the answer that a person changed."
-    decided = {
-        name: _optional(list[int] if name == "citations" else kind)
-        for name, kind in field_types(Decision).items()
-        if name != "action"
-    }
-    review = json_shape(
-        "_Review", Reviewed, without=("decision", "before"), action=ReviewAction, **decided, before=_optional(before)
-    )
+    plan = _made(json_shape("_Plan", Planned), partial(read_record, Planned))
     return TypeAdapter(
         json_shape(
             "_Trace",
             Trace,
-            schema=Literal["ras-agent/trace"],
-            version=Literal[1],
-            asked=NotRequired[str],
-            steps=_list(json_shape("_Step", Step, hits=_list(hit))),
+            steps=_list(json_shape("_Step", Step, hits=_list(json_shape("_Hit", Hit)))),
             plans=_list(plan),
-            graph=graph,
-            usage=json_shape("_Usage", Usage, **counts),
-            reviews=_optional(_list(review)),
+            graph=_made(graph, QuestionGraph.from_dict),
+            usage=json_shape("_Usage", Usage),
+            reviews=_list(json_shape("_Review", Reviewed, before=before)),
         )
     )
 
@@ -238,12 +166,17 @@ def _optional(kind: Any) -> Any:
     return NotRequired[kind]
 
 
+def _made(shape: Any, read: Callable[[Any], Any]) -> Any:
+    """Return a shape of which `read` makes a record; its ValueErrors are found where the JSON is."""
+    return Annotated[shape, AfterValidator(read)]
+
+
 def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping) or data.get("schema") != "ras-agent/trace":
+    if not isinstance(data, Mapping) or data.get("schema") != Trace.schema:
         raise TraceError(f'{where}: not a trace of ras-agent: it has no "schema": "ras-agent/trace"')
-    if data.get("version") != _VERSION:
+    if data.get("version") != Trace.version:
         raise TraceError(
-            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {_VERSION}: "
+            f"{where}: trace version {data.get('version')!r}, and this ras-agent reads version {Trace.version}: "
             "read it with the ras-agent that wrote it, or run the question again"
         )
     try:
@@ -251,22 +184,15 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     except ValidationError as error:
         first, *others = error.errors()
         place = ".".join(map(str, first["loc"]))
+        wrong = first.get("ctx", {}).get("error") or f"{first['msg']}, got {first['input']!r:.80}"
         more = f" (and {len(others)} more)" if others else ""
-        raise TraceError(f"{where}: {place}: {first['msg']}, got {first['input']!r:.80}{more}") from error
+        raise TraceError(f"{where}: {place}: {wrong}{more}") from error
     named = [(f"citations.{n}", citation.passage_id) for n, citation in enumerate(wire["citations"])]
     named += [(f"steps.{n}.hits", hit["passage_id"]) for n, step in enumerate(wire["steps"]) for hit in step["hits"]]
     for place, passage_id in named:
         if passage_id not in wire["passages"]:
             raise TraceError(f"{where}: {place}: passage {passage_id!r} is not under passages")
     return wire
-
-
-def _planned(data: Mapping[str, Any], where: str) -> Planned:
-    try:
-        plan = Plan(data["action"], data["subquery"], data["reason"])
-    except ValueError as error:
-        raise TraceError(f"{where}: {error}") from error
-    return Planned(data["hop"], plan, data.get("thought", False), data.get("by", ""))
 
 
 def _finite(value: Any) -> Any:

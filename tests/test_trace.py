@@ -196,6 +196,7 @@ class TestErrors:
     def test_a_reading_with_a_missing_source_is_located(self) -> None:
         graph = TRACE.to_dict()["graph"]
         graph["facts"][0]["readings"] = [["a", "b", "c", [7]]]
+        assert "run.json: graph: " in self.message({"graph": graph})
         assert "a reading names a source" in self.message({"graph": graph})
 
     def test_an_unknown_key_is_ignored(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, readings_of
 from ras_agent.records import JSON, Source, Step, Triple
+from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 
 
@@ -191,6 +192,16 @@ def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, ke
 
 # ---- as JSON
 
+
+@dataclass(frozen=True)
+class GraphJSON(Record):
+    """JSON of a question graph, whose facts have their ids."""
+
+    facts: list[JSON]
+    conflicts: list[list[str]]
+    shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
+
+
 # the order of a source's values in the short form; the names are the record's fields
 _SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor")
 
@@ -212,14 +223,17 @@ def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
 
 
 def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
-    """Return the readings of a fact that `dump_fact` wrote."""
+    """Return the readings of a fact that `dump_fact` wrote. Raises ValueError for one without its source."""
     fact = Triple.from_dict(data)
     if "readings" not in data:
         return (fact,)
-    return [
-        Triple(subject, predicate, object_, tuple(fact.sources[index] for index in indexes))
-        for subject, predicate, object_, indexes in data["readings"]
-    ]
+    try:
+        return [
+            Triple(subject, predicate, object_, tuple(fact.sources[index] for index in indexes))
+            for subject, predicate, object_, indexes in data["readings"]
+        ]
+    except IndexError as error:
+        raise ValueError(f"fact {fact.id}: a reading names a source that it does not have") from error
 
 
 def _dump_reading(reading: Triple) -> list[Any]:

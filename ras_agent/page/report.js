@@ -242,29 +242,29 @@
       const fact = facts.get(id);
       return fact ? make("li", {}, `${fact.subject} `, make("i", {}, fact.predicate), ` ${fact.object}`) : "";
     };
-    const hit = (one) => {
-      const passage = trace.passages[one.passage_id];
-      const isGold = gold.has(one.passage_id) || gold.has(one.title);
+    const hitRow = (hit) => {
+      const passage = trace.passages[hit.passage_id];
+      const isGold = gold.has(hit.passage_id) || gold.has(hit.title);
       return make("details", { class: isGold ? "hit gold" : "hit" },
-        make("summary", {}, one.title || one.passage_id, make("small", {}, ` ${Number(one.score.toPrecision(3))}`), isGold ? [" ", make("span", { class: "tag" }, "gold")] : ""),
+        make("summary", {}, hit.title || hit.passage_id, make("small", {}, ` ${Number(hit.score.toPrecision(3))}`), isGold ? [" ", make("span", { class: "tag" }, "gold")] : ""),
         make("p", {}, passage ? passage.text : "This passage is not in the trace."));
     };
-    const last = trace.plans.at(-1);
-    const end = last && last.action !== "subq" ? `${data.marks[last.action] || last.action} ${last.reason}` : `stopped: ${words(trace.stop_reason)}`;
+    const plan = trace.plans.at(-1);
+    const end = plan && plan.action !== "subq" ? `${data.marks[plan.action] || plan.action} ${plan.reason}` : `stopped: ${words(trace.stop_reason)}`;
     return make("section", { class: "hops" },
       make("h4", {}, "Hops"),
       make("ol", {},
         trace.steps.map((step) => make("li", { class: `hop hop${((step.hop - 1) % 6) + 1}` },
           make("p", { class: "subquery" }, step.subquery),
           step.thought ? make("p", { class: "note" }, step.thought) : "",
-          step.hits.length ? make("div", { class: "hits" }, step.hits.map(hit)) : make("p", { class: "note" }, "nothing found"),
+          step.hits.length ? make("div", { class: "hits" }, step.hits.map(hitRow)) : make("p", { class: "note" }, "nothing found"),
           make("details", { class: "facts" },
             make("summary", {}, `+${count(step.new_triple_ids.length, "new fact")} of ${step.triple_ids.length}`),
             make("ul", {}, step.new_triple_ids.map(sentence))))),
         make("li", { class: "end" }, end)),
       trace.citations.length ? make("h4", {}, "Cited") : "",
-      make("ul", { class: "cited" }, trace.citations.map((one) => make("li", {}, make("b", {}, `${one.title || one.passage_id} `), one.quote))),
-      trace.failures.map((one) => make("p", { class: "warning" }, `${one.role}, hop ${one.hop}: ${one.message}`)));
+      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, `${citation.title || citation.passage_id} `), citation.quote))),
+      trace.failures.map((failure) => make("p", { class: "warning" }, `${failure.role}, hop ${failure.hop}: ${failure.message}`)));
   }
 
   // ---- what it costs

@@ -154,12 +154,12 @@ function follow() {
   if (parameters.has("hop")) goTo(Number(parameters.get("hop")) || 0);
   if (parameters.has("why")) {
     const [hop, hit, reason] = parameters.get("why").split(".").map(Number);
-    const step = document.querySelectorAll(".step")[hop - 1];
-    const reasons = step?.querySelector(".hits")?.children[hit - 1]?.querySelector("details");
+    const row = document.querySelectorAll(".step")[hop - 1];
+    const reasons = row?.querySelector(".hits")?.children[hit - 1]?.querySelector("details");
     if (reasons) {
       reasons.open = true;
       reasons.children[reason]?.click?.();
-      step.scrollIntoView();
+      row.scrollIntoView();
     }
   }
   if (parameters.has("fact")) reveal({ fact: parameters.get("fact") });

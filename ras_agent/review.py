@@ -43,31 +43,22 @@ PLACES: tuple[Place, ...] = get_args(Place)
 _PERSON = "person"
 _LONGEST_NAME = 80
 _LONGEST_TEXT = 20_000
-# what a decision may say besides its action, who decides, and for which review it is meant
+# what a decision says besides its action, who decides, and for which review it is meant; "quote?" may be left out
 _SAYS: dict[tuple[Place, Action], tuple[str, ...]] = {
     ("plan", "approve"): (),
-    ("plan", "edit"): ("subquery", "stop"),
+    ("plan", "edit"): ("subquery?", "stop?"),
     ("plan", "ask"): ("note",),
     ("facts", "approve"): (),
-    ("facts", "edit"): ("fact", "subject", "predicate", "object"),
+    ("facts", "edit"): ("fact", "subject?", "predicate?", "object?"),
     ("facts", "remove"): ("fact",),
-    ("facts", "add"): ("subject", "predicate", "object", "passage_id", "quote"),
+    ("facts", "add"): ("subject", "predicate", "object", "passage_id?", "quote?"),
     ("facts", "ask"): ("note",),
     ("answer", "approve"): (),
-    ("answer", "edit"): ("answer", "citations"),
+    ("answer", "edit"): ("answer", "citations?"),
     ("answer", "remove"): (),
-    ("answer", "ask"): ("note", "to"),
+    ("answer", "ask"): ("note", "to?"),
 }
 _ALWAYS = ("action", "by", "at", "hop")
-_NEEDED: dict[tuple[Place, Action], tuple[str, ...]] = {
-    ("plan", "ask"): ("note",),
-    ("facts", "edit"): ("fact",),
-    ("facts", "remove"): ("fact",),
-    ("facts", "add"): ("subject", "predicate", "object"),
-    ("facts", "ask"): ("note",),
-    ("answer", "edit"): ("answer",),
-    ("answer", "ask"): ("note",),
-}
 
 
 def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
@@ -223,7 +214,8 @@ def _decision(given: object, review: Review, where: str) -> Decision:
         known = ", ".join(review.actions)
         raise ReviewError(f"{where}.action: {given['action']!r:.80} cannot be done at {review.at}; known: {known}")
     action = cast(Action, given["action"])
-    allowed = _SAYS[review.at, action]
+    said = _SAYS[review.at, action]
+    allowed = tuple(key.removesuffix("?") for key in said)
     for key in given:
         if key not in (*_ALWAYS, *allowed):
             able = f"{action} takes {', '.join(allowed)}" if allowed else f"{action} takes nothing else"
@@ -235,8 +227,8 @@ def _decision(given: object, review: Review, where: str) -> Decision:
                 f"{review.hop}"
             )
     read = {key: _read(key, given[key], f"{where}.{key}") for key in ("by", *allowed) if given.get(key) is not None}
-    for key in _NEEDED.get((review.at, action), ()):
-        if not read.get(key):
+    for key in said:
+        if not key.endswith("?") and not read.get(key):
             raise ReviewError(f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank")
     decision = Decision(action, **read)
     _check(decision, review, where)

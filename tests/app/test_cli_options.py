@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -64,6 +65,7 @@ def say() -> Callable[..., str]:
     return lambda *arguments: CliRunner().invoke(app, ["say", *arguments], catch_exceptions=False).output
 
 
+@cache  # making the page of a command takes a quarter of a second
 def _help(*command: str, model: type[Settings] = Settings, page: str = "--help-all") -> str:
     return CliRunner().invoke(build_program(model), [*command, page]).stdout
 

@@ -88,6 +88,15 @@ def test_a_token_is_the_same_caller_however_its_filter_is_ordered_and_another_wi
     assert len({name({"team": "x"}), name({"team": "y"}), name(None)}) == 3
 
 
+def test_a_filter_of_a_request_is_joined_to_the_callers_own() -> None:
+    sales, everybody = Caller("anna", {"team": "sales"}), Caller()
+    assert (sales.sees_all, everybody.sees_all) == (False, True)
+    assert sales.joined_filter(None) == sales.joined_filter({}) == {"team": "sales"}
+    assert sales.joined_filter({"year": 2024}) == [{"team": "sales"}, {"year": 2024}]
+    assert everybody.joined_filter({"year": 2024}) == {"year": 2024}
+    assert everybody.joined_filter(None) is None
+
+
 def test_nobody_is_let_in_without_a_token_that_is_known(teams: httpx.Client) -> None:
     for headers in ({}, _as("guess-0123456789abcdef"), {"Authorization": ROOT}, {"Authorization": f"Basic {ROOT}"}):
         for path in ("/api/retrieve?q=sonar", "/v1/models", "/api/documents", "/nothing"):

@@ -107,6 +107,16 @@ def test_an_untrained_aligner_orders_nodes_by_their_likeness_to_the_question(has
     np.testing.assert_allclose(aligner.scores(graph, questions), questions @ graph.nodes.T / 0.1, atol=1e-4)
 
 
+def test_the_vectors_of_an_example_are_those_of_its_texts(hash_embedder: Any) -> None:
+    made = small(hash_embedder).example(FACTS, "Where was Ada's mother born?", REASONING)
+    question, reasoning = hash_embedder.embed(["Where was Ada's mother born?", REASONING])
+    assert (made.question.tolist(), made.reasoning.tolist()) == (question.tolist(), reasoning.tolist())
+    assert (
+        made.graph.nodes.tolist()
+        == hash_embedder.embed(["Ada", "Anna", "Kent", "Charles", "engine", "England"]).tolist()
+    )
+
+
 def test_an_aligner_in_use_drops_nothing_out(hash_embedder: Any) -> None:
     aligner = small(hash_embedder, replace(SMALL, encoder=replace(SMALL.encoder, dropout=0.5), likeness=False))
     graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])
@@ -133,6 +143,19 @@ def test_the_best_facts_begin_with_those_that_pruning_keeps(hash_embedder: Any) 
     aligner = small(hash_embedder)
     assert sorted(aligner.best(FACTS, "Charles", 2)) == [2, 3]
     assert len(aligner.best(FACTS, "Charles", 99)) == len(FACTS)
+
+
+def test_the_best_facts_are_in_the_order_of_their_better_node_then_of_the_other(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    facts = [
+        ("red", "is", "dark"),
+        ("blue sky", "is", "red"),
+        ("blue sky sea", "is", "dark"),
+        ("blue sky sea", "is", "blue sky"),
+    ]
+    # by likeness to the question: blue sky sea, blue sky, then red and dark, which tie
+    assert aligner.best(facts, "blue sky sea", 4) == [3, 2, 1, 0]
+    assert aligner.best(facts, "blue sky sea", 3) == [3, 2, 1]
 
 
 def test_nodes_that_tie_keep_their_order() -> None:
@@ -193,6 +216,26 @@ def test_the_encoder_of_a_graph_llm_can_begin_as_an_aligners(hash_embedder: Any,
         assert torch.equal(encoder.state_dict()[name], value)
     with pytest.raises(SettingsError, match="has the encoder"):
         align_encoder(build_encoder(replace(SMALL.encoder, layers=1)), tmp_path)
+
+
+def test_an_aligner_is_written_into_folders_that_are_made(hash_embedder: Any, tmp_path: Path) -> None:
+    small(hash_embedder).save(tmp_path / "models" / "aligner")
+    small(hash_embedder).save(tmp_path / "models" / "aligner")  # over what is there
+    assert GraphAligner.load(tmp_path / "models" / "aligner", hash_embedder).config == SMALL
+
+
+def test_the_temperatures_are_those_of_contrastive_learning_unless_given() -> None:
+    config = AlignerConfig()
+    assert (config.hidden, config.projected, config.temperature, config.contrast) == (384, 384, 0.1, 0.1)
+    assert (config.likeness, config.per_node, config.embedder, config.encoder.width) == (True, False, "minilm", 384)
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": 0}, {"projected": 0}, {"temperature": 0.0}, {"contrast": 0.0}])
+def test_a_width_below_1_and_a_temperature_of_0_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="an aligner's widths are at least 1 and its temperatures above 0"):
+        replace(SMALL, **wrong)
+    least = replace(SMALL, hidden=1, projected=1, temperature=0.01, contrast=0.01)
+    assert least.hidden == 1
 
 
 def test_an_encoder_of_another_width_than_the_texts_is_refused() -> None:

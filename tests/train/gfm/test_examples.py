@@ -69,20 +69,12 @@ def _cli(*words: str) -> Any:
     return CliRunner().invoke(build_program(), [str(word) for word in words])
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of the bundled sample, with its graph."""
-    index = tmp_path_factory.mktemp("sample") / "my.index"
-    for words in (("index", "--sample", "--embedder", "minilm", "--out", index), ("kg", "build", index)):
-        done = _cli(*words)
-        assert done.exit_code == 0, done.output
-    return index
-
-
-def test_three_commands_fine_tune_the_network_on_questions_of_one_s_own(sample: Path, tmp_path: Path) -> None:
+def test_three_commands_fine_tune_the_network_on_questions_of_one_s_own(
+    sample_graph_index: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("torch")
     with as_file(files("ras_agent.data") / "sample_questions.jsonl") as questions:
-        written = _cli("kg", "examples", sample, questions, "--out", tmp_path / "set")
+        written = _cli("kg", "examples", sample_graph_index, questions, "--out", tmp_path / "set")
     assert written.exit_code == 0, written.output
     assert _kinds(tmp_path / "set") == ["labelled"] * len(_kinds(tmp_path / "set"))
     settings = (
@@ -101,7 +93,7 @@ def test_three_commands_fine_tune_the_network_on_questions_of_one_s_own(sample: 
     assert trained.exit_code == 0, trained.output
     config = json.loads((tmp_path / "w" / "config.json").read_text())
     assert (config["width"], config["text_model"], config["ranker"]["top"]) == (32, "minilm", 50)
-    asked = _cli("ask", DEMO, "--index", sample, "--retriever", "gfm", "--weights", tmp_path / "w")
+    asked = _cli("ask", DEMO, "--index", sample_graph_index, "--retriever", "gfm", "--weights", tmp_path / "w")
     assert asked.exit_code in (0, 3), asked.output  # 3: the offline answerer abstains
     assert "Water of Leith" in asked.output
 

@@ -41,6 +41,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert read_samples(tmp_path / "samples.jsonl") == [SAMPLE]
 
 
+def test_a_sample_is_one_of_algorithm_1_unless_it_says_that_it_was_added(tmp_path: Path) -> None:
+    assert RECORD["added"] is False
+    silent = {name: value for name, value in RECORD.items() if name != "added"}
+    path = _file(tmp_path, silent, {**RECORD, "id": "b", "added": True})
+    assert [sample.added for sample in read_samples(path)] == [False, True]
+
+
 def test_one_split_is_read_alone(tmp_path: Path) -> None:
     path = _file(tmp_path, RECORD, {**RECORD, "id": "b", "split": "validation"})
     assert [sample.id for sample in read_samples(path, "validation")] == ["b"]

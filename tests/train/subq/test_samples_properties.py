@@ -23,8 +23,10 @@ SEARCH = st.text("abc xyzQ é-", min_size=1).filter(lambda text: any(map(str.isa
 STEP = st.builds(
     SubqStep,
     SEARCH.map(lambda text: as_subquery(f"Who is {text}?")),
-    st.lists(st.builds(Passage, TEXT, st.just(""), st.text(st.characters(exclude_categories=["Cs"])))).map(tuple),
-    st.lists(FACT).map(distinct),
+    st.lists(st.builds(Passage, TEXT, st.just(""), st.text(st.characters(exclude_categories=["Cs"]))), max_size=3).map(
+        tuple
+    ),
+    st.lists(FACT, max_size=3).map(distinct),
 )
 RECORD: dict[str, Any] = {
     "id": "a",
@@ -46,7 +48,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@given(st.lists(st.tuples(TEXT, st.lists(STEP, max_size=4), TEXT), min_size=1, max_size=3))
+@given(st.lists(st.tuples(TEXT, st.lists(STEP, max_size=3), TEXT), min_size=1, max_size=2))
 def test_samples_are_read_as_they_were_written(made: list[tuple[str, list[SubqStep], str]]) -> None:
     samples = []
     for number, (question, steps, answer) in enumerate(made):

@@ -103,7 +103,10 @@ def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the checkout of this package, with "+changes" if files differ from it."""
+    """Return the commit of the checkout that this package runs from, with "+changes" if tracked files differ from it.
+
+    None for an installed package, and where git cannot be run.
+    """
     folder = Path(ras_agent.__file__).resolve().parent
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None

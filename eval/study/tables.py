@@ -32,7 +32,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class ScoreMatrix:
-    """One metric over the crossing of two choices; a cell without scores is None."""
+    """Table of one metric for each pair of a row's choice and a column's; a cell without scores is None."""
 
     metric: str
     rows: tuple[str, ...]

@@ -53,7 +53,7 @@ def gfm_scorer(
     half_cache: bool | None = None,
     half_products: bool = False,
 ) -> GFMScorer:
-    """Prepare the network for a graph on `device`: "cpu", "cuda", "cuda:1" or "auto".
+    """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
     else the CPU. cache_bytes, half_cache, half_products: see FastGFM. On CUDA there is no background to cache, so the

@@ -104,7 +104,7 @@ class GFMConfig:
         return shapes
 
     def parameters(self) -> int:
-        """Count the numbers in the weights."""
+        """Return how many numbers the weights of such a network hold together, as GFM-RAG's Table 12 counts them."""
         return sum(prod(shape) for shape in self.shapes().values())
 
     def to_dict(self) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
     """Return the first sentence of a reply that is not among the thoughts, which models like to repeat; "" for none.
 
-    What announces the sentence, labels it or wraps it in JSON is left out; a refusal is no sentence.
+    A thought is known again by its canonical key, whatever its case and punctuation. What announces the sentence,
+    labels it or wraps it in JSON is left out; a refusal ("I cannot ...") is no sentence.
 
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'

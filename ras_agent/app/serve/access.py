@@ -40,7 +40,10 @@ class Caller:
         return self.filter is None
 
     def joined_filter(self, filter: JSON | None) -> Any:
-        """Return the filter `filter` of a request joined to the caller's own; None for no filter at all."""
+        """Return the filter for a request: a list of `filter` and the caller's own, which both have to admit a passage.
+
+        The one of them that there is, where the other is missing; None for no filter at all.
+        """
         filters = [part for part in (self.filter, filter) if part]
         return filters if len(filters) > 1 else next(iter(filters), None)
 

@@ -158,7 +158,10 @@ def _fits(weights: dict[str, Any]) -> bool:
 
 
 class CrossEncoderScorer:
-    """Scorer by a sentence-transformers CrossEncoder of one output; the paper's is BAAI/bge-reranker-v2-m3."""
+    """Scorer by a sentence-transformers CrossEncoder, which reads a question and a text together and gives one number.
+
+    The higher it is, the better the text fits; its scale is the model's. The paper's model is BAAI/bge-reranker-v2-m3.
+    """
 
     def __init__(self, model: str | Path | Any, *, batch_size: int = 64) -> None:
         """Take a model: a CrossEncoder, or its name or folder, which is loaded at the first text."""

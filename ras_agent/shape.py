@@ -18,7 +18,6 @@ from typing import (
     Self,
     TypeVar,
     Union,
-    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -42,7 +41,8 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, which is what graph state and traces hold."""
-        return cast(dict[str, Any], _writers[type(self)](self))
+        data: dict[str, Any] = _writers[type(self)](self)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -52,7 +52,8 @@ class Record:
 
 def read_record(record: type[_Record], data: Mapping[str, Any]) -> _Record:
     """Return the record of class `record` whose JSON is `data`, in which records may stand for their JSON."""
-    return cast(_Record, _readers[record](data))
+    read: _Record = _readers[record](data)
+    return read
 
 
 def json_shape(name: str, record: type, **kinds: Any) -> Any:
@@ -157,7 +158,8 @@ def _value_writer(kind: Any) -> _Convert | None:
     if hasattr(kind, "json_keys"):
         return _writers[kind]
     if hasattr(kind, "to_dict"):
-        return cast(_Convert, kind.to_dict)
+        to_dict: _Convert = kind.to_dict
+        return to_dict
     if (items := _type_of_items(kind)) is None:
         return None
     write = _value_writer(items)

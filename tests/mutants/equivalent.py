@@ -209,6 +209,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "candidates = best >= np.partition(best, -k)[-k] * np.float32(1 - 3 * TIE)",
         ): "rows that tie with none of the best are cut off later",
     },
+    "tools/graph_tokens/aligner.py": {
+        (
+            "self.vectors.of_facts(facts), query_vector(self.embedder, question), "
+            "self.vectors.of_texts([reasoning])[0]",
+            "self.vectors.of_facts(facts), query_vector(self.embedder, question), "
+            "self.vectors.of_texts([reasoning])[ -1]",
+        ): "of one text there is one vector",
+    },
     "tools/gfm/reach.py": {
         (
             "last = np.partition(background, -BEST)[-BEST] if len(background) > BEST else -np.inf",

@@ -216,6 +216,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "self.vectors.of_facts(facts), query_vector(self.embedder, question), "
             "self.vectors.of_texts([reasoning])[ -1]",
         ): "of one text there is one vector",
+        (
+            "parts = terms.new_zeros(size).index_add(0, owner, terms)",
+            "parts = terms.new_zeros(size).index_add( -1, owner, terms)",
+        ): "there is one dimension",
     },
     "tools/gfm/reach.py": {
         (

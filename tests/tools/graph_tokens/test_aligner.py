@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +64,21 @@ def test_node_alignment_is_nothing_where_both_agree_and_for_no_nodes_at_all() ->
     assert float(node_alignment(same, same + 7, owner, 2)) == pytest.approx(0, abs=1e-6)
     none = torch.zeros(0)
     assert float(node_alignment(none, none, torch.zeros(0, dtype=torch.long), 2)) == 0
+
+
+def test_a_graph_of_one_node_diverges_by_nothing_and_counts() -> None:
+    # graph 0: ln 2 - the entropy of (3/4, 1/4); graph 1 has one node, whose probability is 1 whatever its score
+    scores, wanted = torch.tensor([0.0, 0.0, 5.0]), torch.tensor([3.0, 1.0, 1.0]).log()
+    divergence = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
+    found = node_alignment(scores, wanted, torch.tensor([0, 0, 1]), 2)
+    assert float(found) == pytest.approx(divergence / 2, rel=1e-6)
+
+
+def test_scores_in_the_thousands_overflow_nowhere() -> None:
+    scores, owner = torch.tensor([5000.0, 5000.0, -5000.0, -5000.0]), torch.tensor([0, 0, 1, 1])
+    wanted = torch.tensor([3.0, 1.0, 3.0, 1.0]).log()
+    divergence = 0.75 * np.log(1.5) + 0.25 * np.log(0.5)
+    assert float(node_alignment(scores, wanted, owner, 2)) == pytest.approx(divergence, rel=1e-6)
 
 
 def test_representation_alignment_is_the_mean_of_both_directions_of_equation_9() -> None:
@@ -163,6 +177,8 @@ def test_nodes_that_tie_keep_their_order() -> None:
     graph = GraphFeatures(empty, empty, np.array([[0, 2], [1, 3]]), np.zeros(4, np.int64))
     assert fact_places(graph, np.array([1.0, 1.0, 1.0 + 1e-8, 1.0])).tolist() == [[0, 2], [1, 3]]
     assert fact_places(graph, np.array([0.0, 1.0, 3.0, 2.0])).tolist() == [[2, 0], [3, 1]]
+    # cosines over a temperature are compared as they are, not by their size
+    assert fact_places(graph, np.array([1e5, 1e5, 1e5, 1e5 + 0.01])).tolist() == [[1, 0], [2, 3]]
 
 
 def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(hash_embedder: Any) -> None:
@@ -186,12 +202,18 @@ def test_an_aligner_is_read_back_as_it_was_written(hash_embedder: Any, tmp_path:
     aligner = small(hash_embedder)
     for weight in aligner.parameters():
         torch.nn.init.normal_(weight, std=0.1)
-    aligner.save(tmp_path, {"seed": 3})
+    aligner.save(tmp_path)
     again = GraphAligner.load(tmp_path, hash_embedder)
     graph, question = aligner.vectors.of_facts(FACTS), hash_embedder.embed(["Ada"])[0]
     assert again.scores(graph, question).tolist() == aligner.scores(graph, question).tolist()
     assert again.config == SMALL
-    assert json.loads((tmp_path / "config.json").read_text())["about"] == {"seed": 3}
+
+
+def test_the_configuration_of_an_aligner_can_be_read_by_a_person(hash_embedder: Any, tmp_path: Path) -> None:
+    small(hash_embedder).save(tmp_path, {"data": "Bücher", "seed": 3})
+    lines = (tmp_path / "config.json").read_text("utf-8").splitlines()
+    assert lines[:4] == ["{", '  "format": "ras-agent aligner",', '  "version": 1,', '  "config": {']
+    assert lines[-5:] == ['  "about": {', '    "data": "Bücher",', '    "seed": 3', "  }", "}"]
 
 
 def test_a_folder_without_an_aligner_says_so(hash_embedder: Any, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.program import run_program
 from ras_agent.protocols import Embedder
 from ras_agent.records import JSON, Triple
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings
 from ras_agent.tools.subgraph.scoring import Scored

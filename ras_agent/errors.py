@@ -40,6 +40,10 @@ class IndexMismatch(RasError, ValueError):
     """Raised when an index is damaged, or was written by another embedder, another version or in another layout."""
 
 
+class ErasedPassage(RasError, LookupError):
+    """Raised when a passage is read that was deleted or replaced after the search for it began."""
+
+
 class IndexExists(RasError, FileExistsError):
     """Raised when a new index would replace an existing one."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "train", "app")
-FOUNDATIONS = {"index", "kg", "gfm", "chat", "embed", "workers", "subgraph", "roles"}
+FOUNDATIONS = {"store", "index", "kg", "gfm", "chat", "embed", "workers", "subgraph", "roles"}
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
 MAY_RESOLVE = {"roles"} | STAGES

@@ -37,6 +37,7 @@ import numpy as np
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 
@@ -151,10 +152,9 @@ def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
     for text in texts:
         retriever.retrieve(text, _K)
     peak = _peak_mb()
-    tokeniser, matrix = index.snapshot.tokeniser, index.snapshot.bm25()
+    tokeniser = index.snapshot.tokeniser
     bare = _bm25s()
-    bare.vocab_dict, bare.nonoccurrence_array = matrix.vocabulary, None
-    bare.scores = {"data": matrix.weights, "indices": matrix.rows, "indptr": matrix.starts, "num_docs": matrix.size}
+    bare.index([tokeniser.terms(indexed_text(passage)) for passage in index.passages], show_progress=False)
     ours, theirs, scores = [], [], []
     for text in texts:
         terms = tokeniser.terms(text)

@@ -24,7 +24,7 @@ from ras_agent.errors import RunError
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
-from ras_agent.tools.index.durable import replace_file, writer_lock, writing
+from ras_agent.tools.store.durable import replace_file, writer_lock, writing
 
 
 class RunFolder:

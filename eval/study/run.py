@@ -24,7 +24,7 @@ from ras_agent.eval.run.folder import RunFolder, sole_writer
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.study.design import Design, LeftOut, Shown
 from ras_agent.records import JSON
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.store.durable import replace_file
 
 SCHEMA, VERSION = "ras-agent/study", 1
 

@@ -7,6 +7,7 @@ connecting to SQLite, and what SQLite commits or rewrites. So every one of them 
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sqlite3
@@ -15,12 +16,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tqdm import auto, std
 
 OPERATIONS = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.truncate", "shutil.rmtree", "sqlite3.connect")
 WRITING_SQL = ("COMMIT", "VACUUM", "PRAGMA locking_mode", "PRAGMA wal_checkpoint")
+FILLING_SQL = (*WRITING_SQL, "INSERT", "UPDATE", "DELETE")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -42,11 +45,12 @@ def run(
     """Do `work` in a fork of this process.
 
     kill_at: SIGKILL before its file operation of this number, from 0. fail_from: this one and all later ones raise
-    "no space left on device". kill_after: SIGKILL after so many seconds.
+    "no space left on device", also what SQLite would write. kill_after: SIGKILL after so many seconds.
     """
     # progress bars' own lock is shared with forks: one killed while it has it would stop everybody
     for bars in (std.tqdm, auto.tqdm):
         bars.set_lock(threading.RLock())
+    gc.collect()  # an index that nobody uses any more closes its database, which must not be open across a fork
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -84,12 +88,30 @@ def _work(work: Callable[[], object], writing: int, kill_at: int | None, fail_fr
 
     def watch_sql(statement: str) -> None:  # an error raised here would be ignored: only kills come at these moments
         if statement.startswith(WRITING_SQL):
-            operation()
+            with suppress(OSError):
+                operation()
+
+    def fill(statement: str) -> None:
+        if watching and fail_from is not None and count >= fail_from and statement.startswith(FILLING_SQL):
+            raise sqlite3.OperationalError("database or disk is full")
+
+    class Watched(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            fill(statement)
+            return super().execute(statement, *values)
+
+        def executemany(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            fill(statement)
+            return super().executemany(statement, *values)
+
+        def commit(self) -> None:
+            fill("COMMIT")
+            super().commit()
 
     connect = sqlite3.connect
 
     def watched_connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
+        connection = connect(*arguments, factory=Watched, **options)
         connection.set_trace_callback(watch_sql)
         return connection
 

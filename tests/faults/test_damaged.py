@@ -1,10 +1,12 @@
 """Attacks on what is on disk: every file of an index and its graph damaged in every way, then used.
 
 Each use ends in the right result, or in an error of ours that names the file; the doctor tells of every damage.
+Segments are caches, here of few passages: what is damaged in them never changes a result.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -26,14 +28,17 @@ from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.embed import embedders
-from ras_agent.tools.index import checksums
+from ras_agent.tools.index import segment
 from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.passages import ERASED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store import checksums
+from ras_agent.tools.store.sqlite import FILE, SqliteDatabase
 from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
 
@@ -79,6 +84,31 @@ def _replaced(make: Callable[[Path], object]) -> Damage:
     return damage
 
 
+def _changed_byte(path: Path, random: Random) -> None:
+    content = bytearray(path.read_bytes())
+    # where there is something: most of a database of few rows is free space
+    places = [at for at, byte in enumerate(content) if byte] if random.random() < 0.8 else range(len(content))
+    for at in random.sample(places, 1) if places else ():
+        content[at] = random.choice([content[at] ^ 1 << random.randrange(8), random.randrange(256)])
+    path.write_bytes(content)
+
+
+def _cut(path: Path, random: Random) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: random.randrange(len(content) + 1)])
+
+
+def _page(path: Path, random: Random) -> None:
+    """Put a page at the place of another, as a disk does that writes to the wrong place; or zeros."""
+    content = bytearray(path.read_bytes())
+    pages = range(0, max(len(content) - PAGE_SIZE, 0) + 1, PAGE_SIZE)
+    one, other = random.choice(pages), random.choice(pages)
+    page = content[other : other + PAGE_SIZE] if random.random() < 0.5 else bytes(PAGE_SIZE)
+    content[one : one + PAGE_SIZE] = page[: len(content) - one]
+    path.write_bytes(content)
+
+
+PAGE_SIZE = 4096
 DAMAGES: dict[str, Damage] = {
     "empty": lambda path, random: path.write_bytes(b""),
     "halved": lambda path, random: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
@@ -92,12 +122,17 @@ DAMAGES: dict[str, Damage] = {
     "a folder": _replaced(Path.mkdir),
     "unreadable": _replaced(lambda path: path.symlink_to(path.name)),  # root may read what nobody else may
 }
+ANYWHERE: dict[str, Damage] = {"a byte changed": _changed_byte, "cut": _cut, "a page": _page}
+"""Damages that hit another place each time."""
+TIMES = 40
 
 
 def _found(name: str) -> Callable[[Path], Any]:
     def search(index: Path) -> Any:
-        hits = retriever_over(PassageIndex.open(index), name).retrieve(QUERY, 4)
-        return [(hit.passage, hit.score) for hit in hits]
+        opened = PassageIndex.open(index)
+        hits = retriever_over(opened, name).retrieve(QUERY, 4)
+        opened.close()
+        return [(hit.passage, round(hit.score, 5)) for hit in hits]  # a healed segment may add in another order
 
     return search
 
@@ -132,14 +167,25 @@ WRITING = {"index": _updated, "kg build": _built, "kg delete": _deleted}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any) -> Path:
     """A folder of an index with vectors and a graph, `docs` that have changed since, and copies to work on."""
-    monkeypatch.setattr(embedders, "_named", lambda name: hash_embedder)
+    monkeypatch.setattr(embedders, "_embedder_of", lambda name: hash_embedder)
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # thousands of them would take minutes
+    monkeypatch.setattr(segment, "SAVED_FROM", 2)
+    connect = SqliteDatabase._connect
+
+    def quick(database: SqliteDatabase) -> sqlite3.Connection:
+        connection = connect(database)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(SqliteDatabase, "_connect", quick)
     docs, index = tmp_path / "docs", tmp_path / "whole"
     docs.mkdir()
     for name, text in TEXTS.items():
         (docs / f"{name}.txt").write_text(text)
     ingest([docs], index, embedder=hash_embedder)
     build_graph(index, equivalence=Equivalence(0.8))
+    gc.collect()  # closes the database
+    assert {path.name for path in index.rglob("*")} >= {FILE, "arrays", "vectors"}
     (docs / "leith.txt").write_text("The Water of Leith flows through Edinburgh and Leith.")
     return index
 
@@ -148,11 +194,11 @@ def _files(index: Path) -> list[Path]:
     return sorted(path.relative_to(index) for path in index.rglob("*") if path.is_file())
 
 
-def _damaged(whole: Path, copy: Path, file: Path, damage: str, random: Random) -> bool:
+def _damaged(whole: Path, copy: Path, file: Path, damage: Damage, random: Random) -> bool:
     """Make `copy` from `whole` with one file damaged; return whether it is."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(whole, copy)
-    DAMAGES[damage](copy / file, random)
+    damage(copy / file, random)
     return not (copy / file).is_file() or (copy / file).read_bytes() != (whole / file).read_bytes()
 
 
@@ -161,22 +207,44 @@ def _ended(work: Callable[[Path], Any], copy: Path, file: Path, right: Any) -> s
     try:
         found = work(copy)
     except RasError as error:
-        # a folder without its manifest is no index, and a checksum stands for the file it is of
-        gone = file.name in ("index.json", "kg.json") and "no " in str(error)
-        return "" if gone or file.name.removesuffix(".sum") in str(error) else f"no file named: {error}"
+        told = str(error)
+        # a folder without its database or manifest is no index; rows are named by their index; a checksum stands for
+        # the file it is of
+        gone = file.name in (FILE, "kg.json") and "no " in told
+        of_index = file.name == FILE and f"{copy} " in told
+        if gone or of_index or file.name.removesuffix(".sum") in told:
+            return "" if ": " in told else f"no remedy: {error}"
+        return f"no file named: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    return "" if found == right else f"another result, {found} instead of {right}"[:300]
+    finally:
+        gc.collect()
+    if found == right:
+        return ""
+    pairs = zip(found, right, strict=False) if isinstance(found, tuple) else [(found, right)]
+    one, other = next((one, other) for one, other in pairs if one != other)
+    return f"another result, {one} instead of {other}"[:900]
+
+
+def _is_cache(file: Path) -> bool:
+    return file.parts[0] == "cache"
 
 
 def _tries(attack: Attack, whole: Path) -> Iterator[tuple[Path, str, Path]]:
     """Yield each file with each damage, and a copy of the folder that has it."""
     copy = whole.parent / "copy"
     tries = [(file, damage) for file in _files(whole) for damage in DAMAGES]
+    tries += [
+        (file, damage)
+        for file in _files(whole)
+        if file.name == FILE or _is_cache(file)
+        for damage in ANYWHERE
+        for _ in range(TIMES if file.name == FILE else TIMES // 4)
+    ]
     attack.random.shuffle(tries)
     for number in attack.times(len(tries)):
         file, damage = tries[number]
-        if _damaged(whole, copy, file, damage, attack.random):
+        if _damaged(whole, copy, file, {**DAMAGES, **ANYWHERE}[damage], attack.random):
             yield file, damage, copy
 
 
@@ -199,11 +267,90 @@ def test_searching(attack: Attack, folder: Path) -> None:
             attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
 
 
+def test_searching_without_segments(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged database without segments, and three ways of search: the right result, or an error that names it."""
+    shutil.rmtree(folder / "cache")
+    monkeypatch.setattr(segment, "SAVED_FROM", 1000)
+    right = {use: search(folder) for use, search in READING.items()}
+    for file, damage, copy in _tries(attack, folder):
+        for use, search in READING.items():
+            wrong = _ended(search, copy, file, right[use])
+            attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
+
+
+def _values(path: Path) -> Iterator[tuple[str, int, str, Any]]:
+    """Yield each value of passages and vectors: its table, its row, its column and itself."""
+    with closing(sqlite3.connect(path)) as database:
+        for table in ("passages", "vectors"):
+            cursor = database.execute(f"SELECT rowid, * FROM {table}")
+            columns = [column[0] for column in cursor.description]
+            for row, *values in cursor.fetchall():
+                yield from ((table, row, column, value) for column, value in zip(columns[1:], values, strict=True))
+
+
+def _other(value: Any, random: Random) -> Any:
+    """Return a value that differs in one bit, as long as it was."""
+    if isinstance(value, int):
+        bits = max(value.bit_length(), 3)
+        return value ^ 1 << random.randrange(bits)
+    content = bytearray(value if isinstance(value, bytes) else value.encode())
+    if not content:
+        return "x" if isinstance(value, str) else b"x"
+    content[random.randrange(len(content))] ^= 1 << random.randrange(7)
+    return bytes(content) if isinstance(value, bytes) else content.decode(errors="replace")
+
+
+_USES = {**READING, **WRITING}
+
+
+@pytest.mark.parametrize("segments", [True, False], ids=["segments", "no segments"])
+def test_values(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, segments: bool) -> None:
+    """A bit changed in each value of passages and vectors: the right result, or an error, and the doctor tells."""
+    ingest([folder.parent / "docs"], folder)  # now a passage has been replaced
+    (folder.parent / "docs" / "curie.txt").write_text("Marie Curie discovered radium in Paris.")
+    if not segments:
+        shutil.rmtree(folder / "cache")
+        monkeypatch.setattr(segment, "SAVED_FROM", 1000)
+    copy, right = folder.parent / "copy", dict[str, Any]()
+    for use, work in _USES.items():
+        shutil.copytree(folder, copy)
+        right[use] = work(copy)
+        gc.collect()
+        shutil.rmtree(copy)
+    values = list(_values(folder / FILE))
+    attack.random.shuffle(values)
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        erased = [("passages", row) for (row,) in database.execute("SELECT cell FROM dead")]
+        erased += [("vectors", row) for (row,) in database.execute(f"SELECT number FROM vectors WHERE crc = {ERASED}")]
+    for number in attack.times(len(values)):
+        table, row, column, value = values[number]
+        changed = _other(value, attack.random)
+        shutil.copytree(folder, copy)
+        with closing(sqlite3.connect(copy / FILE, isolation_level=None)) as database:
+            try:
+                database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+            except sqlite3.IntegrityError:  # no disk can make that of it alone: the index of the column tells
+                shutil.rmtree(copy)
+                continue
+        told = [report.problem for report in examine(copy) if report.problem]
+        attack.expect(bool(told) or (table, row) in erased, f"doctor: {table} {row} {column}: {value!r} -> {changed!r}")
+        for use, work in _USES.items():
+            if use in WRITING:
+                shutil.rmtree(copy)
+                shutil.copytree(folder, copy)
+                with closing(sqlite3.connect(copy / FILE, isolation_level=None)) as database:
+                    database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+            wrong = _ended(work, copy, Path(FILE), right[use])
+            attack.expect(not wrong, f"{use}: {table} {row} {column}: {value!r} -> {changed!r}: {wrong}")
+        shutil.rmtree(copy)
+
+
 def test_searching_large_files(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged large file, of which a search compares the size alone: any result, or an error of ours."""
     monkeypatch.setattr(checksums, "SMALL", 0)
+    monkeypatch.setattr(segment, "_SMALL", 0)
     for file, damage, copy in _tries(attack, folder):
-        for use, search in READING.items() if file.suffix != ".faiss" else ():  # FAISS reads its own files
+        for use, search in READING.items() if file.name != "vectors" else ():  # FAISS reads its own files
             wrong = ""
             try:
                 search(copy)
@@ -216,14 +363,20 @@ def test_searching_large_files(attack: Attack, folder: Path, monkeypatch: pytest
 
 def test_the_doctor(attack: Attack, folder: Path) -> None:
     """A damaged file: the doctor names it."""
-    harmless = ("writer.lock", "ingest.sqlite.sum", "facts.sqlite.sum")
+    harmless = ("writer.lock", "ingest.lock", "facts.sqlite.sum")
     assert not any(report.problem for report in examine(folder))
+    right = _all(folder)
     for file, damage, copy in _tries(attack, folder):
-        # more at the end of a log is what an interrupted write leaves, and nobody reads it
+        # more at the end of a log is what an interrupted write leaves, and nobody reads it; without its checksum a
+        # segment is compared with nothing
         if file.name in harmless or (damage == "appended to" and file.suffix in (".jsonl", ".f32")):
             continue
         told = [report.problem for report in examine(copy) if report.problem]
-        attack.expect(any(file.name in problem for problem in told), f"{file} {damage}: told {told}")
+        named = any(file.name.removesuffix(".sum") in problem or f"{copy} " in problem for problem in told)
+        # what nothing reads, such as free space, may be damaged without harm; and so may a segment
+        free = file.name == FILE or _is_cache(file)
+        wrong = "" if named or not free else _ended(_all, copy, file, right)
+        attack.expect(named or (free and not wrong), f"{file} {damage}: told {told}, {wrong}")
 
 
 REPLY = '{"text": "Answer: Edinburgh [1]", "truncated": false, "input_tokens": 12, "output_tokens": 5}'

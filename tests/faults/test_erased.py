@@ -1,12 +1,14 @@
 """Attacks on commands that write, delete and replace: killed, or out of disk space, and then given again.
 
 After the second call the index equals that of an unbroken run, no file of the past is left, and no byte of any file
-holds the deleted text, its names, its vectors, or the document's own name.
+holds the deleted text, its names, its terms, its vectors, or the document's own name. Segments of few passages are
+saved, too, so that they are attacked like those of large indexes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import sqlite3
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +26,16 @@ import pytest
 
 from ras_agent.errors import EditError, IngestError
 from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.row_table import hash_of
-from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.passages import hash_of, term_hash
+from ras_agent.tools.index.store import CACHE, PassageIndex
+from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.build import delete_documents, erase_gone
 from ras_agent.tools.kg.edit import add_fact, merge_entities, remove_fact, replace_fact, undo_edit
 from ras_agent.tools.kg.edits import read_edits
+from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store.sqlite import FILE
 from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
 from tests.faults.interruptions import Ended, run
@@ -224,13 +231,14 @@ class Case:
         ((name, values),) = interruptions.items()
         for value in values if isinstance(values, list) else [values]:
             self._run(out, **{name: value})
-        left = self.found(out)
         wrong = ""
         try:
             self.command.call(self.docs, out)
         except IngestError as error:
-            # only if nothing was left to do may it say that there is nothing of that name
-            wrong = f"refused, with {left[0]} left: {error}" if left else ""
+            # only if nothing is left may it say that there is nothing of that name
+            wrong = f"refused, with {left[0]} left: {error}" if (left := self.found(out)) else ""
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
         if not wrong and (found := self.found(out)):
             wrong = found[0]
         elif not wrong and (differs := _difference(self.expected, _state(out))):
@@ -272,6 +280,9 @@ def _traces(texts: Sequence[str]) -> list[bytes]:
     words = [word.lower().encode() for name in names for word in name.split() if len(word) > 7]
     indexed = [f"{'secret' if text == SECRET else 'old'}. {text}" for text in texts]  # a file's name is its title
     hashes = [hash_of(text).to_bytes(8, "little") for text in indexed]
+    terms = Tokeniser().terms(" ".join(word.decode() for word in words))
+    hashes += [hash_of(f"docs/{text}.txt").to_bytes(8, "little") for text in ("secret",) if SECRET in texts]
+    hashes += [term_hash(term).to_bytes(8, "little") for term in terms]
     vectors = [vector.tobytes() for vector in Hashes().embed(indexed)]
     of_names = [vector.astype(np.float16).tobytes() for vector in Hashes().embed(names)]
     return [*([b"secret"] if SECRET in texts else []), *words, *hashes, *vectors, *of_names]
@@ -280,17 +291,29 @@ def _traces(texts: Sequence[str]) -> list[bytes]:
 def _state(out: Path) -> dict[str, Any]:
     """Return all that the index holds, whatever the numbers in its files' names."""
     index = PassageIndex.open(out, None)
-    held: dict[str, Any] = {"passages": [passage.to_dict() for passage in index.passages]}
-    if index.snapshot.vector_log is not None:
-        table = index.snapshot.table
-        held["vectors"] = index.snapshot.vector_log.take(table["vector"], table["vector_sum"]).tobytes()
+    snapshot = index.snapshot
+    held: dict[str, Any] = {
+        "passages": [passage.to_dict() for passage in index.passages],
+        "finished": index.is_finished(),
+    }
+    if snapshot.manifest.embedder:
+        held["vectors"] = snapshot.read_vectors(snapshot.column("vector")).tobytes()
+    held |= {name: snapshot.column(name).tobytes() for name in ("id", "document", "text", "length")}
+    for name in ("bm25", "dense") if snapshot.manifest.embedder else ("bm25",):
+        found = retriever_over(PassageIndex.open(out, Hashes() if name == "dense" else None), name)
+        held[name] = [(hit.passage.id, round(hit.score, 4)) for hit in found.retrieve("Which town is on River 1?", 8)]
+    index.close()
     for path in sorted(out.rglob("*")):
         name = re.sub(r"-\d+", "-N", str(path.relative_to(out)))
-        exact = path.is_file() and re.match(r"bm25|passages|kg/graph|vectors-N.faiss", name)
-        held[name] = path.read_bytes() if exact else ""
-    with closing(sqlite3.connect(out / "ingest.sqlite")) as journal:
-        held["journal"] = journal.execute("SELECT id, file, place, digest FROM documents ORDER BY id").fetchall()
-        held["files"] = journal.execute("SELECT label, stamp FROM files ORDER BY label").fetchall()
+        exact = path.is_file() and re.match(r"kg/graph", name)
+        if not name.startswith((CACHE, f"{FILE}-")):
+            held[name] = path.read_bytes() if exact else ""
+    held["cache"] = _odd_segments(out / CACHE, snapshot.state.epoch)
+    with closing(sqlite3.connect(out / FILE)) as journal:
+        for table in ("documents", "files"):
+            columns = {"documents": "id, file, place, digest", "files": "label, stamp"}[table]
+            held[table] = journal.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()
+        held["erasing"] = journal.execute("SELECT * FROM erasing").fetchall()
     if (out / "kg" / "facts.sqlite").exists():
         with closing(sqlite3.connect(out / "kg" / "facts.sqlite")) as facts:
             held["names"] = sorted(facts.execute("SELECT name FROM names").fetchall())
@@ -299,9 +322,27 @@ def _state(out: Path) -> dict[str, Any]:
     return held
 
 
+def _odd_segments(cache: Path, epoch: int) -> list[str]:
+    """Return what is in a cache and should not be: other epochs, half a segment, two of the same cells, damage."""
+    folders = [path.name for path in cache.iterdir()] if cache.exists() else []
+    odd = [name for name in folders if name != str(epoch)]
+    folder = cache / str(epoch)
+    odd += [name for name in os.listdir(folder) if name.endswith(".new")] if folder.exists() else []
+    odd += [f"{path.name}: {problem}" for path, problem in segment.check_saved(folder) if problem]
+    spans = sorted((first, end) for first, ends in segment.saved_segments(folder).items() for end in ends)
+    return odd + [f"{one} and {other}" for one, other in pairwise(spans) if one[1] > other[0]]
+
+
 def _difference(expected: dict[str, Any], found: dict[str, Any]) -> str:
     names = sorted(expected.keys() | found.keys())
     return ", ".join(name for name in names if expected.get(name) != found.get(name))
+
+
+@pytest.fixture(autouse=True)
+def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save segments of few passages, and take few erased rows out of the database."""
+    monkeypatch.setattr(segment, "SAVED_FROM", 2)
+    monkeypatch.setattr(store, "_COMPACT_FROM", 1)
 
 
 @pytest.fixture(params=COMMANDS, ids=lambda command: command.name)

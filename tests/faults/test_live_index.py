@@ -23,7 +23,9 @@ import sys
 from pathlib import Path
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.structure.build_graph import build_graph
+from ras_agent.tools.index import segment
 
+segment.SAVED_FROM = 4  # so that segments are written and read, too
 folder, rounds, graph = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "graph"
 for round in range(rounds):
     records = [

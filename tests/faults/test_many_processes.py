@@ -29,6 +29,7 @@ from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.run import StudyFolder, run_study
 from ras_agent.records import Passage
+from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
@@ -227,8 +228,12 @@ def test_two_studies_of_one_folder(attack: Attack, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["bm25", "vectors"])
-def test_nine_processes_on_one_index_and_its_graph(attack: Attack, tmp_path: Path, vectors: bool) -> None:
+def test_nine_processes_on_one_index_and_its_graph(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vectors: bool
+) -> None:
     """nine processes on one index and graph: two ingests, upserts, deletions, `kg build` and four readers."""
+    monkeypatch.setattr(segment, "SAVED_FROM", 4)
+    monkeypatch.setattr(store, "_COMPACT_FROM", 20)
     if vectors:
         pytest.importorskip("faiss")
     out, embedder = tmp_path / "i", Hashes() if vectors else None
@@ -288,3 +293,36 @@ def test_nine_processes_on_one_index_and_its_graph(attack: Attack, tmp_path: Pat
     texts = sorted(passage.text for passage in index.passages if passage.text.startswith("Text "))
     attack.expect(texts == wanted, f"{len(texts)} of {len(wanted)} texts at the end")
     attack.expect(len(ids) == len(set(ids)), "an id is there twice")
+
+
+def test_a_child_of_a_process_that_has_the_index_open(attack: Attack, tmp_path: Path) -> None:
+    """a process that has an index open forks, closes it, and both write: every passage of both is there."""
+    for round_ in attack.times(20):
+        out = tmp_path / f"i{round_}"
+        parent = PassageIndex.create(out)
+        parent.add([Passage("first", "First text.")])
+        ready, closed = os.pipe(), os.pipe()
+
+        def writes(out: Path = out, ready: tuple[int, int] = ready, closed: tuple[int, int] = closed) -> Iterator[str]:
+            index = PassageIndex.open(out)
+            os.write(ready[1], b"x")
+            os.read(closed[0], 1)
+            for number in range(5):
+                index.add([Passage(f"child{number}", f"Text {number} of the child.")])
+                yield ""
+
+        def closes(
+            parent: PassageIndex = parent, ready: tuple[int, int] = ready, closed: tuple[int, int] = closed
+        ) -> Iterator[str]:
+            os.read(ready[0], 1)
+            parent.close()
+            os.write(closed[1], b"x")
+            for number in range(5):
+                parent.add([Passage(f"parent{number}", f"Text {number} of the parent.")])
+                yield ""
+
+        together(attack, writes, closes)
+        found = len(PassageIndex.open(out))
+        attack.expect(found == 11, f"round {round_}: {found} of 11 passages")
+        for end in (*ready, *closed):
+            os.close(end)

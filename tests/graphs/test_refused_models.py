@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
 from ras_agent.app.cli import build_program
 from ras_agent.records import Passage
-from ras_agent.tools.index.manifest import EmbedderIdentity, write_manifest
+from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.store import PassageIndex
 
 PASSAGES = [Passage(f"p{n}", f"Bell was born in Edinburgh in {1840 + n}.") for n in range(5)]
@@ -57,8 +57,10 @@ def test_a_server_that_is_not_there_is_told_once(create: Any, roles: tuple[str, 
 def test_an_embedder_s_server_that_is_not_there_is_told_once(scripted_llm: Any, tmp_path: Path) -> None:
     scripted_llm.script({"vectors": 8, "repeat": True})
     PassageIndex.create(tmp_path / "index", f"vllm:{scripted_llm.base_url}#bge").add(PASSAGES)
-    known = PassageIndex.open(tmp_path / "index", f"vllm:{scripted_llm.base_url}#bge").snapshot.manifest
-    write_manifest(tmp_path / "index", replace(known, embedder=EmbedderIdentity(NOBODY, 8)))
+    index = PassageIndex.open(tmp_path / "index", f"vllm:{scripted_llm.base_url}#bge")
+    moved = replace(index.snapshot.manifest, embedder=EmbedderIdentity(NOBODY, 8))
+    with index.database.writing() as connection:
+        connection.execute("UPDATE index_state SET manifest = ?", (moved.to_json(),))
     out = create_ras_agent(index=tmp_path / "index", retriever="dense").invoke(ASKED)
     assert (out["stop_reason"], out["failed"]) == ("model_refused", "a model cannot be asked")
     (failure,) = out["failures"]

@@ -59,19 +59,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:1]) + 1",
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
-    "tools/index/merge.py": {
-        ("EMBED_AT_ONCE = 1024", "EMBED_AT_ONCE = 1023"): "any size of a batch gives the same vectors",
-        ("EMBED_AT_ONCE = 1024", "EMBED_AT_ONCE = 1025"): "any size of a batch gives the same vectors",
-        (
-            "log, numbers = snapshot.vector_log, np.full(len(passages), -1, dtype=np.int64)",
-            "log, numbers = snapshot.vector_log, np.full(len(passages), - 2, dtype=np.int64)",
-        ): "an index without vectors reads no number of one",
-        (
-            "if log is None or embedder is None:",
-            "if log is None and embedder is None:",
-        ): "an index with vectors is only written to with its embedder, and one without has none",
-    },
-    "tools/index/checksums.py": {
+    "tools/store/checksums.py": {
         ("_AT_ONCE = 1 << 20", f"_AT_ONCE = {size}"): "any size of a part gives the same sum"
         for size in ("2 << 20", "1 << 21", "1 << 19")
     },

@@ -1,24 +1,24 @@
-"""Stores BM25 weights as a sparse matrix: built once by bm25s, scored by one numpy call per query term."""
+"""BM25 over the postings of an index: exact statistics of the passages that are there, a numpy call per query term."""
 
 from __future__ import annotations
 
-import json
-import logging
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, get_args
+from math import log
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.durable import save_array, sync_file, sync_folder, writing
+from ras_agent.tools.index.passages import term_hash, terms_in, terms_of
+from ras_agent.tools.index.postings import Counts, Postings, Slots
 from ras_agent.tools.index.tokenise import Tokeniser
 
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
+_MOST_CACHED = 1 << 25
+"""Postings whose weights are kept for further queries: 8 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,136 +37,149 @@ class BM25Parameters:
         if self.method not in get_args(Method):
             raise ValueError(f"unknown BM25 variant {self.method!r}; known: {', '.join(get_args(Method))}")
 
+    def rarity(self, having: int, size: int) -> float:
+        """Return the weight of a term that `having` of `size` passages have."""
+        if self.method == "lucene":
+            return log(1 + (size - having + 0.5) / (having + 0.5))
+        if self.method == "robertson":
+            return log(max((size - having + 0.5) / (having + 0.5), 1))
+        if self.method == "atire":
+            return log(size / having)
+        return log((size + 1) / (having + 0.5 if self.method == "bm25l" else having))
 
-@dataclass(frozen=True, slots=True)
+    def saturation(self, counts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return what `counts` occurrences weigh above none. lengths: of the passages, in mean lengths."""
+        k1, delta = self.k1, self.delta
+        norm = 1 - self.b + self.b * lengths
+        share: npt.NDArray[np.float64] = counts / (counts + k1 * norm)
+        if self.method in ("lucene", "robertson"):
+            return share
+        if self.method == "bm25l":
+            c = counts / norm + delta
+            return (k1 + 1) * (c / (k1 + c) - delta / (k1 + delta))
+        return (k1 + 1) * share
+
+
+class TermPart(NamedTuple):
+    """Postings of a segment: their slots count from `base` on among those of all segments."""
+
+    base: int
+    postings: Postings
+
+
 class BM25Matrix:
-    """Holds the weight of each term in each passage, column by column (compressed sparse columns).
+    """Weight of each term in each passage, worked out column by column when a term is first asked for.
 
-    Column `c` = `vocabulary[term]` holds passages `rows[starts[c]:starts[c + 1]]` (int32, ascending) and their
-    `weights` (float32). The arrays may be memory-mapped.
+    Scores are exact: a term's rarity and the mean length are those of the passages that are there.
     """
 
-    size: int
-    vocabulary: dict[str, int]
-    starts: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int32]
-    weights: Floats
+    def __init__(
+        self,
+        parts: Sequence[TermPart],
+        lengths: Ints,
+        order: Ints | None,
+        parameters: BM25Parameters | None = None,
+    ) -> None:
+        """Take segments and the lengths of all their slots, in terms.
+
+        order: the slot of each passage; None where every slot is a passage, in order.
+        """
+        self._parts, self._order = tuple(parts), order
+        self._parameters = parameters or BM25Parameters()
+        self._slots = len(lengths)
+        living = lengths if order is None else lengths[order]
+        self.size = len(living)
+        self._lengths = lengths / (living.mean() if self.size and living.any() else 1.0)
+        self._row_of_slot: npt.NDArray[np.int32] | None = None
+        if order is not None:
+            self._row_of_slot = np.full(self._slots, -1, dtype=np.int32)
+            self._row_of_slot[order] = np.arange(self.size, dtype=np.int32)
+        self._weights: dict[str, tuple[Slots, Floats]] = {}
+        self._cached = 0
 
     def scores(self, terms: Iterable[str]) -> Floats:
         """Return the BM25 score of every passage, shape (size,); 0 exactly where no term occurs.
 
         For BM25L and BM25+ this is the score above that of a passage without the terms: the same ranking.
         """
-        scores = np.zeros(self.size, dtype=np.float32)
+        scores = np.zeros(self._slots, dtype=np.float32)
         for term in terms:
-            column = self.vocabulary.get(term)
-            if column is not None:
-                span = slice(self.starts[column], self.starts[column + 1])
-                try:
-                    # faster than `scores[rows] += weights`, which gathers and scatters
-                    np.add.at(scores, self.rows[span], self.weights[span])
-                except (IndexError, ValueError) as error:  # a large file is not compared whole when it is opened
-                    raise IndexMismatch(
-                        f"the BM25 matrix is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
-                    ) from error
-        return scores
+            slots, weights = self._column(term)
+            # faster than `scores[slots] += weights`, which gathers and scatters
+            np.add.at(scores, slots, weights)
+        return scores if self._order is None else scores[self._order]
 
     def having(self, term: str) -> npt.NDArray[np.int32]:
         """Return the passages that hold a term, ascending."""
-        column = self.vocabulary.get(term)
-        return self.rows[:0] if column is None else self.rows[self.starts[column] : self.starts[column + 1]]
+        slots, _ = self._column(term)
+        return slots if self._row_of_slot is None else np.sort(self._row_of_slot[slots])
 
     def of_rows(self, rows: Ints) -> BM25Matrix:
         """Return the matrix of some passages, `rows` ascending; their weights are those that they have in the whole."""
-        return _PartOfMatrix(len(rows), self.vocabulary, self.starts, self.rows, self.weights, self, rows)
+        return _PartOfMatrix(self, rows)
 
-    def save(self, folder: Path) -> None:
-        """Write the arrays as .npy and the vocabulary as JSON."""
-        folder.mkdir(exist_ok=True)
-        for name in ("starts", "rows", "weights"):
-            save_array(folder / f"{name}.npy", getattr(self, name))
-        described = {"size": self.size, "vocabulary": list(self.vocabulary)}
-        path = folder / "vocabulary.json"
-        with writing(path):
-            path.write_text(json.dumps(described, ensure_ascii=False), "utf-8")
-            sync_file(path)
-        sync_folder(folder)
+    def _column(self, term: str) -> tuple[Slots, Floats]:
+        column = self._weights.get(term)
+        if column is None:
+            column = self._weigh(term)
+            if self._cached > _MOST_CACHED:
+                self._weights, self._cached = {}, 0
+            self._weights[term] = column
+            self._cached += len(column[0])
+        return column
 
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Open a saved matrix, its arrays memory-mapped. Raises FileNotFoundError, ValueError."""
-        described = json.loads((folder / "vocabulary.json").read_text("utf-8"))
-        # a plain view of the map: slicing a numpy.memmap costs microseconds
-        starts, rows, weights = (
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False).view(np.ndarray)
-            for name in ("starts", "rows", "weights")
-        )
-        vocabulary = {term: column for column, term in enumerate(described["vocabulary"])}
-        if starts.shape != (len(vocabulary) + 1,) or not rows.shape == weights.shape == (starts[-1],):
-            raise ValueError("its files do not fit together")
-        return cls(described["size"], vocabulary, starts, rows, weights)
+    def _weigh(self, term: str) -> tuple[Slots, Floats]:
+        key, all_slots, all_counts = term_hash(term), [np.empty(0, np.int32)], [np.empty(0, np.uint32)]
+        for base, postings in self._parts:
+            slots, counts = postings.having(key)
+            if len(slots):
+                all_slots.append(slots + np.int32(base))
+                all_counts.append(counts)
+        slots, counts = np.concatenate(all_slots), np.concatenate(all_counts)
+        try:
+            if self._row_of_slot is not None:
+                living = self._row_of_slot[slots] >= 0
+                slots, counts = slots[living], counts[living]
+            if not len(slots):
+                return slots, np.empty(0, np.float32)
+            weights = self._parameters.saturation(counts, self._lengths[slots])
+        except IndexError as error:  # a large file is not compared whole when it is opened
+            raise IndexMismatch(
+                f"the cache of an index is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
+            ) from error
+        return slots, (self._parameters.rarity(len(slots), self.size) * weights).astype(np.float32)
 
 
-@dataclass(frozen=True, slots=True)
 class _PartOfMatrix(BM25Matrix):
-    """Reads the passages `chosen` (size,) of the matrix `whole`, so that a part of a large corpus costs no copy."""
+    """Reads the passages `chosen` of the matrix `whole`, so that a part of a large corpus costs no copy."""
 
-    whole: BM25Matrix
-    chosen: Ints
+    def __init__(self, whole: BM25Matrix, chosen: Ints) -> None:
+        self._whole, self._chosen, self.size = whole, chosen, len(chosen)
 
     def scores(self, terms: Iterable[str]) -> Floats:
         """Return the BM25 score of every passage, shape (size,)."""
-        scores: Floats = self.whole.scores(terms)[self.chosen]
+        scores: Floats = self._whole.scores(terms)[self._chosen]
         return scores
 
     def having(self, term: str) -> npt.NDArray[np.int32]:
         """Return the passages that hold a term, ascending."""
-        having = self.whole.having(term)
-        places = np.searchsorted(self.chosen, having).clip(max=max(len(self.chosen) - 1, 0))
-        there = self.chosen[places] == having if len(self.chosen) else np.zeros(len(having), dtype=np.bool_)
+        having = self._whole.having(term)
+        places = np.searchsorted(self._chosen, having).clip(max=max(self.size - 1, 0))
+        there = self._chosen[places] == having if self.size else np.zeros(len(having), dtype=np.bool_)
         held: npt.NDArray[np.int32] = places[there].astype(np.int32)
         return held
 
-
-class _TermIds(Sequence[list[int]]):
-    """Stores the term ids of each passage in one flat array: half the memory of a list of lists."""
-
-    def __init__(self) -> None:
-        self._flat, self._ends = array("i"), array("q", [0])
-
-    def add(self, ids: list[int]) -> None:
-        self._flat.extend(ids)
-        self._ends.append(len(self._flat))
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, row: Any) -> Any:
-        return self._flat[self._ends[row] : self._ends[row + 1]].tolist()
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return (self[row] for row in range(len(self)))
-
-
-class _Corpus(NamedTuple):
-    """Has the attributes that bm25s reads of a tokenised corpus."""
-
-    ids: _TermIds
-    vocab: dict[str, int]
+    def of_rows(self, rows: Ints) -> BM25Matrix:
+        """Return the matrix of some of these passages."""
+        return _PartOfMatrix(self._whole, self._chosen[rows])
 
 
 def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None) -> BM25Matrix:
     """Build the matrix of `texts`, one row each in their order."""
-    parameters = parameters or BM25Parameters()
-    corpus = _Corpus(_TermIds(), {})
+    rows: list[tuple[npt.NDArray[np.uint64], Counts]] = []
+    lengths: list[int] = []
     for text in texts:
-        corpus.ids.add([corpus.vocab.setdefault(term, len(corpus.vocab)) for term in tokeniser.terms(text)])
-    if not corpus.vocab:  # no passages, or none with a term: nothing for bm25s to count
-        return BM25Matrix(len(corpus.ids), {}, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-    import bm25s
-
-    logging.getLogger("bm25s").setLevel(logging.WARNING)  # on import it sets itself to DEBUG
-    model = bm25s.BM25(k1=parameters.k1, b=parameters.b, delta=parameters.delta, method=parameters.method)
-    model.index(corpus, create_empty_token=False, show_progress=False)
-    built = model.scores
-    return BM25Matrix(len(corpus.ids), corpus.vocab, built["indptr"], built["indices"], built["data"])
+        blob, length = terms_of(text, tokeniser)
+        rows.append(terms_in(blob))
+        lengths.append(length)
+    return BM25Matrix([TermPart(0, Postings.of_rows(rows))], np.array(lengths, dtype=np.int64), None, parameters)

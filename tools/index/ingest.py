@@ -11,8 +11,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -35,8 +35,6 @@ from ras_agent.tools.index.postgres.journal import open_postgres_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
-
-JOURNAL = "ingest.sqlite"
 
 # Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
@@ -141,20 +139,21 @@ def ingest(
     store: type[PassageIndex] | type[PostgresIndex] = PassageIndex if in_files else PostgresIndex
     known = store.exists(place)
     if strict:
-        with _journal(place) if known else open_journal(None) as journal:
+        with _journal(place) as journal:
             _IngestRun(None, journal, chunking, rules, given, strict=True).take(found, prune=prune, forget=forget)
     if known or not found:
         index = store.open(place, embedder)
         check_language(index, language)
     else:
         index = store.create(place, embedder, tokeniser=Tokeniser(language or ENGLISH))
-    with _journal(place) as journal:
-        finished, was_finished = journal.erasing(), index.is_finished()
+    with open_journal(index.database) if isinstance(index, PassageIndex) else open_postgres_journal(place) as journal:
+        finished = journal.erasing()
+        if isinstance(index, PassageIndex) and not index.is_finished():
+            index.finish()  # what an interrupted run left, though this one may find nothing to do
         with index.batch():
             run = _IngestRun(index, journal, chunking, rules, given, strict=strict, on_progress=on_progress)
             report = run.take(found, prune=prune, forget=forget)
-        # a run that was killed between index and journal has noted nothing
-        if erase_too and (journal.erasing() or not was_finished):
+        if erase_too and journal.erasing():
             erase_too()
         journal.end_erasing()
         return replace(report, finished=finished)
@@ -186,8 +185,22 @@ def dry_run(
         return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))
 
 
-def _journal(place: Any) -> AbstractContextManager[Journal]:
-    return open_journal(place / JOURNAL) if isinstance(place, Path) else open_postgres_journal(place)
+@contextmanager
+def _journal(place: Any) -> Iterator[Journal]:
+    """Open the journal of the index at a place; an empty one where there is no index."""
+    if not isinstance(place, Path):
+        with open_postgres_journal(place) as journal:
+            yield journal
+    elif not PassageIndex.exists(place):
+        with open_journal(None) as journal:
+            yield journal
+    else:
+        index = PassageIndex.open(place)
+        try:
+            with open_journal(index.database) as journal:
+                yield journal
+        finally:
+            index.close()
 
 
 class _IngestRun:
@@ -358,14 +371,17 @@ class _IngestRun:
             self._counts["documents_removed"] += 1
 
     def _flush(self) -> None:
-        """Write the batch: the index first, then the journal."""
+        """Write the batch to the index and to the journal, in one transaction where both are in one database."""
         if self._index is not None:
             began = monotonic()
+            self._journal.begin()
             if self._old:
                 self._index.delete_documents(self._old)
             if self._new:
                 self._index.upsert(self._new, whole_documents=True)
             self._journal.commit()
+            if isinstance(self._index, PassageIndex):
+                self._index.committed()
             if len(self._new) >= self._batch:
                 quick = monotonic() - began < BATCH_SECONDS
                 self._batch = min(2 * self._batch, LARGEST_BATCH) if quick else max(self._batch // 2, FIRST_BATCH)

@@ -1,43 +1,23 @@
-"""Records what an index was made from, its files and documents, in one SQLite file inside the index.
+"""Records what an index was made from, its files and documents, in the database of the index.
 
-The journal is committed after the index itself, batch by batch. So what the journal lists is in the index, and what a
-killed run wrote beyond that is written again, to the same effect. Names that were deleted are listed as being erased
-until nothing of them is left in any file, so that a command that was killed before can be given again.
+What a run writes to the index and to the journal is committed together, batch by batch. Names that were deleted are
+listed as being erased until nothing of them is left in any file, so that a command that was killed before can be given
+again.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.database import open_database
+from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES
+from ras_agent.tools.store.sqlite import SqliteDatabase
 
-# paths are bytes: a file's name need not be text, and ranges of bytes are what is in a folder
-_TABLES = """
-CREATE TABLE IF NOT EXISTS sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
-    id TEXT PRIMARY KEY, file TEXT NOT NULL, own TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL,
-    run INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS documents_of_file ON documents (file, own);
-CREATE TABLE IF NOT EXISTS fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS erasing (name TEXT PRIMARY KEY) WITHOUT ROWID;
-"""
-
-
-REMEDY = (
-    "delete {path} and run the same command again; every file is then read anew, but what has gone from the files "
-    "stays in the index"
-)
-"""What mends a damaged journal."""
 _ENTRY = "id, file, own, place, digest, run"
 _PUT_DOCUMENT = """
 INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
@@ -70,10 +50,12 @@ class JournalFile:
     stamp: str
 
 
-class Connection(Protocol):
-    """Is a database: of SQLite, or one that takes the same statements."""
+class Unit(Protocol):
+    """Transaction that begins with its first statement, and again after each end."""
 
     def execute(self, query: str, values: Any = (), /) -> Any: ...
+
+    def begin(self) -> None: ...
 
     def commit(self) -> None: ...
 
@@ -87,24 +69,9 @@ class Journal:
     user named, and their names.
     """
 
-    def __init__(self, connection: Connection, run: int) -> None:
+    def __init__(self, unit: Unit, run: int) -> None:
         """Take a database that has the tables, and the number of this run."""
-        self._connection, self.run = connection, run
-
-    @classmethod
-    def in_sqlite(cls, connection: sqlite3.Connection, where: str = "") -> Self:
-        """Begin a run in a database of SQLite, whose tables are made if there are none."""
-        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(files)")]
-        if columns and "path" not in columns:
-            raise IndexMismatch(
-                f"{where} was written by an earlier version, which did not note which folders files came from: delete "
-                "it and run the same command again; every file is then read anew and nothing is embedded again, but "
-                "what has gone from the files stays in the index"
-            )
-        connection.executescript(_TABLES)
-        (last,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute(f"PRAGMA user_version = {last + 1:d}")
-        return cls(connection, last + 1)
+        self._connection, self.run = unit, run
 
     def sources(self) -> dict[Path, str]:
         """Return the names of all sources by their paths."""
@@ -246,9 +213,9 @@ class Journal:
         return tuple(name for (name,) in self._connection.execute("SELECT name FROM erasing ORDER BY name"))
 
     def end_erasing(self) -> None:
-        """Forget the names that were being erased, and rewrite this file without them.
+        """Forget the names that were being erased, and leave nothing of them in the journal.
 
-        Call it as the last thing before closing, when no other file holds anything of them.
+        Call it as the last thing, when no other file holds anything of them.
         """
         self.commit()
         if not self.erasing():
@@ -258,11 +225,11 @@ class Journal:
         self.commit()
 
     def _overwrite(self) -> None:
-        """Leave nothing of what was deleted in SQLite's file."""
-        # what was deleted is overwritten (secure_delete), but not the copies that SQLite left when it moved rows
-        self._connection.execute("VACUUM")
-        # with the lock of this mode gone, each commit deletes SQLite's own journal, which holds what was there before
-        self._connection.execute("PRAGMA locking_mode = NORMAL")
+        """Leave nothing of what was deleted in the file of the database."""
+
+    def begin(self) -> None:
+        """Begin the transaction that `commit` ends, where none is under way."""
+        self._connection.begin()
 
     def commit(self) -> None:
         self._connection.commit()
@@ -271,18 +238,102 @@ class Journal:
         self._connection.rollback()
 
 
-@contextmanager
-def open_journal(path: Path | None) -> Iterator[Journal]:
-    """Open the journal in the file `path` for this process alone; without a path, an empty one in memory.
+class DatabaseJournal(Journal):
+    """Journal in the database of an index."""
 
-    Raises IngestError while another process holds it, IndexMismatch for a damaged file.
+    def __init__(self, database: Database) -> None:
+        """Begin a run; its number is stored with its first commit."""
+        self._database = database
+        with database.reading() as connection:
+            (last,) = connection.execute("SELECT run FROM index_state").fetchone()
+        super().__init__(_Unit(database, last + 1), last + 1)
+
+    def _overwrite(self) -> None:
+        # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
+        # emptied, which overwrites all of their pages, and filled again
+        for table in JOURNAL_TABLES:
+            rows = [tuple(row) for row in self._connection.execute(f"SELECT * FROM {table}")]
+            self._connection.execute(f"DELETE FROM {table}")
+            for row in rows:
+                self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        self._connection.execute("DELETE FROM erasing")
+        # the names lie in the file until it is swept: whoever writes next does it, should this process end before
+        revision, remains = self._connection.execute("SELECT revision, remains FROM index_state").fetchone()
+        mark = revision + 1
+        self._connection.execute("UPDATE index_state SET remains = ? WHERE remains = 0", (mark,))
+        self.commit()
+        if self._database.sweep() and not remains:
+            self._connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,))
+            self.commit()
+
+
+class _Unit:
+    """Transactions of a database, one after another. Each begins when it first writes, and stores the run's number."""
+
+    def __init__(self, database: Database, run: int) -> None:
+        self._database, self._run, self._held = database, run, ExitStack()
+        self._connection: Connection | None = None
+
+    def execute(self, query: str, values: Any = (), /) -> Any:
+        if self._connection is None and query.lstrip().startswith("SELECT"):
+            with self._database.reading() as connection:
+                return _Rows(connection.execute(query, values).fetchall())
+        with self._database.named_errors():
+            return self._begun().execute(query, values)
+
+    def begin(self) -> None:
+        self._begun()
+
+    def commit(self) -> None:
+        self._begun()
+        self._connection = None
+        self._held.close()
+
+    def rollback(self) -> None:
+        if self._connection is not None:
+            self._connection = None
+            with suppress(_TakenBack):
+                self._held.__exit__(_TakenBack, _TakenBack(), None)
+
+    def _begun(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._held.enter_context(self._database.writing())
+            self._connection.execute("UPDATE index_state SET run = ?", (self._run,))
+        return self._connection
+
+
+class _Rows(list[Any]):
+    """Rows of a reading that has ended, as a cursor gives them."""
+
+    def fetchone(self) -> Any:
+        return self[0] if self else None
+
+    def fetchall(self) -> list[Any]:
+        return self
+
+
+class _TakenBack(Exception):
+    """Ends a transaction that is not to be stored."""
+
+
+@contextmanager
+def open_journal(database: Database | None) -> Iterator[Journal]:
+    """Open the journal of the index in `database` for this process alone; without one, an empty journal in memory.
+
+    Raises IngestError while another process holds it.
     """
-    if path is None:
-        with closing(sqlite3.connect(":memory:")) as connection:
-            yield Journal.in_sqlite(connection)
-    else:
-        with open_database(path, "index", REMEDY.format(path=path)) as connection:
-            yield Journal.in_sqlite(connection, str(path))
+    if database is None:
+        database = SqliteDatabase()
+        with database.writing() as connection:
+            for statement in (*PASSAGES, *JOURNAL):
+                connection.execute(statement)
+            connection.execute("INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')")
+    with database.alone():
+        journal = DatabaseJournal(database)
+        try:
+            yield journal
+        finally:
+            journal.rollback()
 
 
 def _within(path: Path) -> tuple[bytes, bytes, bytes]:

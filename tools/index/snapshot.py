@@ -1,246 +1,347 @@
-"""Reads one generation of an index from memory or from a folder, and writes the next one to a folder."""
+"""One commit of an index as arrays: segments of its cells, and which of them are passages, in which order."""
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar, cast
+from typing import Any, overload
 
 import numpy as np
 
-from ras_agent.errors import IndexExists, IndexMismatch
+from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import IndexMismatch
+from ras_agent.filters import Condition, Filter
 from ras_agent.records import Passage
-from ras_agent.tools.index.bm25_matrix import BM25Matrix, build_matrix
-from ras_agent.tools.index.checksums import check_file, file_sums, load_array, reading
-from ras_agent.tools.index.durable import save_array, sync_folder
-from ras_agent.tools.index.logs import FilePassageLog, FileVectorLog, PassageLog, Places, StoredPassages, VectorLog
-from ras_agent.tools.index.manifest import ANEW, NAME, Files, Manifest, read_manifest, write_manifest
-from ras_agent.tools.index.row_table import ROW, Table, fingerprint, indexed_text
+from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
+from ras_agent.tools.index.manifest import Manifest
+from ras_agent.tools.index.passages import (
+    COLUMNS,
+    Table,
+    field_hash,
+    hash_of,
+    hashes,
+    read_passage,
+    read_passages,
+    read_vectors,
+    rows_between,
+)
+from ras_agent.tools.index.segment import Segment, from_rows, load, saved_segments
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.index.vector_index import VectorIndex
+from ras_agent.tools.index.vector_index import JoinedVectors, VectorIndex, VectorSettings
+from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.schema import VERSION
+from ras_agent.tools.store.sqlite import ANEW
 
-_T = TypeVar("_T")
+_COLUMN_OF = {"id": "id", "document_id": "document"}
+_FEW = 1 << 16
 
-_OURS = re.compile(r"(?:passages|vectors|rows|bm25)-\d+(?:\.\w+)?|index\.json\.new")
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Row of the table `index_state`: see schema.py."""
+
+    epoch: int
+    revision: int
+    cells: int
+    places: int
+    passages: int
+    vectors: int
+    remains: bool
+    manifest: Manifest
+
+
+def read_state(connection: Connection, where: str) -> State:
+    """Return the state of an index. Raises IndexMismatch for another version."""
+    anew = ANEW.format(folder=where)
+    found = connection.execute("SELECT version FROM index_state").fetchone()
+    if found is None:
+        raise IndexMismatch(f"{where} is damaged (it has no state): {anew}")
+    if found[0] != VERSION:
+        raise IndexMismatch(f"{where} has version {found[0]}, this ras-agent reads version {VERSION}: {anew}")
+    epoch, revision, cells, places, passages, vectors, remains, manifest = connection.execute(
+        "SELECT epoch, revision, cells, places, passages, vectors, remains, manifest FROM index_state"
+    ).fetchone()
+    try:
+        return State(epoch, revision, cells, places, passages, vectors, bool(remains), Manifest.from_json(manifest))
+    except (KeyError, TypeError, ValueError) as error:
+        raise IndexMismatch(f"{where} is damaged ({error}): {anew}") from error
+
+
+class Names:
+    """Ids of passages and of their documents by cell, read when a filter first asks how they begin."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._lock = database, Lock()
+        self._by_cell: dict[int, dict[str, str]] = {}
+
+    def of(self, cells: Ints) -> list[dict[str, str]]:
+        """Return for each cell its passage's `id` and `document_id`."""
+        with self._lock:
+            missing = [cell for cell in cells.tolist() if cell not in self._by_cell]
+            for cell, passage in zip(missing, read_passages(self._database, missing), strict=True):
+                if passage is not None:  # another may yet be written to that cell, by a transaction under way
+                    self._by_cell[cell] = {"id": passage.id, "document_id": passage.document_id}
+            return [self._by_cell.get(cell, {}) for cell in cells.tolist()]
+
+    def forget(self) -> None:
+        """Forget what was read: cells of a transaction that was taken back are written by others."""
+        with self._lock:
+            self._by_cell.clear()
 
 
 class Snapshot:
-    """Holds passages, their BM25 matrix and their vector index; it does not change when the index is written to.
+    """Passages of one commit, with their BM25 matrix and their vector index, which are made when first asked for.
 
-    The matrix and the vector index are loaded or built when first asked for.
+    It does not change when the index is written to; but a passage that is erased is gone from every snapshot.
     """
+
+    manifest: Manifest
+    tokeniser: Tokeniser
 
     def __init__(
         self,
-        manifest: Manifest,
-        table: Table,
-        passage_log: PassageLog,
-        vector_log: VectorLog | None,
+        database: Database,
+        state: State,
+        segments: Sequence[Segment],
+        dead: Ints,
+        names: Names,
         tokeniser: Tokeniser,
-        folder: Path | None = None,
     ) -> None:
-        self.manifest, self.table, self.tokeniser = manifest, table, tokeniser
-        self.passage_log, self.vector_log = passage_log, vector_log
-        self.passages: Sequence[Passage] = StoredPassages(
-            passage_log, Places(table["start"], table["size"], table["line_sum"])
-        )
-        self._folder = folder
-        self._bm25: BM25Matrix | None = None
-        self._vectors: VectorIndex | None = None
+        """Take segments of all cells. dead: the cells that are no passages any more, ascending."""
+        self.database, self.state, self.segments, self.dead = database, state, tuple(segments), dead
+        self.names, self.tokeniser, self.manifest = names, tokeniser, state.manifest
+        self._bases = np.cumsum([0, *map(len, self.segments)])
         self._lock = Lock()
+        self._matrix: BM25Matrix | None = None
+        self._vectors: VectorIndex | None = None
+        self.order = self._order()
+
+    def _order(self) -> Ints | None:
+        """Return the slot of each passage in corpus order; None where that is simply every slot."""
+        living = np.ones(int(self._bases[-1]), dtype=bool)
+        for base, one in zip(self._bases.tolist(), self.segments, strict=False):
+            living[base + one.slots_of(self.dead)] = False
+        places = self._slots("place")
+        if living.all() and (places[1:] > places[:-1]).all():
+            return None
+        slots = np.flatnonzero(living)
+        return slots[np.argsort(places[slots], kind="stable")]
+
+    def _slots(self, name: str) -> Any:
+        parts = [one.columns[name] for one in self.segments]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64 if name in _HASHED else np.int64)
+
+    def column(self, name: str) -> Any:
+        """Return a column of the passages in corpus order: "cell", "id", "document", "text", "vector", or "length"."""
+        slots = self._slots(name)
+        return slots if self.order is None else slots[self.order]
+
+    @cached_property
+    def table(self) -> Table:
+        """Return the columns of the passages in corpus order."""
+        return {name: self.column(name) for name in COLUMNS}
+
+    @cached_property
+    def passages(self) -> StoredPassages:
+        """Return the passages in corpus order, each read when it is asked for."""
+        return StoredPassages(self.database, self.column("cell"))
+
+    def __len__(self) -> int:
+        return len(self.passages)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Return a digest of ids and texts in corpus order: equal for indexes of the same corpus."""
+        digest = blake2b(digest_size=16)
+        for name in ("id", "text"):
+            digest.update(np.ascontiguousarray(self.table[name]).data)
+        return digest.hexdigest()
+
+    @cached_property
+    def documents(self) -> int:
+        """Return how many documents the passages are of, without those that belong to none."""
+        known = np.unique(self.table["document"])
+        return int(np.count_nonzero(known != np.uint64(hash_of(""))))
 
     def bm25(self) -> BM25Matrix:
         """Return the BM25 matrix, a row for each passage."""
         with self._lock:
-            if self._bm25 is None:
-                self._bm25 = self._saved(BM25Matrix.load, self.manifest.files.bm25) or build_matrix(
-                    map(indexed_text, self.passages), self.tokeniser, self.manifest.bm25
-                )
-            return self._bm25
+            if self._matrix is None:
+                parts = [
+                    TermPart(base, one.terms) for base, one in zip(self._bases.tolist(), self.segments, strict=False)
+                ]
+                self._matrix = BM25Matrix(parts, self._slots("length"), self.order, self.manifest.bm25)
+            return self._matrix
 
     def vectors(self) -> VectorIndex:
         """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
+        embedder = self.manifest.embedder
         with self._lock:
-            if self.vector_log is None:
+            if embedder is None:
                 raise IndexMismatch(
                     "the index holds no vectors: make another with an embedder (`ras-agent index FILES --out NEW.index "
                     "--embedder minilm`, PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
-                self._vectors = self._saved(VectorIndex.load, self.manifest.files.faiss) or VectorIndex.build(
-                    self.vector_log.take(self.table["vector"], self.table["vector_sum"]), self.manifest.vectors
-                )
+                rows = np.full(int(self._bases[-1]), -1, dtype=np.int64)
+                rows[slice(None) if self.order is None else self.order] = np.arange(len(self.passages))
+                parts = []
+                for base, one in zip(self._bases.tolist(), self.segments, strict=False):
+                    if len(one):
+                        part = one.vectors(self.manifest.vectors, self.read_vectors)
+                        parts.append((part, rows[base : base + len(one)]))
+                self._vectors = JoinedVectors(embedder.dimension, parts)
             return self._vectors
 
-    def _saved(self, load: Callable[[Path], _T], name: str) -> _T | None:
-        """Return what the file `name` holds; None if there is none, so that it has to be built from the logs."""
-        if self._folder is None or not name:
-            return None
-        path = self._folder / name
-        try:
-            self._check(name)
-            with reading(path, made_anew(path)):
-                return load(path)
-        except FileNotFoundError:
-            return None  # a later generation took its place
+    def read_vectors(self, numbers: Ints) -> Floats:
+        """Return vectors by number, (len(numbers), dimension), zeros for erased ones."""
+        assert self.manifest.embedder
+        return read_vectors(self.database, numbers, self.manifest.embedder.dimension, self.state.epoch)
 
-    def is_built(self) -> bool:
-        """Return whether the files of the search structures are there, and whole as far as that is quick to tell."""
-        names = [name for name in (self.manifest.files.bm25, self.manifest.files.faiss) if name]
-        try:
-            for name in names:
-                self._check(name)
-        except (FileNotFoundError, IndexMismatch):
-            return False
-        return bool(self.manifest.files.bm25)
+    def rows(self, filter: Filter) -> Ints:
+        """Return the rows of the passages that `filter` admits, ascending."""
+        rows: Ints = np.arange(len(self.passages), dtype=np.int64)
+        for condition in filter.conditions:
+            rows = np.intersect1d(rows, self._rows_of(condition), assume_unique=True)
+        return rows
 
-    def _check(self, name: str) -> None:
-        assert self._folder
-        for part, expected in self.manifest.sums.items():
-            if Path(part).parts[0] == name:
-                check_file(self._folder / part, expected, made_anew(self._folder / name))
-
-
-def made_anew(path: Path) -> str:
-    """Return what mends a damaged search structure, whose file or folder is `path`."""
-    return f"delete {path}, which is then made anew from what the index holds"
-
-
-def exists(folder: Path) -> bool:
-    """Return whether `folder` holds an index."""
-    return (folder / NAME).is_file()
+    def _rows_of(self, condition: Condition) -> Ints:
+        column = _COLUMN_OF.get(condition.key)
+        if condition.prefixes:
+            names = self.names.of(self.column("cell"))
+            admitted = (condition.admits(one.get(condition.key, "\0")) for one in names)
+            return np.flatnonzero(np.fromiter(admitted, dtype=bool, count=len(names)))
+        if column is not None:
+            return np.flatnonzero(np.isin(self.column(column), hashes(condition.texts)))
+        slots = [np.empty(0, np.int64)]
+        for base, one in zip(self._bases.tolist(), self.segments, strict=False):
+            for text in condition.texts:
+                slots.append(one.fields.having(field_hash(condition.key, text))[0].astype(np.int64) + base)
+        there = np.unique(np.concatenate(slots))
+        if self.order is None:
+            return there
+        row_of_slot = np.full(int(self._bases[-1]), -1, dtype=np.int64)
+        row_of_slot[self.order] = np.arange(len(self.order))
+        rows = row_of_slot[there]
+        return np.sort(rows[rows >= 0])
 
 
-def open_folder(folder: Path) -> Snapshot:
-    """Return the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version."""
-    while True:
-        manifest = read_manifest(folder)
-        try:
-            return _load(folder, manifest)
-        except FileNotFoundError as error:
-            if read_manifest(folder).generation == manifest.generation:
-                raise IndexMismatch(f"{error.filename} is missing: {ANEW.format(folder=folder)}") from error
-            # a writer committed and deleted the old files between our two reads: take its generation
+_HASHED = ("id", "document", "text")
 
 
-def start_folder(folder: Path, manifest: Manifest) -> None:
-    """Make `folder` and the empty generation that `manifest` describes.
+class StoredPassages(Sequence[Passage]):
+    """Passages in some cells, each read when asked for. Raises ErasedPassage for one that is gone meanwhile."""
 
-    Raises IndexExists if it holds anything, or is a file.
+    def __init__(self, database: Database, cells: Ints) -> None:
+        self._database, self._cells = database, cells
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    @overload
+    def __getitem__(self, row: int) -> Passage: ...
+    @overload
+    def __getitem__(self, row: slice) -> StoredPassages: ...
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return StoredPassages(self._database, self._cells[row])
+        return read_passage(self._database, int(self._cells[row]))
+
+    def __iter__(self) -> Any:
+        for start in range(0, len(self), 500):
+            yield from (one for one in self.take(np.arange(start, min(start + 500, len(self)))) if one is not None)
+
+    def take(self, rows: Ints) -> list[Passage | None]:
+        """Return the passages of some rows, None for each that is gone."""
+        return read_passages(self._database, self._cells[rows].tolist())
+
+
+class PartOfSnapshot(Snapshot):
+    """Some `rows` of a snapshot, in their order. Words are weighed as in the whole."""
+
+    def __init__(self, whole: Snapshot, rows: Ints) -> None:
+        self.database, self.state, self.segments, self.dead = whole.database, whole.state, whole.segments, whole.dead
+        self.names, self.tokeniser, self.manifest = whole.names, whole.tokeniser, whole.manifest
+        self._bases, self._lock = whole._bases, Lock()
+        self._matrix, self._vectors = None, None
+        self.order = rows if whole.order is None else whole.order[rows]
+        self._whole, self._rows = whole, rows
+
+    def bm25(self) -> BM25Matrix:
+        """Return the BM25 matrix, a row for each passage."""
+        return self._whole.bm25().of_rows(self._rows)
+
+    def vectors(self) -> VectorIndex:
+        """Return the vector index, a number for each passage. Raises IndexMismatch for an index without vectors."""
+        whole = self._whole.vectors()
+        with self._lock:
+            if self._vectors is None and self.manifest.vectors.kind != "flat" and len(self._rows) <= _FEW:
+                # an approximate search visits few rows of a small part, and may find none of them
+                self._vectors = VectorIndex.build(self.read_vectors(self.column("vector")), VectorSettings())
+            elif self._vectors is None:
+                self._vectors = whole.of_rows(self._rows)
+            return self._vectors
+
+
+def take_snapshot(database: Database, cache: Path | None, before: Snapshot | None = None) -> Snapshot:
+    """Return the last commit, with the arrays that `before` and the cache have, and others made from the database.
+
+    cache: the folder of caches, if there is one. Raises IndexNotFound, and IndexMismatch for a damaged index.
     """
-    if exists(folder):
-        raise IndexExists(f"{folder} holds an index already: open it, or delete it first")
-    if folder.exists() and not folder.is_dir():
-        raise IndexExists(f"{folder} is a file: choose another place for the index")
-    files = Files(rows="rows-0.npy")
-    folder.mkdir(parents=True, exist_ok=True)
-    # files of an index that was never committed may be there; anything else could one day be deleted
-    names = [path.name for path in folder.iterdir()]
-    if (ours := [name for name in names if _OURS.fullmatch(name)]) and len(ours) < len(names):
-        raise IndexMismatch(f"{folder / NAME} is missing beside {ours[0]!r}: {ANEW.format(folder=folder)}")
-    if foreign := [name for name in names if not _OURS.fullmatch(name)]:
-        raise IndexExists(f"{folder} holds something else, {foreign[0]!r}: choose another place for the index")
-    (folder / files.passages).write_bytes(b"")
-    (folder / files.vectors).write_bytes(b"")
-    save_array(folder / files.rows, np.empty(0, dtype=ROW))
-    sums = file_sums(folder, [files.rows])
-    write_manifest(folder, replace(manifest, files=files, sums=sums, fingerprint=fingerprint(np.empty(0, dtype=ROW))))
+    with database.reading() as connection:
+        state = read_state(connection, database.where)
+        known = before if before is not None and before.state.epoch == state.epoch else None
+        if known is not None and known.state.revision == state.revision and known.state.cells == state.cells:
+            return known
+        segments: list[Segment] = []
+        at_hand = {one.first: one for one in known.segments} if known else {}
+        saved = saved_segments(folder_of(cache, state.epoch)) if cache else {}
+        at = 0
+        while at < state.cells:
+            segment = _longest(at, state.cells, at_hand, saved, cache, state.epoch)
+            if segment is None:
+                ahead = [first for first in (*at_hand, *saved) if at < first < state.cells]
+                end = min(ahead, default=state.cells)
+                segment = from_rows(at, end, rows_between(connection, at, end, database.where))
+            segments.append(segment)
+            at = segment.end
+        since = known.state.revision if known else -1
+        fresh = [cell for (cell,) in connection.execute("SELECT cell FROM dead WHERE revision > ?", (since,))]
+    dead = np.array(sorted(fresh), dtype=np.int64)
+    if known is not None:
+        dead = np.union1d(known.dead, dead)
+    same = before is not None and before.manifest == state.manifest
+    tokeniser = before.tokeniser if before is not None and same else Tokeniser.from_dict(state.manifest.tokeniser)
+    names = known.names if known is not None else Names(database)
+    snapshot = Snapshot(database, state, segments, dead, names, tokeniser)
+    if len(snapshot) != state.passages:
+        raise IndexMismatch(
+            f"{database.where} is damaged (it holds {len(snapshot):,} passages, and {state.passages:,} were written): "
+            f"{ANEW.format(folder=database.where)}"
+        )
+    return snapshot
 
 
-def write_folder(folder: Path, snapshot: Snapshot, *, build: bool) -> Snapshot:
-    """Commit `snapshot`, whose logs are in `folder`, and open it from there.
-
-    build: with its search structures, and with logs that hold nothing but its passages and vectors. Without, a log may
-    also hold what was deleted, replaced, or left by an interrupted write; see `is_finished`.
-    """
-    generation = snapshot.manifest.generation
-    table = snapshot.table.copy()
-    logs = _copy_logs(folder, snapshot, table) if build and not _is_exact(snapshot) else _logs(snapshot)
-    files = replace(logs, rows=f"rows-{generation}.npy")
-    save_array(folder / files.rows, table)
-    if build:
-        files = replace(files, bm25=f"bm25-{generation}")
-        snapshot.bm25().save(folder / files.bm25)
-        if snapshot.vector_log:
-            files = replace(files, faiss=f"vectors-{generation}.faiss")
-            snapshot.vectors().save(folder / files.faiss)
-    sums = file_sums(folder, filter(None, (files.rows, files.bm25, files.faiss)))
-    manifest = replace(snapshot.manifest, files=files, sums=sums)
-    sync_folder(folder)  # the names of the new files are on the disk before the manifest refers to them
-    write_manifest(folder, manifest)
-    clear_away(folder, files)
-    return _load(folder, manifest)
+def folder_of(cache: Path, epoch: int) -> Path:
+    """Return the folder of the segments of an epoch."""
+    return cache / str(epoch)
 
 
-def is_finished(snapshot: Snapshot) -> bool:
-    """Return whether a folder's snapshot has its search structures, and its logs hold nothing else."""
-    return snapshot.is_built() and _is_exact(snapshot)
-
-
-def clear_away(folder: Path, files: Files) -> None:
-    """Delete files of other generations than that of `files`; readers that have mapped them can still read."""
-    current = set(asdict(files).values())
-    for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in current:
-            try:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            except PermissionError:
-                continue  # in use, where files in use cannot be deleted: the next write tries again
-
-
-def _load(folder: Path, manifest: Manifest) -> Snapshot:
-    """Open a generation. Raises FileNotFoundError for a missing file, IndexMismatch for one unlike the manifest."""
-    files = manifest.files
-    remedy = ANEW.format(folder=folder)
-    check_file(folder / files.rows, manifest.sums.get(files.rows), remedy, whole=True)
-    table = load_array(folder / files.rows, remedy)
-    passage_log = FilePassageLog(folder / files.passages)
-    vector_log = FileVectorLog(folder / files.vectors, manifest.embedder.dimension) if manifest.embedder else None
-    if len(table):
-        for path, there, needed in (
-            (folder / files.passages, passage_log.size, int((table["start"] + table["size"]).max())),
-            (folder / files.vectors, vector_log.size if vector_log else 0, int(table["vector"].max()) + 1),
-        ):
-            if there < needed:
-                raise IndexMismatch(f"{path} is damaged (its end is missing): {remedy}")
-    return Snapshot(manifest, table, passage_log, vector_log, Tokeniser.from_dict(manifest.tokeniser), folder)
-
-
-def _logs(snapshot: Snapshot) -> Files:
-    """Return the names of the logs of a snapshot in a folder."""
-    files = Files(passages=cast(FilePassageLog, snapshot.passage_log).path.name)
-    if snapshot.vector_log is None:
-        return files
-    return replace(files, vectors=cast(FileVectorLog, snapshot.vector_log).path.name)
-
-
-def _is_exact(snapshot: Snapshot) -> bool:
-    """Return whether the logs of a snapshot in a folder are as large as the passages and vectors that are in use."""
-    passages = cast(FilePassageLog, snapshot.passage_log)
-    exact = passages.path.stat().st_size == int(snapshot.table["size"].sum())
-    if snapshot.vector_log is not None:
-        vectors = cast(FileVectorLog, snapshot.vector_log)
-        used = len(np.unique(snapshot.table["vector"]))  # equal texts share one
-        exact = exact and vectors.path.stat().st_size == 4 * vectors.dimension * used
-    return exact
-
-
-def _copy_logs(folder: Path, snapshot: Snapshot, table: Table) -> Files:
-    """Copy what is in use of the logs to new ones, point `table` there, and return their names."""
-    generation = snapshot.manifest.generation
-    files = Files(passages=f"passages-{generation}.jsonl")
-    passages = cast(FilePassageLog, snapshot.passage_log)
-    places = Places(table["start"], table["size"], table["line_sum"])
-    table["start"] = passages.copy(places, folder / files.passages).starts
-    if snapshot.vector_log is not None:
-        files = replace(files, vectors=f"vectors-{generation}.f32")
-        (folder / files.vectors).write_bytes(b"")
-        used, first, numbers = np.unique(table["vector"], return_index=True, return_inverse=True)
-        vectors = FileVectorLog(folder / files.vectors, snapshot.vector_log.dimension)
-        vectors.append(snapshot.vector_log.take(used, table["vector_sum"][first]))
-        table["vector"] = numbers
-    return files
+def _longest(
+    first: int, cells: int, at_hand: dict[int, Segment], saved: dict[int, list[int]], cache: Path | None, epoch: int
+) -> Segment | None:
+    """Return the segment from cell `first` on that reaches furthest, at hand or saved; None for none."""
+    here = at_hand.get(first)
+    for end in saved.get(first, ()) if cache else ():
+        if end > cells or (here is not None and end <= here.end):
+            continue
+        assert cache
+        if (segment := load(folder_of(cache, epoch), first, end)) is not None:
+            return segment
+    return here

@@ -1,74 +1,65 @@
 """Holds a searchable collection of passages, in memory or in a folder on disk.
 
-On disk passages and vectors are appended to logs, everything else is written to new files, and replacing index.json
-commits. So an interrupted write leaves the index as it was, and whoever reads goes on reading what they opened. A write
-that ends leaves nothing in any file but what the index holds; what an interrupted one left, the next write erases.
+A write is a transaction of the database: readers see all of it or nothing, and a second writer waits for the first.
+What is searched, BM25's postings and vectors, lies in segments beside the database, which are made from it and can be
+deleted at any time. What is deleted or replaced is overwritten in every file before the write returns.
 """
 
 from __future__ import annotations
 
+import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
-from ras_agent.errors import IndexNotFound
+from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, StoreError
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.index import segment
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
-from ras_agent.tools.index.durable import writer_lock
-from ras_agent.tools.index.logs import MemoryPassageLog, MemoryVectorLog
-from ras_agent.tools.index.manifest import NAME, read_manifest
+from ras_agent.tools.index.changes import Changes, delete, put
+from ras_agent.tools.index.manifest import Manifest
 from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
-from ras_agent.tools.index.merge import Changes, merge, without_documents
-from ras_agent.tools.index.part import Columns, PartOfSnapshot
-from ras_agent.tools.index.row_table import ROW, Table, fingerprint, hash_of
-from ras_agent.tools.index.snapshot import (
-    Snapshot,
-    clear_away,
-    exists,
-    is_finished,
-    open_folder,
-    start_folder,
-    write_folder,
-)
+from ras_agent.tools.index.passages import hash_of, take_out_dead
+from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
+from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.schema import JOURNAL, PASSAGES, VERSION
+from ras_agent.tools.store.sqlite import ANEW, FILE, LOCK, NEW, SqliteDatabase, make_file
 
+CACHE = "cache"
 _GRAPH = "kg/kg.json"
 """what a write to the knowledge graph beside an index replaces"""
+_EARLIER = "index.json"
+_OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", LOCK, CACHE}
+_COMPACT_FROM = 1000
+"""Rows of erased passages that are always left; more are taken out once they are more than the passages"""
 
 
-class Stamp(NamedTuple):
-    """Tells two states of an index's folder apart: the inode, time and size of what a write replaces."""
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """State of an index: of its database, and of the knowledge graph beside it."""
 
-    passages: tuple[int, ...]
+    passages: object
     graph: tuple[int, ...]
 
     @classmethod
-    def of(cls, folder: Path) -> Self:
-        """Look at the folder. Raises IndexNotFound if there is no index any more."""
-        found = [_looked_at(folder / name) for name in (NAME, _GRAPH)]
-        if not found[0]:
-            raise IndexNotFound(f"{folder} holds no index any more: index its files again, `ras-agent index`")
-        return cls(*found)
-
-    def __str__(self) -> str:
-        return "-".join(format(number, "x") for number in (*self.passages, *self.graph))
-
-
-def _looked_at(path: Path) -> tuple[int, ...]:
-    try:
-        seen = path.stat()
-    except FileNotFoundError:
-        return ()
-    return seen.st_ino, seen.st_mtime_ns, seen.st_size
+    def of(cls, database: Database, folder: Path | None) -> Self:
+        """Look at an index. Raises IndexNotFound if it is gone."""
+        try:
+            seen = (folder / _GRAPH).stat() if folder else None
+        except (FileNotFoundError, NotADirectoryError):
+            seen = None
+        return cls(database.state(), (seen.st_ino, seen.st_mtime_ns, seen.st_size) if seen else ())
 
 
 class PassageIndex:
@@ -81,16 +72,17 @@ class PassageIndex:
     filter = ALL
     """admits all that this index shows; see `within`"""
 
-    def __init__(self, snapshot: Snapshot, embedder: Embedder | None, path: Path | None = None) -> None:
-        self.path = path
-        self.snapshot = snapshot
+    def __init__(self, database: Database, embedder: Embedder | None, path: Path | None = None) -> None:
+        """Open the index in a database. path: the folder that it is in, where it is in one."""
+        self.database, self.path = database, path
+        self._cache = path / CACHE if path else None
+        self.snapshot = self._committed = take_snapshot(database, self._cache)
         self._embedder = embedder
-        self._lock = RLock()
-        self._in_batch = False
+        self._lock, self._in_batch = RLock(), False
         self._whole: PassageIndex | None = None  # what this is a view of
         self._opening = Lock()
         self._seen: Stamp | None = None
-        self._columns: Columns | None = None
+        self._rollbacks = database.rollbacks
 
     @classmethod
     def create(
@@ -109,22 +101,31 @@ class PassageIndex:
         """
         path = Path(path)
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
-        start_folder(path, manifest)
-        return cls(open_folder(path), resolved, path)
+        _check_free(path)
+        path.mkdir(parents=True, exist_ok=True)
+        make_file(path, _beginning(manifest))
+        return cls(SqliteDatabase(path), resolved, path)
 
     @classmethod
     def open(cls, path: str | Path, embedder: object = None) -> Self:
-        """Open the index in the folder `path`, its files memory-mapped.
+        """Open the index in the folder `path`.
 
         Without `embedder`, the one named in the index is loaded by that name when first needed.
         Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index.
         """
         path = Path(path)
-        snapshot = open_folder(path)
+        if not cls.exists(path):
+            if (path / _EARLIER).exists():
+                raise IndexMismatch(
+                    f"{path} was made by an earlier version, this ras-agent reads version {VERSION}: "
+                    f"{ANEW.format(folder=path)}"
+                )
+            raise IndexNotFound(f"no index at {path}: make one with `ras-agent index`")
         resolved = None if embedder is None else resolve_embedder(embedder)
+        index = cls(SqliteDatabase(path), resolved, path)
         if resolved is not None:
-            check_embedder(snapshot.manifest, resolved, str(path))
-        return cls(snapshot, resolved, path)
+            check_embedder(index.snapshot.manifest, resolved, str(path))
+        return index
 
     @classmethod
     def in_memory(
@@ -138,45 +139,48 @@ class PassageIndex:
     ) -> Self:
         """Make an index that lives as long as the process; see `create`."""
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
-        vector_log = MemoryVectorLog(manifest.embedder.dimension) if manifest.embedder else None
-        tokeniser = tokeniser or Tokeniser()
-        index = cls(Snapshot(manifest, np.empty(0, dtype=ROW), MemoryPassageLog(), vector_log, tokeniser), resolved)
+        database = SqliteDatabase()
+        with database.writing() as connection:
+            for statement, values in _beginning(manifest):
+                connection.execute(statement, values)
+        index = cls(database, resolved)
         index.add(passages)
         return index
 
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Return whether the folder `path` holds an index."""
-        return exists(Path(path))
+        return (Path(path) / FILE).is_file()
 
     def __len__(self) -> int:
-        return len(self.snapshot.passages)
+        return len(self.snapshot)
 
     def __str__(self) -> str:
-        return str(self.path or "an index in memory")
+        return self.database.where
 
     @property
     def fingerprint(self) -> str:
         """Return a digest of ids and texts in corpus order: equal for indexes of the same corpus."""
-        return self.snapshot.manifest.fingerprint
+        return self.snapshot.fingerprint
 
     @property
     def passages(self) -> Sequence[Passage]:
-        """Return the passages in corpus order; on disk they are read one by one, when asked for."""
+        """Return the passages in corpus order; they are read one by one, when asked for."""
         return self.snapshot.passages
 
     def get(self, passage_id: str) -> Passage | None:
         """Return the passage with that id, None if there is none."""
         snapshot = self.snapshot
-        rows = np.flatnonzero(snapshot.table["id"] == np.uint64(hash_of(passage_id)))
-        found = (snapshot.passages[int(row)] for row in rows)
-        return next((passage for passage in found if passage.id == passage_id), None)
+        rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
+        there = snapshot.passages.take(rows)
+        return next((passage for passage in there if passage and passage.id == passage_id), None)
 
     def document_ids(self) -> tuple[str, ...]:
         """Return the ids of all documents in corpus order; passages without one belong to none."""
         snapshot = self.snapshot
-        _, first = np.unique(snapshot.table["document"], return_index=True)
-        return tuple(name for row in np.sort(first).tolist() if (name := snapshot.passages[row].document_id))
+        _, first = np.unique(snapshot.column("document"), return_index=True)
+        passages = snapshot.passages.take(np.sort(first))
+        return tuple(passage.document_id for passage in passages if passage and passage.document_id)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -187,7 +191,7 @@ class PassageIndex:
         if self._whole is not None:
             return self._whole.embedder
         if self._embedder is None and self.snapshot.manifest.embedder:
-            self._embedder = remembered_embedder(self.snapshot.manifest, str(self.path))
+            self._embedder = remembered_embedder(self.snapshot.manifest, str(self))
         return self._embedder
 
     def within(self, filter: object = None) -> PassageIndex:
@@ -196,53 +200,59 @@ class PassageIndex:
         A view can be searched like any index, and does not change. Raises FilterError.
         """
         chosen, snapshot = Filter.of(filter), self.snapshot
-        view = PassageIndex(snapshot, None, self.path)
-        view._whole, view._columns = self._whole or self, self._columns_of(snapshot)
+        view = object.__new__(PassageIndex)
+        view.__dict__ |= self.__dict__
+        view._whole, view._lock, view._opening = self._whole or self, RLock(), Lock()
         view.filter = self.filter.both(chosen)
-        if chosen:
-            view.snapshot = PartOfSnapshot(snapshot, view._columns.rows(chosen))
-            view._columns = None
+        view.snapshot = PartOfSnapshot(snapshot, snapshot.rows(chosen)) if chosen else snapshot
         return view
 
     @property
     def commit(self) -> str:
         """Name the state that is searched: another one after each write, and after the graph beside it was written."""
-        if self.path is None:
-            return str(self.snapshot.manifest.generation)
-        with self._opening:
-            return "" if self._seen is None else str(self._seen)
+        state = self.snapshot.state
+        graph = self._seen.graph if self._seen else ()
+        return "-".join(format(number, "x") for number in (state.epoch, state.revision, *graph))
 
     def refresh(self) -> None:
-        """Take the last commit, if somebody has written since; costs two looks at files if nobody has.
+        """Take the last commit, if somebody has written since; costs two looks at the files if nobody has.
 
         Raises IndexNotFound if the index is gone, IndexMismatch if it is damaged or now has other vectors than the
         embedder that was given to `open`.
         """
-        if self.path is None or self._whole is not None:
+        if self._whole is not None or self.database.is_writing():
             return
         with self._opening:
-            seen = Stamp.of(self.path)
-            if seen == self._seen:
+            seen = Stamp.of(self.database, self.path)
+            as_written = self._rollbacks == self.database.rollbacks
+            if seen == self._seen and self.path is not None and as_written:
                 return
-            if self._seen is None or seen.passages != self._seen.passages:
-                manifest = read_manifest(self.path)
-                if manifest != self.snapshot.manifest:
-                    if manifest.embedder != self.snapshot.manifest.embedder and self._embedder is not None:
-                        self._embedder = None
-                    self.snapshot = open_folder(self.path)
+            if self._seen is None or seen.passages != self._seen.passages or not as_written:
+                self._take()
             self._seen = seen
 
-    def _columns_of(self, snapshot: Snapshot) -> Columns:
-        columns = self._columns  # another thread may put those of another commit there at any time
-        if columns is None or columns.snapshot is not snapshot:
-            self._columns = columns = Columns(snapshot, columns)
-        return columns
+    def _take(self) -> Snapshot:
+        """Read the last commit, or what this thread is writing."""
+        writing = self.database.is_writing()
+        if self._rollbacks != self.database.rollbacks:
+            self._rollbacks = self.database.rollbacks
+            self.snapshot = self._committed  # without what a transaction wrote that was taken back
+            self._committed.names.forget()
+        now = take_snapshot(self.database, self._cache, self.snapshot if writing else self._committed)
+        if now.manifest.embedder != self.snapshot.manifest.embedder:
+            self._embedder = None
+        self.snapshot = now
+        if not writing:
+            self._committed = now
+        return now
 
     def add(self, passages: Iterable[Passage]) -> Changes:
         """Append passages. Raises ValueError for an id that is given twice or already there; then nothing is added."""
         batch = list(passages)
         return self._write(
-            lambda now: merge(now, batch, self._writing_embedder(), replace_existing=False, whole_documents=False)
+            lambda connection, now: put(
+                connection, now, batch, self._writing_embedder(), replace_existing=False, whole_documents=False
+            )
         )
 
     def upsert(self, passages: Iterable[Passage], *, whole_documents: bool = False) -> Changes:
@@ -252,8 +262,8 @@ class PassageIndex:
         """
         batch = list(passages)
         return self._write(
-            lambda now: merge(
-                now, batch, self._writing_embedder(), replace_existing=True, whole_documents=whole_documents
+            lambda connection, now: put(
+                connection, now, batch, self._writing_embedder(), replace_existing=True, whole_documents=whole_documents
             )
         )
 
@@ -262,19 +272,16 @@ class PassageIndex:
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write, and their texts and vectors from every file.
-
-        Inside a batch, files are rewritten at its end.
-        """
+        """Delete several documents' passages in one write, and their texts and vectors from every file."""
         names = list(document_ids)
-        return self._write(lambda now: without_documents(now, names))
+        return self._write(lambda connection, now: delete(connection, now, names))
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
-        """Make many writes, each durable when it returns, that build the search structures once, at the end.
+        """Make many writes, each durable when it returns, that are tidied up once, at the end.
 
-        If the process stops before the end, nothing written is lost: what is not built yet is built in memory when
-        searched, and on disk by the next write or batch, which also erases what was deleted.
+        If the process stops before the end, nothing written is lost, and what was deleted is found by nobody; the next
+        write or batch overwrites it.
         """
         with self._lock:
             self._in_batch = True
@@ -285,39 +292,128 @@ class PassageIndex:
             self.finish()
 
     def is_finished(self) -> bool:
-        """Return whether no interrupted write has left anything undone."""
-        return self.path is None or is_finished(self.snapshot)
+        """Return whether nothing that was erased is left in any file."""
+        return not self._remains()
 
     def finish(self) -> None:
-        """Finish what interrupted writes left undone: build, erase what was deleted, clear superseded files away."""
-        self._write(lambda now: (now.table, Changes(unchanged=len(now.table))))
-
-    def _write(self, change: Callable[[Snapshot], tuple[Table, Changes]]) -> Changes:
+        """Join and save segments, and overwrite what interrupted writes left of erased passages."""
         if self._whole is not None:
             raise TypeError("a view of an index cannot be written to: write to the index itself")
-        with self._lock, writer_lock(self.path / "writer.lock") if self.path else nullcontext():
-            if self.path and read_manifest(self.path).generation != self.snapshot.manifest.generation:
-                self.snapshot = open_folder(self.path)  # another process wrote since
-            before = self.snapshot
-            table, changes = change(before)
-            build = not self._in_batch
-            if not changes and not (self.path and build and not is_finished(before)):
-                if self.path and build:
-                    clear_away(self.path, before.manifest.files)
-                return changes
-            manifest = replace(
-                before.manifest,
-                generation=before.manifest.generation + 1,
-                passages=len(table),
-                documents=len(np.unique(table["document"][table["document"] != np.uint64(hash_of(""))])),
-                fingerprint=fingerprint(table),
-            )
-            after = Snapshot(manifest, table, before.passage_log, before.vector_log, before.tokeniser)
-            self.snapshot = write_folder(self.path, after, build=build) if self.path else after
+        with self._lock:
+            now = self._take()
+            if len(now.dead) > max(_COMPACT_FROM, len(now)):
+                self._compact()
+            with self.database.writing() as connection:  # one writer at a time, in the cache too
+                self._tidy(connection)
+            if (remains := self._remains()) and self.database.sweep():
+                with self.database.writing() as connection:
+                    connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (remains,))
+
+    def _remains(self) -> int:
+        """Return the first commit whose erasures may not have ended, 0 for none."""
+        with self.database.reading() as connection:
+            (remains,) = connection.execute("SELECT remains FROM index_state").fetchone()
+        return int(remains)
+
+    def close(self) -> None:
+        """Close the connections to the database; the next use opens new ones."""
+        self.database.close()
+
+    def committed(self) -> None:
+        """Take what this index wrote within a transaction of its database as the last commit, once that has ended."""
+        self._committed = self.snapshot
+
+    def _write(self, change: Callable[[Connection, Snapshot], Changes]) -> Changes:
+        if self._whole is not None:
+            raise TypeError("a view of an index cannot be written to: write to the index itself")
+        with self._lock:
+            inside = self.database.is_writing()
+            with self.database.writing() as connection:
+                if not inside:
+                    self.snapshot = self._committed  # without what a transaction wrote that was taken back
+                before = self._take()
+                changes = change(connection, before)
+            if not inside and not self._in_batch:
+                self.finish()
+            elif changes:
+                self._take()
             return changes
+
+    def _tidy(self, connection: Connection) -> None:
+        """Join segments and save them, and overwrite in those that are saved what was erased."""
+        now = self._take()
+        segments = list(now.segments)
+        for one in segments:
+            one.look()
+        start = segment.too_small(segments)
+        settings = now.manifest.vectors if now.manifest.embedder else None
+        if start < len(segments):
+            segments[start:] = [segment.joined(segments[start:], now.dead, settings, now.read_vectors)]
+        for number, one in enumerate(segments):
+            if one.folder is None and len(one.slots_of(now.dead)):  # nothing that was erased is saved
+                segments[number] = segment.joined([one], now.dead, settings, now.read_vectors)
+        if tuple(map(id, segments)) != tuple(map(id, now.segments)):
+            now = Snapshot(now.database, now.state, segments, now.dead, now.names, now.tokeniser)
+        self.snapshot = self._committed = now
+        if self._cache is None:
+            return
+        folder = folder_of(self._cache, now.state.epoch)
+        fresh = [one for one in segments if one.folder is None and len(one) >= segment.SAVED_FROM]
+        for one in fresh:
+            if settings is not None:
+                one.vectors(settings, now.read_vectors)
+            one.save(folder)
+        remains = self._remains()
+        if fresh or remains:
+            segment.clear_away(folder, segments)
+            for other in self._cache.iterdir() if self._cache.is_dir() else ():
+                if other.name != folder.name:
+                    shutil.rmtree(other, ignore_errors=True)
+        if remains:
+            query = "SELECT cell FROM dead WHERE revision >= ? ORDER BY cell"
+            fresh_dead = np.array([cell for (cell,) in connection.execute(query, (remains,))], dtype=np.int64)
+            for one in segments:
+                one.forget(fresh_dead, now.dead)
+
+    def _compact(self) -> None:
+        """Take the rows of erased passages out of the database, whose other rows keep their numbers."""
+        with self.database.writing() as connection:
+            now = self._take()
+            used = set(now.column("vector").tolist())
+            take_out_dead(connection, used)
+            connection.execute("UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),))
+        self.database.compact()
 
     def _writing_embedder(self) -> Embedder | None:
         embedder = self.embedder
         if embedder is not None:
             require_faiss()  # before hours of embedding, not after
         return embedder
+
+
+def _check_free(path: Path) -> None:
+    """Raise IndexExists if `path` is a file, or holds anything but what was left of an index that was never made."""
+    if PassageIndex.exists(path) or (path / _EARLIER).exists():
+        raise IndexExists(f"{path} holds an index already: open it, or delete it first")
+    if path.exists() and not path.is_dir():
+        raise IndexExists(f"{path} is a file: choose another place for the index")
+    try:
+        names = sorted(one.name for one in path.iterdir()) if path.exists() else []
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror or error}): choose another place") from error
+    ours = [name for name in names if name in _OURS]
+    if ours and CACHE in ours and len(ours) == len(names):
+        raise IndexMismatch(f"{path / FILE} is missing beside {ours[0]!r}: {ANEW.format(folder=path)}")
+    if foreign := [name for name in names if name not in _OURS]:
+        raise IndexExists(f"{path} holds something else, {foreign[0]!r}: choose another place for the index")
+
+
+def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
+    """Return the statements that make an empty index."""
+    state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?)"
+    return [*((statement, ()) for statement in (*PASSAGES, *JOURNAL)), (state, (VERSION, _epoch(), manifest.to_json()))]
+
+
+def _epoch() -> int:
+    """Return a number that no other index, and no other numbering of cells, has."""
+    return secrets.randbits(60) | 1 << 60

@@ -6,7 +6,9 @@ What is built, saved and loaded is an index of the processor's own memory; only 
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +19,8 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, MissingExtra, StoreError
-from ras_agent.tools.index.durable import sync_file, writing
 from ras_agent.tools.index.ties import TIE, level
+from ras_agent.tools.store.durable import sync_file, writing
 
 _DEEPEST_ON_GPUS = 2048  # FAISS's limit of neighbours there
 _LEAST_FOR_LISTS = 1000  # below, lists cannot be trained, and a flat index is as fast
@@ -85,37 +87,73 @@ class VectorIndex:
             path.stat()  # a writer may have deleted it meanwhile, of which FAISS says no more than that it failed
             raise
 
+    @property
+    def count(self) -> int:
+        """Return how many vectors there are."""
+        return int(self._index.ntotal)
+
+    @property
+    def dimension(self) -> int:
+        """Return how many numbers a vector has."""
+        return int(self._index.d)
+
+    def vectors(self) -> Floats:
+        """Return all vectors, (count, dimension)."""
+        faiss = _faiss()
+        known = faiss.downcast_index(self._index)
+        if isinstance(known, faiss.IndexIVF):
+            known.make_direct_map()
+        vectors: Floats = known.reconstruct_n(0, self.count)
+        return vectors
+
+    @staticmethod
+    def overwrite(path: Path, rows: Ints, count: int) -> bool:
+        """Overwrite some of the `count` vectors of a saved index with zeros; return False for a kind that cannot be.
+
+        A flat index, and a graph, end with their vectors in order.
+        """
+        faiss = _faiss()
+        loaded = VectorIndex.load(path)._index
+        known = faiss.downcast_index(loaded)  # lives as long as what it was made of
+        if isinstance(known, faiss.IndexIVF):
+            return False
+        width = 4 * known.d
+        with writing(path), path.open("rb+") as file:
+            end = file.seek(0, 2)
+            for row in rows.tolist():
+                file.seek(end - (count - row) * width)
+                file.write(bytes(width))
+            file.flush()
+            os.fsync(file.fileno())
+        return True
+
     def search(self, query: Floats, k: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return numbers and inner products of the `k` nearest to `query` (dimension,), best first, ties by number.
 
         Raises IndexMismatch for a query of another dimension.
         """
-        if query.shape != (self._index.d,):
+        if query.shape != (self.dimension,):
             raise IndexMismatch(
-                f"the query's vector has shape {query.shape}, the index holds vectors of {self._index.d} numbers: "
+                f"the query's vector has shape {query.shape}, the index holds vectors of {self.dimension} numbers: "
                 "search with the embedder that built the index"
             )
-        depth = min(k + 1, self._count)
+        depth = min(k + 1, self.count)
         while depth:
             products, numbers = self._nearest(query, depth)
             # a tie across the cut: which of the tied were found is FAISS's choice, so fetch them all
-            if depth == self._count or products[k - 1] - products[-1] > TIE:
+            if depth == self.count or products[k - 1] - products[-1] > TIE:
                 found = numbers >= 0  # an approximate index may find fewer
                 products, numbers = products[found], numbers[found]
                 best_first = np.argsort(-products, kind="stable")
                 numbers, products = numbers[best_first], level(products[best_first], relative=False)
                 order = np.lexsort((numbers, -products))[:k]
                 return numbers[order], products[order]
-            depth = min(2 * depth, self._count)
+            depth = min(2 * depth, self.count)
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
 
     def of_rows(self, rows: Ints) -> VectorIndex:
         """Return an index of some of the vectors, `rows` ascending, numbered by their places in `rows`."""
         return _PartOfVectors(self._index, rows)
-
-    @property
-    def _count(self) -> int:
-        return int(self._index.ntotal)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
         """Return what FAISS finds: inner products and numbers, -1 where it found none."""
@@ -143,13 +181,64 @@ class _PartOfVectors(VectorIndex):
             self._how = faiss.SearchParameters(sel=self._chosen)
 
     @property
-    def _count(self) -> int:
+    def count(self) -> int:
         return len(self._rows)
 
     def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
         products, numbers = self._index.search(query[None], depth, params=self._how)
         places = np.searchsorted(self._rows, numbers[0])
         return products[0], np.where(numbers[0] < 0, -1, places)
+
+
+class JoinedVectors(VectorIndex):
+    """Searches several indexes as one: vector `i` of a part is called `rows[i]`, and is left out where that is -1."""
+
+    def __init__(self, dimension: int, parts: Sequence[tuple[VectorIndex, Ints]]) -> None:
+        """Take indexes of vectors of `dimension` numbers, with the row of each of their vectors."""
+        self._dimension = dimension
+        self._parts: list[tuple[VectorIndex, Ints]] = []
+        for part, rows in parts:
+            chosen = np.flatnonzero(rows >= 0)
+            if len(chosen) == len(rows):
+                self._parts.append((part, rows))
+            elif len(chosen):
+                self._parts.append((part.of_rows(chosen), rows[chosen]))
+        self._whole = tuple(parts)
+
+    @property
+    def count(self) -> int:
+        return sum(len(rows) for _, rows in self._parts)
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def of_rows(self, rows: Ints) -> VectorIndex:
+        """Return an index of some of the vectors, `rows` ascending, numbered by their places in `rows`."""
+        chosen = []
+        for part, numbers in self._whole:
+            places = rows.searchsorted(numbers).clip(max=max(len(rows) - 1, 0))
+            there = rows[places] == numbers if len(rows) else np.zeros(len(numbers), dtype=bool)
+            chosen.append((part, np.where(there, places, -1)))
+        return JoinedVectors(self._dimension, chosen)
+
+    def _nearest(self, query: Floats, depth: int) -> tuple[Floats, Ints]:
+        products, numbers = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
+        for part, rows in self._parts:
+            near, places = part._nearest(query, min(depth, part.count))
+            there = places >= 0  # an approximate index may find fewer
+            products.append(near[there])
+            numbers.append(rows[places[there]])
+        nearest, found = np.concatenate(products), np.concatenate(numbers)
+        if len(nearest) > depth:
+            best = np.argpartition(-nearest, depth - 1)[:depth]
+            nearest, found = nearest[best], found[best]
+        order = np.argsort(-nearest, kind="stable")
+        missing = depth - len(order)
+        return (
+            np.append(nearest[order], np.full(missing, np.finfo(np.float32).min, np.float32)),
+            np.append(found[order], np.full(missing, -1)),
+        )
 
 
 def empty_index(shape: tuple[int, ...], settings: VectorSettings) -> Any:

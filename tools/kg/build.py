@@ -18,11 +18,10 @@ from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
-from ras_agent.tools.index.ingest import JOURNAL
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import find_rows, hash_of
+from ras_agent.tools.index.passages import find_rows, hash_of
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.disk import readable_kg_manifest
@@ -123,13 +122,15 @@ def delete_documents(
     path = Path(index)
     wanted = {document_ids} if isinstance(document_ids, str) else set(document_ids)
     with ExitStack() as held:
-        PassageIndex.open(path)  # before anything is made in a folder that holds none
-        journal = held.enter_context(open_journal(path / JOURNAL))
+        store = PassageIndex.open(path)
+        journal = held.enter_context(open_journal(store.database))
         finished = journal.erasing()
+        if not store.is_finished():
+            store.finish()
         writer = None
         if (path / FOLDER).exists():
             writer = held.enter_context(open_writer(path / FOLDER, for_erasing(path), None, on_progress))
-        store = PassageIndex.open(path)  # opened under the locks: what others added before is deleted, too
+        store.refresh()  # under the locks: what others added before is deleted, too
         passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
         if missing := sorted(wanted - {passage.document_id for passage in passages} - set(finished)):
             raise IngestError(f"there is no document {missing[0]!r} in {path}: give the id of a document")
@@ -219,10 +220,11 @@ def _gone(writer: KGWriter, passages: PassageIndex) -> list[str]:
 
 def finish_deletion(path: Path) -> tuple[str, ...]:
     """Finish what an interrupted command left undone in the index; return the names that it was deleting."""
+    store = PassageIndex.open(path)
     # the process that holds the journal is writing, and finishes itself
-    with suppress(IngestError), open_journal(path / JOURNAL) as journal:
+    with suppress(IngestError), open_journal(store.database) as journal:
         finished = journal.erasing()
-        PassageIndex.open(path).finish()
+        store.finish()
         if finished:
             erase_gone(path)
         journal.end_erasing()

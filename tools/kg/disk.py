@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch, IndexNotFound
-from ras_agent.tools.index.checksums import FileSum, check_file, file_sums, load_array, reading, sums_from_dict
-from ras_agent.tools.index.durable import ManifestFile, save_array, sync_folder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.store.checksums import FileSum, check_file, file_sums, load_array, reading, sums_from_dict
+from ras_agent.tools.store.durable import ManifestFile, save_array, sync_folder
 
 NAME = "kg.json"
 GRAPH_ANEW = (

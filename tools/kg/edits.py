@@ -24,8 +24,8 @@ from ras_agent.errors import IndexMismatch
 from ras_agent.records import JSON
 from ras_agent.review import person
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.kg.assemble import Occurrences
+from ras_agent.tools.store.durable import replace_file
 
 EditKind = Literal["remove", "replace", "add", "merge"]
 

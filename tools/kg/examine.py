@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ras_agent.errors import IndexNotFound, RasError
-from ras_agent.tools.index import journal
-from ras_agent.tools.index.checksums import check_file
-from ras_agent.tools.index.database import check_database
-from ras_agent.tools.index.ingest import JOURNAL
-from ras_agent.tools.index.manifest import ANEW, NAME, read_manifest
-from ras_agent.tools.index.snapshot import made_anew, open_folder
+from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.tools.index.passages import check_rows
+from ras_agent.tools.index.segment import check_saved
+from ras_agent.tools.index.store import CACHE, PassageIndex
 from ras_agent.tools.kg import store
+from ras_agent.tools.kg.database import check_database
 from ras_agent.tools.kg.disk import GRAPH_ANEW, read_kg_manifest, readable_kg_manifest
 from ras_agent.tools.kg.disk import NAME as GRAPH_NAME
 from ras_agent.tools.kg.edits import LOG, read_edits
 from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import STORE
-
-_AT_ONCE = 4096  # vectors
+from ras_agent.tools.store.checksums import check_file
+from ras_agent.tools.store.sqlite import ANEW, FILE, SqliteDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +46,16 @@ def examine(folder: Path) -> list[FileReport]:
 
 
 def _index(folder: Path) -> Iterator[FileReport]:
-    manifest = None
-    if (folder / NAME).exists() or any(folder.glob("passages-*")):
-        yield _report(folder / NAME, partial(read_manifest, folder))
-        with suppress(RasError):
-            manifest = read_manifest(folder)
-    if manifest:
-        files, anew = manifest.files, ANEW.format(folder=folder)
-        for name, expected in manifest.sums.items():
-            remedy = anew if name == files.rows else made_anew(folder / Path(name).parts[0])
-            yield _report(folder / name, partial(check_file, folder / name, expected, remedy, whole=True))
-        yield _report(folder / files.passages, partial(_read_passages, folder))
-        if manifest.embedder:
-            yield _report(folder / files.vectors, partial(_read_vectors, folder))
-    yield from _database(folder / JOURNAL, journal.REMEDY)
+    path = folder / FILE
+    if not path.exists() and not (folder / CACHE).exists():
+        return
+    yield _report(path, partial(_read_index, folder))
+    with suppress(RasError):
+        index = PassageIndex.open(folder)
+        for file, problem in check_saved(folder / CACHE / str(index.snapshot.state.epoch)):
+            remedy = f"delete {file.parent}, which is then made anew from what the index holds"
+            yield FileReport(file, f"{file} is damaged ({problem}): {remedy}" if problem else "")
+        index.close()
 
 
 def _graph(folder: Path) -> Iterator[FileReport]:
@@ -81,17 +75,17 @@ def _database(path: Path, remedy: str) -> Iterator[FileReport]:
         yield _report(path, partial(check_database, path, remedy.format(path=path), whole=True))
 
 
-def _read_passages(folder: Path) -> None:
-    for _ in open_folder(folder).passages:
-        pass
-
-
-def _read_vectors(folder: Path) -> None:
-    snapshot = open_folder(folder)
-    numbers, sums = snapshot.table["vector"], snapshot.table["vector_sum"]
-    for start in range(0, len(numbers) if snapshot.vector_log else 0, _AT_ONCE):
-        assert snapshot.vector_log
-        snapshot.vector_log.take(numbers[start : start + _AT_ONCE], sums[start : start + _AT_ONCE])
+def _read_index(folder: Path) -> None:
+    """Read all of an index's database. Raises IndexMismatch for anything that is not what was written."""
+    if not (folder / FILE).exists():
+        raise IndexMismatch(f"{folder / FILE} is missing: {ANEW.format(folder=folder)}")
+    database = SqliteDatabase(folder)
+    try:
+        database.check()
+        check_rows(database)
+        PassageIndex(database, None, folder)
+    finally:
+        database.close()
 
 
 def _report(path: Path, read: Callable[[], object]) -> FileReport:

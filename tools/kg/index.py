@@ -18,7 +18,7 @@ from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import of_unit_length, reopened_embedder, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import hash_of
+from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
 from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation

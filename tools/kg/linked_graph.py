@@ -15,7 +15,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import UNSCALED, of_unit_length
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import find_rows
+from ras_agent.tools.index.passages import find_rows
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking, Mentions
@@ -121,7 +121,7 @@ def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int
 
     Warns if passages of the index are missing from the graph or outdated there: they cannot be found through it.
     """
-    count = len(index.snapshot.table)
+    count = len(index)
     rows = _rows(index, graph)
     changed = _changed(index, graph, rows)
     unknown = {

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.database import open_database
 from ras_agent.tools.kg.assemble import Occurrences
+from ras_agent.tools.kg.database import open_database
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 _VERSION = 1

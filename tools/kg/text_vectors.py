@@ -23,7 +23,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.protocols import Embedder
-from ras_agent.tools.index.durable import save_array
+from ras_agent.tools.store.durable import save_array
 
 _AT_ONCE = 1024
 _SECONDS = 60.0

@@ -22,7 +22,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.row_table import hash_of, indexed_text
+from ras_agent.tools.index.passages import hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.kg.arrays import KGArrays, Vectors
 from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences

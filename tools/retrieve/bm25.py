@@ -7,7 +7,7 @@ from typing import Self
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
-from ras_agent.tools.index.row_table import indexed_text
+from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.ranker import RankedRetriever
@@ -51,7 +51,7 @@ def bm25(
     if tokeniser is None and parameters is None:
         return BM25Retriever(snapshot.passages, snapshot.bm25(), snapshot.tokeniser)
     return BM25Retriever.from_passages(
-        snapshot.passages,
+        tuple(snapshot.passages),  # without those that were erased since: rows are those of the matrix
         tokeniser=tokeniser or snapshot.tokeniser,
         parameters=parameters or snapshot.manifest.bm25,
     )

@@ -9,9 +9,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol, Self, cast, runtime_checkable
 
+from ras_agent.errors import ErasedPassage
 from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.snapshot import StoredPassages
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
@@ -44,10 +46,18 @@ def explained(retriever: Retriever, reasons: int) -> Retriever:
     return cast(Retriever, retriever.explained(reasons)) if isinstance(retriever, Explaining) else retriever
 
 
-def hits(passages: Sequence[Passage], ranking: Ranking) -> list[Hit]:
-    """Look up the ranking's passages and return them as hits."""
-    best = zip(ranking.rows.tolist(), ranking.scores.tolist(), strict=True)
-    return [Hit(passages[row], score) for row, score in best]
+def hits(passages: Sequence[Passage], ranking: Ranking, *, complete: bool = False) -> list[Hit]:
+    """Look up the ranking's passages and return them as hits, without those that were erased after they were ranked.
+
+    complete: raise ErasedPassage instead of leaving any out.
+    """
+    rows, scores = ranking.rows.tolist(), ranking.scores.tolist()
+    if isinstance(passages, StoredPassages):
+        there = passages.take(ranking.rows)
+        if complete and None in there:
+            raise ErasedPassage("a passage was deleted or replaced while it was being searched: search again")
+        return [Hit(passage, score) for passage, score in zip(there, scores, strict=True) if passage is not None]
+    return [Hit(passages[row], score) for row, score in zip(rows, scores, strict=True)]
 
 
 @runtime_checkable
@@ -66,6 +76,8 @@ class RankedRetriever(ABC):
     passages: Sequence[Passage]
     filtered: Callable[[Filter], Retriever] | None = None
     """without it a filter goes through the ranking of all passages"""
+    complete = False
+    """whether a search that meets an erased passage raises ErasedPassage, rather than leave it out"""
 
     @abstractmethod
     def rank(self, query: str, k: int) -> Ranking:
@@ -75,7 +87,7 @@ class RankedRetriever(ABC):
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         restriction = Filter.of(filter)
         if not restriction:
-            return hits(self.passages, self.rank(query, k))
+            return hits(self.passages, self.rank(query, k), complete=self.complete)
         if self.filtered is not None:
             return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)

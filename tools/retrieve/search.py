@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any, Generic, Self, TypeVar
 
 from ras_agent.calling import acall, call
-from ras_agent.errors import FilterError
+from ras_agent.errors import ErasedPassage, FilterError
 from ras_agent.filters import ALL, Filter, takes_filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.ranker import Explaining, explained
+from ras_agent.tools.retrieve.ranker import Explaining, RankedRetriever, explained
 from ras_agent.tools.retrieve.registered import retriever_over
 
 _COMMITS = 4
@@ -112,6 +112,8 @@ class LiveRetriever:
     def _view(self, index: PassageIndex, filter: Filter, commit: str) -> CommitView:
         view = index.within(filter) if filter else index
         retriever = retriever_over(view, self.name, **self._options)
+        if isinstance(retriever, RankedRetriever):
+            retriever.complete = True  # a search that meets what was erased is made again over the last commit
         return CommitView(explained(retriever, self._reasons) if self._reasons else retriever, commit, view)
 
 
@@ -159,7 +161,12 @@ class Search:
         if narrower := Filter.of(filter):
             return Search(self, narrower, self._commit).retrieve(query, k)
         view = self._view()
-        hits: list[Hit] = self._checked(call(self._bound(view), "retrieve", query, k), view)
+        try:
+            hits: list[Hit] = self._checked(call(self._bound(view), "retrieve", query, k), view)
+        except ErasedPassage:
+            if view is None:
+                raise
+            return Search(self, commit="").retrieve(query, k)  # the last commit does not have it
         return hits
 
     async def aretrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
@@ -167,7 +174,12 @@ class Search:
         if narrower := Filter.of(filter):
             return await Search(self, narrower, self._commit).aretrieve(query, k)
         view = await acall(self, "_view") if isinstance(self.retriever, LiveRetriever) else None
-        hits: list[Hit] = self._checked(await acall(self._bound(view), "retrieve", query, k), view)
+        try:
+            hits: list[Hit] = self._checked(await acall(self._bound(view), "retrieve", query, k), view)
+        except ErasedPassage:
+            if view is None:
+                raise
+            return await Search(self, commit="").aretrieve(query, k)  # the last commit does not have it
         return hits
 
     def explained(self, paths: int) -> Search:

@@ -24,7 +24,6 @@ from ras_agent.errors import FilterError, IngestError, RasError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
 from ras_agent.tools.index.chunk import Chunking
-from ras_agent.tools.index.durable import writer_lock
 from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, is_indexed, metadata_given
@@ -32,6 +31,7 @@ from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.store.durable import writer_lock
 
 _LONGEST_PLAIN = 40  # characters of an own folder's name that are there to be read
 # the folder that holds the files of an upload until it is done, and its lock; other hidden folders are not ours

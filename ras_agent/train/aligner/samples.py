@@ -10,7 +10,7 @@ from pathlib import Path
 from ras_agent.eval.benchmarks.pathquestion import Part
 from ras_agent.eval.question_file import read_records
 from ras_agent.tools.graph_tokens.features import Fact
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.store.durable import replace_file
 
 _PARTS: Mapping[str, Part] = {"train": "train", "dev": "dev", "test": "test"}
 

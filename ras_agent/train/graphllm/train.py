@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 from ras_agent.errors import SettingsError
 from ras_agent.program import run_program
 from ras_agent.records import EvidenceLayout
-from ras_agent.tools.index.durable import replace_file
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.graphllm.examples import PROMPTS, ExampleMaker
 from ras_agent.train.loop import FitConfig, FitResult, fit
 from ras_agent.train.options import config_from

@@ -32,9 +32,9 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Call, Extraction, Passage, Usage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, role_name
+from ras_agent.tools.store.durable import replace_file
 from ras_agent.tools.structure.given_triples import given_triples
 from ras_agent.tools.workers.pool import Here, results_in_order
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges

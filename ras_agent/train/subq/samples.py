@@ -30,8 +30,8 @@ from ras_agent.errors import ParseError
 from ras_agent.eval.question_file import QuestionRecord, read_records
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Action, Hit, Passage, Plan, Source, Step, Triple
-from ras_agent.tools.index.durable import replace_file
 from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.store.durable import replace_file
 
 Fact = tuple[str, str, str]
 Kind = Literal["plan", "answer"]

@@ -10,7 +10,7 @@ import pytest
 from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import documents
 from ras_agent.settings import Settings
-from ras_agent.tools.index.ingest import JOURNAL, ingest
+from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.journal import open_journal
 from tests.app.serve.conftest import Served
 
@@ -291,7 +291,7 @@ def test_an_upload_that_was_killed_leaves_nothing_behind(
 def test_while_another_process_writes_the_index_a_change_is_told_to_come_again(served: Served, index: Path) -> None:
     client = served(Settings(index=index))
     _upload(client, ("z.jsonl", b'{"text": "Zyltor was founded by Mara Quist."}'))
-    with open_journal(index / JOURNAL):
+    with open_journal(PassageIndex.open(index).database):
         for told in (_upload(client, ("y.md", b"A mill.")), client.delete("/api/documents?id=z.jsonl")):
             assert (told.status_code, told.json()["error"]["code"]) == (409, "index_busy")
             assert "my.index" not in told.text

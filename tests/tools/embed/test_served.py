@@ -13,7 +13,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.embed.served import ServedEmbedder, same_model, server_of
-from ras_agent.tools.index.manifest import EmbedderIdentity, write_manifest
+from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 from tests.messages import says
@@ -194,8 +194,10 @@ def test_a_server_that_has_moved_is_named_by_a_variable_or_in_python(
 ) -> None:
     scripted_llm.script({"vectors": 8, "repeat": True})
     PassageIndex.create(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").add(PASSAGES)
-    known = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge").snapshot.manifest
-    write_manifest(tmp_path / "i", replace(known, embedder=EmbedderIdentity("vllm:http://127.0.0.1:9/v1#bge", 8)))
+    index = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge")
+    moved = replace(index.snapshot.manifest, embedder=EmbedderIdentity("vllm:http://127.0.0.1:9/v1#bge", 8))
+    with index.database.writing() as connection:
+        connection.execute("UPDATE index_state SET manifest = ?", (moved.to_json(),))
     with pytest.raises(ModelRefused, match=says("nothing listens", "http://127.0.0.1:9", "VLLM_BASE_URL says")):
         retriever_over(PassageIndex.open(tmp_path / "i"), "dense").retrieve("sea", 1)
     named = PassageIndex.open(tmp_path / "i", f"vllm:{scripted_llm.base_url}#bge")

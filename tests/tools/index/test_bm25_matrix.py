@@ -8,7 +8,11 @@ import bm25s
 import numpy as np
 import pytest
 
-from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, build_matrix
+from ras_agent.records import Passage
+from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, TermPart, build_matrix
+from ras_agent.tools.index.passages import NO_VECTOR, row_of, terms_in, terms_of
+from ras_agent.tools.index.postings import Postings
+from ras_agent.tools.index.segment import from_rows, load
 from ras_agent.tools.index.tokenise import Tokeniser
 from tests.messages import says
 
@@ -51,12 +55,37 @@ def test_a_corpus_without_terms_is_no_error(texts: list[str]) -> None:
 
 @pytest.mark.parametrize("texts", [TEXTS, [], ["日本の川", "naïve café"]])
 def test_saved_and_loaded_it_scores_the_same(tmp_path: Path, texts: list[str]) -> None:
-    matrix = build_matrix(texts, PLAIN)
-    matrix.save(tmp_path / "bm25")
-    loaded = BM25Matrix.load(tmp_path / "bm25")
-    terms = ["fish", "blue", "日本", "café"]
-    assert loaded.scores(terms).tolist() == matrix.scores(terms).tolist()
-    assert not loaded.weights.flags.owndata  # mapped, not read
+    passages = [Passage(f"{number}", text) for number, text in enumerate(texts)]
+    made = [row_of(passage, b"", cell, cell, NO_VECTOR, PLAIN) for cell, passage in enumerate(passages)]
+    saved = from_rows(0, len(texts), [(*row[:7], row.terms, row.fields) for row in made])
+    saved.save(tmp_path)
+    loaded = load(tmp_path, 0, len(texts))
+    assert loaded is not None
+    matrix = BM25Matrix([TermPart(0, loaded.terms)], loaded.columns["length"], None)
+    for terms in (["fish", "blue"], ["日本", "川"], ["café"]):
+        assert matrix.scores(terms).tolist() == build_matrix(texts, PLAIN).scores(terms).tolist()
+        assert matrix.having(terms[0]).tolist() == [
+            row for row, text in enumerate(texts) if terms[0] in PLAIN.terms(text)
+        ]
+    assert not loaded.terms.slots.flags.owndata  # mapped, not read
+
+
+def test_passages_in_parts_and_in_another_order_score_as_at_once() -> None:
+    """Four slots in two segments, of which the second is no passage, and the last comes first."""
+    rows = [terms_of(text, PLAIN) for text in TEXTS]
+    parts = [
+        TermPart(0, Postings.of_rows([terms_in(blob) for blob, _ in rows[:2]])),
+        TermPart(2, Postings.of_rows([terms_in(blob) for blob, _ in rows[2:]])),
+    ]
+    matrix = BM25Matrix(parts, np.array([length for _, length in rows]), np.array([3, 0, 2]))
+    expected = build_matrix([TEXTS[3], TEXTS[0], TEXTS[2]], PLAIN)
+    for terms in (["fish"], ["blue", "it"], ["one"], ["fish", "fish", "sky"]):
+        assert matrix.scores(terms).tolist() == pytest.approx(expected.scores(terms).tolist(), abs=1e-6)  # float32
+        assert matrix.having(terms[0]).tolist() == expected.having(terms[0]).tolist()
+    part, whole = matrix.of_rows(np.array([0, 2])), expected.scores(["blue", "it"])
+    assert part.scores(["blue", "it"]).tolist() == pytest.approx(whole[[0, 2]].tolist(), abs=1e-6)
+    assert part.having("blue").tolist() == [1]
+    assert part.of_rows(np.array([1])).having("blue").tolist() == [0]
 
 
 def test_an_unknown_variant_is_refused() -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.identity import _unlike_others, document_id, gone_sources, size_and_time
-from ras_agent.tools.index.ingest import JOURNAL, ingest
+from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.store import PassageIndex
-from tests.messages import says
 
 
 @pytest.fixture
@@ -200,7 +197,7 @@ class TestRecords:
     def test_records_of_one_file_with_one_id_are_counted_from_two(self, tmp_path: Path, out: Path) -> None:
         one = records(tmp_path / "a.jsonl", {"id": "Q1", "text": "first"})
         ingest([one], out)
-        with open_journal(out / JOURNAL) as journal:
+        with open_journal(PassageIndex.open(out).database) as journal:
             names = []
             for digest in (b"1", b"2", b"3"):
                 names.append(document_id("Q1", "b.jsonl", journal))
@@ -239,17 +236,3 @@ class TestRecords:
         records(tmp_path / "z.jsonl", {"id": piece, "text": "A crafted record."})
         ingest([tmp_path / name for name in order], out, chunking=halves)
         assert sorted(stored(out).values()) == ["A crafted record.", "Bell lived here.", "He wrote much."]
-
-
-def test_a_journal_that_did_not_note_folders_is_refused_with_a_remedy_that_works(tmp_path: Path, out: Path) -> None:
-    docs = folder(tmp_path / "docs", x="one")
-    ingest([docs], out)
-    (out / JOURNAL).unlink()
-    (out / f"{JOURNAL}.sum").unlink()
-    with sqlite3.connect(out / JOURNAL) as old:
-        old.execute("CREATE TABLE files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL)")
-    old.close()
-    with pytest.raises(IndexMismatch, match=says("ingest.sqlite", "an earlier version", "delete it and run")):
-        ingest([docs], out)
-    (out / JOURNAL).unlink()
-    assert ingest([docs], out).passages_total == 1

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from ras_agent.tools.index.journal import Journal, open_journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
 LONG = "Bell was born in Edinburgh. He moved to Canada. He patented the telephone."
@@ -237,19 +239,19 @@ class TestErrors:
         def second_run(_: Progress) -> None:
             with (
                 pytest.raises(IngestError, match="another run is writing this index"),
-                open_journal(out / "ingest.sqlite") as journal,
+                open_journal(SqliteDatabase(out)) as journal,
             ):
                 journal.put_file("x", Path("/x"), "x")
 
         ingest([docs], out, on_progress=second_run)
 
-    def test_a_damaged_journal_names_the_remedy(self, docs: Path, out: Path) -> None:
+    def test_a_damaged_index_names_the_remedy(self, docs: Path, out: Path) -> None:
         ingest([docs], out)
         before = stored(out)
-        (out / "ingest.sqlite").write_bytes(b"no database" * 500)
-        with pytest.raises(IndexMismatch, match=says("ingest.sqlite", "damaged", "delete", "run the same")):
+        (out / "index.sqlite").write_bytes(b"no database" * 500)
+        with pytest.raises(IndexMismatch, match=says("index.sqlite", "damaged", "delete the folder", "again")):
             ingest([docs], out)
-        (out / "ingest.sqlite").unlink()
+        shutil.rmtree(out)
         ingest([docs], out)
         assert stored(out) == before
 
@@ -263,12 +265,12 @@ class TestStrict:
 
     def test_an_existing_index_is_left_as_it_was(self, docs: Path, out: Path) -> None:
         ingest([docs], out)
-        before = (out / "index.json").read_bytes(), stored(out)
+        before = PassageIndex.open(out).commit, stored(out)
         touch_later(docs / "a.txt", "Changed.")
         records(docs / "e.jsonl", {"id": "x", "text": "one"}, {"id": "x", "text": "two"})
         with pytest.raises(IngestError, match=says("docs/e.jsonl line 2", "id 'x'", "taken", "docs/e.jsonl line 1")):
             ingest([docs], out, strict=True)
-        assert ((out / "index.json").read_bytes(), stored(out)) == before
+        assert (PassageIndex.open(out).commit, stored(out)) == before
 
     def test_what_is_left_out_on_purpose_is_no_error(self, docs: Path, out: Path) -> None:
         (docs / ".hidden.txt").touch()
@@ -317,6 +319,7 @@ def kill_in_the_third_file(docs: Path, out: Path, embedder: str) -> None:
 DYING = """
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.store.sqlite import SqliteDatabase
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -571,7 +574,9 @@ class TestErasing:
             patch.setattr(PassageIndex, "finish", kill)
             with pytest.raises(Killed):
                 ingest([], out, forget=["docs/a.txt"])
-        assert (b"Text of a." in (out / "passages-0.jsonl").read_bytes(), len(stored(out))) == (True, 3)
+        assert len(stored(out)) == 3
+        with PassageIndex.open(out).database.reading() as connection:
+            assert connection.execute("SELECT name FROM erasing").fetchall() == [("docs/a.txt",)]
         return out
 
     def test_the_same_call_ends_a_killed_one(self, interrupted: Path) -> None:
@@ -602,7 +607,7 @@ class TestErasing:
         ingest([file], out)
         records(file, *(item for number, item in enumerate(many) if number % 3))
         ingest([file], out)
-        held = (out / "ingest.sqlite").read_bytes()
+        held = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert [number for number in range(0, 3000, 3) if str(many[number]["id"]).encode() in held] == []
 
     def test_a_removal_is_passed_on_to_what_was_made_of_the_passages(self, docs: Path, out: Path) -> None:
@@ -626,7 +631,7 @@ class TestErasing:
         report = ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1))
         assert (calls, report.finished) == ([1], ("docs/a.txt",))
 
-    def test_a_removal_that_was_killed_before_it_was_noted_is_passed_on(
+    def test_a_removal_that_was_killed_before_its_commit_has_not_begun(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         ingest([docs], out)
@@ -634,6 +639,7 @@ class TestErasing:
             patch.setattr(Journal, "commit", kill)
             with pytest.raises(Killed):
                 ingest([], out, forget=["docs/a.txt"])
+        assert len(stored(out)) == 4
         calls: list[int] = []
-        ingest([docs / "b.txt"], out, erase_too=lambda: calls.append(1))
-        assert calls == [1]
+        assert ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1)).finished == ()
+        assert (len(stored(out)), calls) == (3, [1])

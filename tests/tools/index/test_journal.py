@@ -1,14 +1,13 @@
 """The journal: what an index was made from, file by file and document by document."""
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ras_agent.errors import IndexMismatch
 from ras_agent.tools.index.journal import Journal, JournalEntry, JournalFile, open_journal
+from ras_agent.tools.index.store import PassageIndex
 
 
 @pytest.fixture
@@ -18,14 +17,16 @@ def journal() -> Iterator[Journal]:
 
 
 def test_each_run_has_the_number_after_the_last_that_was_committed(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "i")
     for number in (1, 2, 3):
-        with open_journal(tmp_path / "ingest.sqlite") as opened:
+        with open_journal(PassageIndex.open(tmp_path / "i").database) as opened:
             assert opened.run == number
             opened.commit()
 
 
 def test_what_is_not_committed_is_not_stored(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "ingest.sqlite") as opened:
+    PassageIndex.create(tmp_path / "i")
+    with open_journal(PassageIndex.open(tmp_path / "i").database) as opened:
         opened.put_file("docs/a.txt", Path("/docs/a.txt"), "1")
         opened.commit()
         opened.put_file("docs/b.txt", Path("/docs/b.txt"), "1")
@@ -33,19 +34,8 @@ def test_what_is_not_committed_is_not_stored(tmp_path: Path) -> None:
         opened.put_file("docs/c.txt", Path("/docs/c.txt"), "1")
         opened.commit()
         opened.put_file("docs/d.txt", Path("/docs/d.txt"), "1")
-    with open_journal(tmp_path / "ingest.sqlite") as opened:
+    with open_journal(PassageIndex.open(tmp_path / "i").database) as opened:
         assert [file.label for file in opened.files_in(Path("/docs"))] == ["docs/a.txt", "docs/c.txt"]
-
-
-def test_a_journal_of_an_earlier_form_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    path = tmp_path / "ingest.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE files (label TEXT PRIMARY KEY, root TEXT NOT NULL, stamp TEXT NOT NULL)")
-    connection.commit()
-    connection.close()
-    told = r"ingest\.sqlite was written by an earlier version.*delete it and run"
-    with pytest.raises(IndexMismatch, match=told), open_journal(path):
-        pass
 
 
 def test_a_file_is_found_by_its_label_and_by_its_path(journal: Journal) -> None:
@@ -119,12 +109,13 @@ def test_ids_of_a_range_begin_with_the_first_and_end_before_the_end(journal: Jou
 
 
 def test_a_run_has_not_seen_what_only_earlier_runs_put_there(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "ingest.sqlite") as first:
+    PassageIndex.create(tmp_path / "i")
+    with open_journal(PassageIndex.open(tmp_path / "i").database) as first:
         for name in ("b", "a"):
             first.put_document(name, "f", name, "", b"")
         first.put_document("other", "g", "other", "", b"")
         first.commit()
-    with open_journal(tmp_path / "ingest.sqlite") as second:
+    with open_journal(PassageIndex.open(tmp_path / "i").database) as second:
         second.put_document("b", "f", "b", "", b"")
         assert second.documents_of("f", unseen=True) == ["a"]
         assert second.documents_of("f") == ["a", "b"]
@@ -145,8 +136,7 @@ def test_what_is_dropped_is_being_erased_until_that_has_ended(journal: Journal) 
 
 
 def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(tmp_path: Path) -> None:
-    path = tmp_path / "ingest.sqlite"
-    with open_journal(path) as opened:
+    with open_journal(PassageIndex.create(tmp_path / "i").database) as opened:
         for number in range(500):
             opened.put_document(f"secret{number}", f"hidden{number}", "own", "", b"")
         opened.commit()
@@ -154,7 +144,7 @@ def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(tmp_path: Pa
             opened.drop_document(f"secret{number}")
         opened.end_erasing()
         # before it is closed, for a kill may come now: neither here nor in SQLite's own journal
-        for file in tmp_path.iterdir():
+        for file in (tmp_path / "i").iterdir():
             assert b"secret" not in file.read_bytes()
             assert b"hidden" not in file.read_bytes()
 

@@ -17,8 +17,8 @@ from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, IngestEr
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.filters import Filter
 from ras_agent.records import Passage
+from ras_agent.tools.index.changes import Changes
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.merge import Changes
 from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.postgres.search import _promising
 from ras_agent.tools.index.store import PassageIndex

@@ -387,7 +387,7 @@ def test_a_killed_deletion_ends_when_called_again(
 
 @pytest.mark.parametrize(
     "at",
-    ["tools.index.snapshot.clear_away", "tools.index.journal.Journal.end_erasing"],
+    ["tools.index.store.PassageIndex.finish", "tools.index.journal.Journal.end_erasing"],
 )
 def test_a_deletion_that_ended_in_the_index_alone_ends_when_called_again(
     at: str, index: Path, monkeypatch: pytest.MonkeyPatch
@@ -407,10 +407,10 @@ def test_a_deletion_that_ended_in_the_index_alone_ends_when_called_again(
 def test_a_deletion_ends_when_a_graph_is_built(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_graph(index)
     with monkeypatch.context() as patch:
-        patch.setattr("ras_agent.tools.index.snapshot.clear_away", killed)
+        patch.setattr("ras_agent.tools.index.store.PassageIndex.finish", killed)
         with pytest.raises(KeyboardInterrupt):
             delete_documents(index, "leith.txt")
-    assert files_with("flows", index) == ["passages-0.jsonl"]
+    assert not PassageIndex.open(index).is_finished()
     assert build_graph(index).finished == ("leith.txt",)
     assert files_with("eith", index) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def read_about(connection: Connection[Any], address: Address) -> About:
             f"{address} has version {version}, this ras-agent reads version {VERSION}: index the files anew into "
             "another schema, such as ?schema=handbook"
         )
-    return About(Manifest.from_dict(manifest), *counts)
+    return About(Manifest.from_json(json.dumps(manifest)), *counts)
 
 
 def is_there(connection: Connection[Any], address: Address) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from ras_agent.address import Address, address_of
@@ -20,15 +19,15 @@ from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.index.bm25_matrix import BM25Parameters
+from ras_agent.tools.index.changes import EMBED_AT_ONCE, Changes, already_there, check_distinct, embed
 from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
-from ras_agent.tools.index.merge import EMBED_AT_ONCE, Changes, already_there, check_distinct, embed
+from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.postgres import about, tables
 from ras_agent.tools.index.postgres.about import VERSION, About, has_vector_graph, is_there, read_about
 from ras_agent.tools.index.postgres.database import Database
 from ras_agent.tools.index.postgres.forms import digest_of, storable, stored_form, tsvector, vector_literal
 from ras_agent.tools.index.postgres.search import PostgresBM25, PostgresDense, PostgresHybrid
 from ras_agent.tools.index.postgres.where import where_of
-from ras_agent.tools.index.row_table import indexed_text
 from ras_agent.tools.index.tokenise import Tokeniser
 
 if TYPE_CHECKING:
@@ -85,9 +84,7 @@ class PostgresIndex:
             connection.execute(tables.CREATE)
             if resolved is not None:
                 connection.execute(tables.ADD_VECTORS.format(dimension=int(resolved.dimension)).encode())
-            connection.execute(
-                "INSERT INTO about (version, manifest) VALUES (%s, %s)", (VERSION, json.dumps(asdict(manifest)))
-            )
+            connection.execute("INSERT INTO about (version, manifest) VALUES (%s, %s)", (VERSION, manifest.to_json()))
         return cls(database, resolved)
 
     @classmethod

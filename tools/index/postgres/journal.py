@@ -26,6 +26,9 @@ class _Connection:
         stored = [storable(value) if isinstance(value, str) else value for value in values]
         return self._connection.execute(query.replace("?", "%s").encode(), stored)
 
+    def begin(self) -> None:
+        pass  # its connection begins by itself
+
     def commit(self) -> None:
         self._connection.commit()
 

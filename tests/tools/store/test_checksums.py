@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ras_agent.errors import IndexMismatch, RasError
-from ras_agent.tools.index.checksums import (
+from ras_agent.tools.store.checksums import (
     FileSum,
     check_file,
     file_sum,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import IndexMismatch, IngestError
-from ras_agent.tools.index import checksums
-from ras_agent.tools.index.database import check_database, open_database
+from ras_agent.tools.kg.database import check_database, open_database
+from ras_agent.tools.store import checksums
 
 
 def write(path: Path, value: str) -> None:

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ras_agent.errors import IndexMismatch, IngestError
-from ras_agent.tools.index.checksums import FileSum, check_file, file_sum, reading
-from ras_agent.tools.index.durable import writer_lock
+from ras_agent.tools.store.checksums import FileSum, check_file, file_sum, reading
+from ras_agent.tools.store.durable import writer_lock
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
-from ras_agent.tools.index.durable import (
+from ras_agent.tools.store.durable import (
     ManifestFile,
     replace_file,
     save_array,

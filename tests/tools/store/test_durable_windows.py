@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.index import durable
+from ras_agent.tools.store import durable
 
 
 class Msvcrt(ModuleType):

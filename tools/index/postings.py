@@ -1,0 +1,71 @@
+"""Which slots of a segment have which keys: terms with their counts, or values of metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.arrays import Ints
+from ras_agent.tools.index.passages import Hashes
+
+Slots = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.uint32]
+
+
+class Postings(NamedTuple):
+    """Slots of each key, key by key.
+
+    keys: (K,) ascending hashes. Key number i is had by `slots[starts[i]:starts[i + 1]]` (int32, ascending), as often as
+    `counts` says. The arrays may be memory-mapped.
+    """
+
+    keys: Hashes
+    starts: npt.NDArray[np.int64]
+    slots: Slots
+    counts: Counts
+
+    @classmethod
+    def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
+        """Make postings of equally long arrays, whose slots ascend for each key."""
+        order = np.argsort(keys, kind="stable")
+        known, starts = np.unique(keys[order], return_index=True)
+        return cls(known, np.append(starts, len(keys)).astype(np.int64), slots[order], counts[order])
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[Hashes, Counts]]) -> Self:
+        """Make postings of the keys and counts of each slot."""
+        sizes = [len(keys) for keys, _ in rows]
+        keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in rows)])
+        counts = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in rows)])
+        return cls.of(keys, np.repeat(np.arange(len(rows), dtype=np.int32), sizes), counts)
+
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:
+        """Make one of several postings. With each comes the new slot of every old one, -1 for those to leave out."""
+        keys, slots, counts = [np.empty(0, np.uint64)], [np.empty(0, np.int32)], [np.empty(0, np.uint32)]
+        for part, moved in parts:
+            of_key = np.repeat(part.keys, np.diff(part.starts))
+            to = moved[part.slots]
+            stay = to >= 0
+            keys.append(of_key[stay])
+            slots.append(to[stay])
+            counts.append(part.counts[stay])
+        return cls.of(np.concatenate(keys), np.concatenate(slots), np.concatenate(counts))
+
+    def having(self, key: int) -> tuple[Slots, Counts]:
+        """Return the slots that have a key, ascending, and how often."""
+        number = int(self.keys.searchsorted(np.uint64(key)))
+        if number == len(self.keys) or self.keys[number] != key:
+            return self.slots[:0], self.counts[:0]
+        part = slice(self.starts[number], self.starts[number + 1])
+        return self.slots[part], self.counts[part]
+
+    def numbers_of(self, slots: Ints) -> Ints:
+        """Return the numbers of the keys that nothing but `slots` has; reads all postings."""
+        living = np.ones(int(self.slots.max(initial=-1)) + 1, dtype=bool)
+        living[slots[slots < len(living)]] = False
+        total = np.add.reduceat(living[self.slots], self.starts[:-1]) if len(self.slots) else np.zeros(0)
+        return np.flatnonzero(total == 0)

@@ -1,0 +1,376 @@
+"""Searchable arrays of some consecutive cells of an index: a cache, which can be made anew from the database.
+
+    cache/<epoch>/cells-<first>-<end>/arrays     columns of the rows, postings of terms and of metadata
+                                     vectors     FAISS's index, where the index has vectors
+
+A write makes a segment of its own cells, and joins it with segments that are not much larger, so that there are few of
+them and every passage is joined with others a logarithmic number of times. What is erased is overwritten in place.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.arrays import Floats, Ints
+from ras_agent.tools.index.passages import COLUMNS, ERASED, terms_in
+from ras_agent.tools.index.postings import Postings
+from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
+from ras_agent.tools.store.durable import sync_folder, writing
+
+SAVED_FROM = 256
+"""Segments of so many passages are saved; smaller ones are read from the database as quickly."""
+_FACTOR = 4
+_ARRAYS, _VECTORS = "arrays", "vectors"
+_NAME = re.compile(r"cells-(\d+)-(\d+)")
+_TYPES = {"I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4"}
+_COLUMN_TYPES = {name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS}
+_SMALL = 8 << 20
+"""Arrays of up to so many bytes, which take some milliseconds, are compared whole when they are opened."""
+
+ReadVectors = Callable[[Ints], Floats]
+
+
+@dataclass
+class Segment:
+    """Arrays of the cells from `first` up to `end`: a slot for each cell that was living when they were made.
+
+    columns: by name, (n,) each. folder: where it is saved.
+    """
+
+    first: int
+    end: int
+    columns: Mapping[str, npt.NDArray[Any]]
+    terms: Postings
+    fields: Postings
+    folder: Path | None = None
+    _vectors: VectorIndex | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.columns["cell"])
+
+    def slots_of(self, cells: Ints) -> Ints:
+        """Return the slots of those of some cells that are here."""
+        mine = cells[(cells >= self.first) & (cells < self.end)]
+        slots = self.columns["cell"].searchsorted(mine)
+        there = slots < len(self)
+        there[there] = self.columns["cell"][slots[there]] == mine[there]
+        return slots[there]
+
+    def vectors(self, settings: VectorSettings, read: ReadVectors) -> VectorIndex:
+        """Return the index of the vectors, numbered by slots: as it is saved, else made of what `read` returns."""
+        if self.vectors_at_hand() is None:
+            self._vectors = VectorIndex.build(read(self.columns["vector"]), settings)
+        assert self._vectors is not None
+        return self._vectors
+
+    def vectors_at_hand(self) -> VectorIndex | None:
+        """Return the index of the vectors if it is made or saved."""
+        if self._vectors is None and self.folder is not None:
+            self._vectors = _load_vectors(self.folder / _VECTORS, len(self))
+        return self._vectors
+
+    def take_vectors(self, other: VectorIndex) -> None:
+        """Use an index of the vectors that was made elsewhere."""
+        self._vectors = other
+
+    def save(self, cache: Path) -> None:
+        """Write to a folder of its own in `cache`; it is there whole, or not at all."""
+        folder = cache / f"cells-{self.first}-{self.end}"
+        fresh = cache / f"{folder.name}.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        with writing(fresh):
+            fresh.mkdir(parents=True)
+            _write_arrays(fresh / _ARRAYS, self._arrays())
+        if self._vectors is not None:
+            self._vectors.save(fresh / _VECTORS)
+            with writing(fresh):
+                _write_sum(fresh / _VECTORS)
+        sync_folder(fresh)
+        with writing(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(fresh, folder)
+        sync_folder(cache)
+        self.folder = folder
+
+    def look(self) -> None:
+        """Notice that the files were deleted, which may happen at any time."""
+        if self.folder is not None and not (self.folder / _ARRAYS).exists():
+            self.folder = None
+
+    def forget(self, cells: Ints, dead: Ints) -> None:
+        """Overwrite in the saved files what is there of some cells: hashes, terms that no other has, and vectors.
+
+        dead: all cells that are no passages any more; a term that only they have is overwritten too.
+        """
+        if self.folder is None or not ((cells >= self.first) & (cells < self.end)).any():
+            return
+        # as it lies there: another process may have saved the same cells anew, with other slots
+        saved = load(self.folder.parent, self.first, self.end)
+        if saved is None:  # gone or damaged: it is made anew from the database
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+            return
+        slots = saved.slots_of(cells)
+        path = self.folder / _ARRAYS
+        with writing(path), path.open("rb+") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            arrays = _arrays_in(mapped, path)
+            for name in ("id", "document", "text"):
+                arrays[name][slots] = ERASED
+            for name in ("terms", "fields"):
+                keys = arrays[f"{name}.keys"]
+                # a key that nothing has any more becomes the one before it, so that keys go on ascending
+                for number in getattr(saved, name).numbers_of(saved.slots_of(dead)).tolist():
+                    keys[number] = keys[number - 1] if number else 0
+            del arrays, keys
+            mapped.flush()
+            os.fsync(file.fileno())
+        _write_sum(path, whole=path.stat().st_size <= _SMALL)
+        vectors = self.folder / _VECTORS
+        if not os.path.lexists(vectors):
+            return
+        whole = _load_vectors(vectors, len(saved)) is not None
+        if whole and VectorIndex.overwrite(vectors, slots, len(saved)):
+            _write_sum(vectors, whole=vectors.stat().st_size <= _SMALL)
+        elif vectors.is_dir():  # it is made anew from the database
+            shutil.rmtree(vectors)
+        else:
+            vectors.unlink()
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        arrays = {name: np.asarray(self.columns[name], dtype) for name, dtype in _COLUMN_TYPES.items()}
+        for name, postings in (("terms", self.terms), ("fields", self.fields)):
+            arrays |= {f"{name}.{part}": array for part, array in postings._asdict().items()}
+        return arrays
+
+
+def from_rows(first: int, end: int, rows: Iterable[Sequence[Any]]) -> Segment:
+    """Make a segment of what the database has in the cells from `first` up to `end`."""
+    columns: list[list[int]] = [[] for _ in COLUMNS]
+    terms, fields = [], []
+    for row in rows:
+        for column, value in zip(columns, row, strict=False):
+            column.append(value)
+        terms.append(terms_in(row[-2]))
+        keys = np.frombuffer(row[-1], "<u8")
+        fields.append((keys, np.ones(len(keys), np.uint32)))
+    by_name = {
+        name: np.array(column, dtype=dtype)
+        for (name, dtype), column in zip(_COLUMN_TYPES.items(), columns, strict=True)
+    }
+    return Segment(first, end, by_name, Postings.of_rows(terms), Postings.of_rows(fields))
+
+
+def joined(
+    segments: Sequence[Segment],
+    dead: Ints,
+    settings: VectorSettings | None = None,
+    read: ReadVectors | None = None,
+) -> Segment:
+    """Join consecutive segments, without dead cells.
+
+    settings, read: of vectors. Where one of the segments has its vectors at hand, the others' are read and all are
+    indexed; else, and without settings, that is left to be made.
+    """
+    living = []
+    for one in segments:
+        mask = np.ones(len(one), dtype=bool)
+        mask[one.slots_of(dead)] = False
+        living.append(mask)
+    moves, base = [], 0
+    for mask in living:
+        moves.append(np.where(mask, base + np.cumsum(mask) - 1, -1).astype(np.int32))
+        base += int(mask.sum())
+    columns = {
+        name: np.concatenate([one.columns[name][mask] for one, mask in zip(segments, living, strict=True)])
+        for name in COLUMNS
+    }
+    terms, fields = (
+        Postings.joined([(getattr(one, name), moved) for one, moved in zip(segments, moves, strict=True)])
+        for name in ("terms", "fields")
+    )
+    whole = Segment(segments[0].first, segments[-1].end, columns, terms, fields)
+    at_hand = [one.vectors_at_hand() for one in segments] if settings is not None and read is not None else []
+    if settings is not None and read is not None and any(one is not None for one in at_hand):
+        vectors = [
+            made.vectors()[mask] if made is not None else read(one.columns["vector"][mask])
+            for one, made, mask in zip(segments, at_hand, living, strict=True)
+        ]
+        whole.take_vectors(VectorIndex.build(np.concatenate(vectors), settings))
+    return whole
+
+
+def too_small(segments: Sequence[Segment]) -> int:
+    """Return from which of the segments on all should be joined: the number of segments for none."""
+    start, total = len(segments) - 1, len(segments[-1]) if segments else 0
+    while start > 0 and len(segments[start - 1]) < _FACTOR * max(total, 1):
+        start -= 1
+        total += len(segments[start])
+    return start if start < len(segments) - 1 else len(segments)
+
+
+def saved_segments(cache: Path) -> dict[int, list[int]]:
+    """Return where the saved segments of a cache end, the furthest first, by where they begin."""
+    ends: dict[int, list[int]] = {}
+    try:
+        names = os.listdir(cache)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    for name in names:
+        if match := _NAME.fullmatch(name):
+            ends.setdefault(int(match[1]), []).append(int(match[2]))
+    return {first: sorted(found, reverse=True) for first, found in ends.items()}
+
+
+def load(cache: Path, first: int, end: int) -> Segment | None:
+    """Open a saved segment, memory-mapped; None for one that is gone or damaged, which is then made anew."""
+    folder = cache / f"cells-{first}-{end}"
+    try:
+        arrays = _read_arrays(folder / _ARRAYS)
+        columns = {name: arrays[name] for name in COLUMNS}
+        terms, fields = (
+            Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields)) for name in ("terms", "fields")
+        )
+        _check(columns, terms, fields, first, end)
+        if len(terms.slots) < _SMALL // 4:
+            _check_slots(len(columns["cell"]), terms, fields)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
+        return None
+    return Segment(first, end, columns, terms, fields, folder)
+
+
+def check_saved(cache: Path) -> list[tuple[Path, str]]:
+    """Read all saved segments, and say of each file what is wrong with it, "" for nothing."""
+    told = []
+    for first, ends in sorted(saved_segments(cache).items()):
+        for end in ends:
+            path = cache / f"cells-{first}-{end}" / _ARRAYS
+            problem = ""
+            try:
+                if not _is_whole(path):
+                    problem = "its bytes are not those that were written"
+            except (OSError, ValueError) as error:
+                problem = str(error)
+            if not problem and load(cache, first, end) is None:
+                problem = "its parts do not fit together"
+            told.append((path, problem))
+            vectors = path.with_name(_VECTORS)
+            if os.path.lexists(vectors):
+                told.append((vectors, _problem_of(vectors, load(cache, first, end))))
+    return told
+
+
+def _problem_of(vectors: Path, whole: Segment | None) -> str:
+    try:
+        if not _is_whole(vectors):
+            return "its bytes are not those that were written"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return "it cannot be read" if whole is not None and _load_vectors(vectors, len(whole)) is None else ""
+
+
+def clear_away(cache: Path, keep: Iterable[Segment]) -> None:
+    """Delete segments other than those to keep, and what interrupted writes left."""
+    names = {one.folder.name for one in keep if one.folder is not None}
+    for path in cache.iterdir() if cache.is_dir() else ():
+        if path.name not in names:
+            shutil.rmtree(path, ignore_errors=True)  # in use, where files in use cannot be deleted: the next write
+
+
+def _check(columns: Mapping[str, npt.NDArray[Any]], terms: Postings, fields: Postings, first: int, end: int) -> None:
+    """Raise ValueError for arrays that do not fit together."""
+    count = len(columns["cell"])
+    if any(len(column) != count for column in columns.values()):
+        raise ValueError("columns of different lengths")
+    if count and not first <= int(columns["cell"][0]) <= int(columns["cell"][-1]) < end:
+        raise ValueError("other cells than its name says")
+    for one in (terms, fields):
+        if len(one.starts) != len(one.keys) + 1 or not len(one.slots) == len(one.counts) == int(one.starts[-1]):
+            raise ValueError("postings that do not fit together")
+
+
+def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
+    for one in (terms, fields):
+        if len(one.slots) and not 0 <= int(one.slots.min()) <= int(one.slots.max()) < count:
+            raise ValueError("postings of slots that are not there")
+
+
+def _load_vectors(path: Path, count: int) -> VectorIndex | None:
+    try:
+        if path.stat().st_size <= _SMALL and not _is_whole(path):
+            return None
+        index = VectorIndex.load(path)
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return index if index.count == count else None
+
+
+# Arrays lie in one file, as safetensors lays them out: the length of a JSON header, the header, the arrays.
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
+    header, at = {}, 0
+    listed = sorted(arrays.items(), key=lambda one: -one[1].itemsize)
+    for name, array in listed:
+        header[name] = {"dtype": kinds[array.dtype], "shape": [len(array)], "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little"))
+        file.write(text)
+        for _, array in listed:
+            file.write(np.ascontiguousarray(array).data)
+        file.flush()
+        os.fsync(file.fileno())
+    _write_sum(path)
+
+
+def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if size <= _SMALL and not _is_whole(path):
+        raise ValueError("its bytes are not those that were written")
+    return _arrays_in(mapped, path)
+
+
+def _arrays_in(mapped: mmap.mmap, path: Path) -> dict[str, npt.NDArray[Any]]:
+    start = 8 + int.from_bytes(mapped[:8], "little")
+    if start > len(mapped):
+        raise ValueError(f"{path} is damaged")
+    header = json.loads(mapped[8:start])
+    arrays = {}
+    for name, said in header.items():
+        (count,), (begin, end) = said["shape"], said["data_offsets"]
+        dtype = np.dtype(_TYPES[said["dtype"]])
+        if end - begin != count * dtype.itemsize or begin < 0:
+            raise ValueError(f"{path} is damaged")
+        arrays[name] = np.frombuffer(mapped, dtype, count, start + begin)
+    return arrays
+
+
+def _write_sum(path: Path, *, whole: bool = True) -> None:
+    """Write the checksum of a file beside it, or that none is known."""
+    with path.with_name(f"{path.name}.sum").open("wb") as file:
+        file.write(b"%d" % zlib.crc32(path.read_bytes()) if whole else b"")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether a file has its checksum, if one is known: a large one has none after something was erased."""
+    expected = path.with_name(f"{path.name}.sum").read_bytes()
+    return not expected or int(expected) == zlib.crc32(path.read_bytes())

@@ -1,0 +1,92 @@
+"""What a store asks of its database: short readings, one writer at a time, and nothing left of what was erased.
+
+Statements mark their parameters with `?`. Blobs are bytes, whole numbers have up to 63 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from ras_agent.errors import IngestError
+
+
+class Connection(Protocol):
+    """Connection in a transaction."""
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        """Run a statement and return its cursor, which has `fetchone`, `fetchall`, and yields rows."""
+        ...
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        """Run a statement for each of `rows`."""
+        ...
+
+
+class Database(Protocol):
+    """Database that holds one index. It may be used from several threads at once."""
+
+    @property
+    def where(self) -> str:
+        """Return the place of the index, for messages."""
+        ...
+
+    @property
+    def rollbacks(self) -> int:
+        """Return how many transactions of this object were taken back."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Lend a connection whose statements all see the database at one moment.
+
+        Within `writing` of the same thread it is that connection, which sees what is not committed yet.
+        """
+        ...
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Lend a connection in a transaction, after those of other writers; the end of the block commits it.
+
+        Blocks may lie in one another: the outermost one commits, and an error in any of them takes back all.
+        """
+        ...
+
+    def is_writing(self) -> bool:
+        """Return whether this thread is within `writing`."""
+        ...
+
+    def named_errors(self) -> AbstractContextManager[None]:
+        """Name the index and the remedy in what the database refuses within the block."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
+        ...
+
+    def state(self) -> object:
+        """Return what differs after any other connection's commit, and after the database was made anew.
+
+        Raises IndexNotFound if it is gone.
+        """
+        ...
+
+    def sweep(self) -> bool:
+        """Leave nothing of what committed writes have overwritten; return False if readers must end before that."""
+        ...
+
+    def compact(self) -> None:
+        """Give back the space of deleted rows."""
+        ...
+
+    def check(self) -> None:
+        """Read all of the database. Raises IndexMismatch if it is damaged."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        ...
+
+
+def busy(where: object) -> IngestError:
+    """Return the error of a command that finds another one at work."""
+    return IngestError(f"{where}: another run is writing this index; wait for it to end")

@@ -1,0 +1,62 @@
+"""The tables of an index: its state, its passages and their vectors, and the journal of its files.
+
+A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
+new cell at the same place of the corpus. What is deleted or replaced is listed in `dead`, and its text, terms and
+hashes are overwritten where they lie, by as many bytes: rows that change their size leave copies of themselves in free
+space, which SQLite does not always clear.
+"""
+
+from __future__ import annotations
+
+VERSION = 3
+"""Of the tables, and of the caches made from them."""
+
+PASSAGES = (
+    """CREATE TABLE index_state (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    cells INTEGER NOT NULL,
+    places INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    vectors INTEGER NOT NULL,
+    remains INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    manifest TEXT NOT NULL
+)""",
+    """CREATE TABLE passages (
+    cell INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    document INTEGER NOT NULL,
+    text INTEGER NOT NULL,
+    vector INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    terms BLOB NOT NULL,
+    fields BLOB NOT NULL
+)""",
+    "CREATE TABLE vectors (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    "CREATE TABLE dead (cell INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+)
+"""index_state: epoch tells one index, and one numbering of its cells, from all others; revision counts commits; cells,
+places and vectors are the numbers that come next; passages is how many there are; remains is the first revision that
+erased something which may still lie in a file, or 0; run counts runs over files. passages: id, document and text are
+hashes; data is JSON, terms and fields are hashes with their counts; crc is of all of the row."""
+
+# paths are bytes: a file's name need not be text, and ranges of bytes are what is in a folder
+JOURNAL = (
+    "CREATE TABLE sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL)",
+    """CREATE TABLE documents (
+    id TEXT PRIMARY KEY, file TEXT NOT NULL, own TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL,
+    run INTEGER NOT NULL
+)""",
+    "CREATE INDEX documents_of_file ON documents (file, own)",
+    "CREATE TABLE fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL)",
+    "CREATE TABLE metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL)",
+    "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
+)
+JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "erasing")

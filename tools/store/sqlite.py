@@ -1,0 +1,289 @@
+"""Keeps an index in one file of SQLite, or in memory.
+
+Readers see the last commit and never wait (write-ahead log). Deleted and overwritten text does not stay: SQLite fills
+free space with zeros (secure_delete), and `sweep` empties the log.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock, get_ident
+from weakref import WeakSet, finalize
+
+from ras_agent.errors import IndexMismatch, IndexNotFound, StoreError
+from ras_agent.tools.store.database import busy
+from ras_agent.tools.store.durable import sync_folder, writer_lock
+
+FILE = "index.sqlite"
+NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
+LOCK = "ingest.lock"
+ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
+"""What mends an index whose passages are damaged. Its graph's facts lie in the same folder, under kg/."""
+_WRITERS_WAIT = 3600.0  # seconds
+_SWEEP_WAITS = 2000  # milliseconds
+_POOL = 8
+
+
+class SqliteDatabase:
+    """Database in the file `index.sqlite` of a folder; without a folder, one that lives as long as this object."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Use the file that `make_file` has made. It is opened when it is first needed."""
+        self.folder = folder
+        self._path = folder / FILE if folder else None
+        self._lock, self._owner, self._depth = RLock(), 0, 0
+        self._idle: list[sqlite3.Connection] = []
+        self._own: sqlite3.Connection | None = None
+        self._watch: list[sqlite3.Connection] = []
+        self._inode: tuple[int, int] | None = None
+        self._process = os.getpid()
+        self._opened = 0
+        self._failed = False
+        self.rollbacks = 0
+        if folder:
+            _IN_FILES.add(self)
+        finalize(self, _close, self._idle)
+        finalize(self, _close, self._watch)
+
+    @property
+    def where(self) -> str:
+        return str(self.folder or "an index in memory")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection whose statements all see the database at one moment."""
+        if self._path is None or self.is_writing():
+            with self._lock, self.named_errors():
+                yield self._writer()
+            return
+        with self.named_errors():
+            connection = self._taken()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            self._idle.append(connection) if len(self._idle) < _POOL else connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection in a transaction of its own, after those of other writers."""
+        with self._lock, self.named_errors():
+            connection = self._writer()
+            if self._depth == 0:
+                connection.execute("BEGIN IMMEDIATE")
+            self._owner, self._depth = get_ident(), self._depth + 1
+            try:
+                yield connection
+                if self._depth == 1:
+                    if self._failed:
+                        raise StoreError(f"{self.where}: a part of a write failed, so all of it was taken back")
+                    connection.execute("COMMIT")
+            except BaseException:
+                self._failed = True
+                if self._depth == 1:
+                    self.rollbacks += 1
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._owner, self._failed = 0, False
+
+    def is_writing(self) -> bool:
+        """Return whether this thread is within `writing`."""
+        return self._owner == get_ident()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
+        if self.folder is None:
+            yield
+            return
+        lock = writer_lock(self.folder / LOCK, wait=False)
+        try:
+            lock.__enter__()
+        except BlockingIOError as error:
+            raise busy(self.folder) from error
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
+
+    def state(self) -> object:
+        """Return what differs after any other connection's commit, and after the file was made anew."""
+        if self._path is None:
+            return None
+        inode = self._look()
+        if inode != self._inode:
+            self.close()
+        with self.named_errors():
+            self._after_fork()
+            # of a connection that does nothing else: another's state would wait for its transaction
+            watch = self._watch.pop() if self._watch else self._connect()
+            (version,) = watch.execute("PRAGMA data_version").fetchone()
+            self._watch.append(watch)
+            return self._opened, version
+
+    def sweep(self) -> bool:
+        """Empty the write-ahead log into the file; return False while a reader still needs what it holds."""
+        if self._path is None:
+            return True
+        with self._lock, self.named_errors():
+            connection = self._writer()
+            connection.execute(f"PRAGMA busy_timeout = {_SWEEP_WAITS}")
+            (failed, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * _WRITERS_WAIT)}")
+            return not failed
+
+    def compact(self) -> None:
+        """Write the file anew without free space."""
+        with self._lock, self.named_errors():
+            self._writer().execute("VACUUM")
+
+    def check(self) -> None:
+        """Have SQLite read through the file. Raises IndexMismatch if it is damaged."""
+        with self.reading() as connection:
+            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if told != "ok":
+            raise self._damaged(told)
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        with self._lock:
+            if self._path is not None:
+                _close(self._idle)
+                _close(self._watch)
+                if self._own is not None and not self._depth and self._process == os.getpid():
+                    self._own.close()
+                self._own, self._inode = None, None
+                self._opened += 1  # a file that is made anew may get the number of the old one
+
+    def _look(self) -> tuple[int, int]:
+        assert self._path
+        try:
+            seen = self._path.stat()
+        except FileNotFoundError:
+            self.close()
+            raise IndexNotFound(
+                f"{self.folder} holds no index any more: index its files again, `ras-agent index`"
+            ) from None
+        return seen.st_dev, seen.st_ino
+
+    def _writer(self) -> sqlite3.Connection:
+        """Return the one connection that writes; in memory there is no other."""
+        self._after_fork()
+        if self._own is None:
+            self._own = self._connect()
+            finalize(self, self._own.close)
+        return self._own
+
+    def _taken(self) -> sqlite3.Connection:
+        self._after_fork()
+        with suppress(IndexError):
+            return self._idle.pop()
+        return self._connect()
+
+    def _after_fork(self) -> None:
+        """Leave the connections of a parent process alone, which must not be used here."""
+        if self._process != os.getpid():
+            self._process, self._own = os.getpid(), None
+            self._idle.clear()
+            self._watch.clear()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is None:
+            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._inode = self._look()
+        mode = "rw"
+        if not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
+            # where nothing can be written, there is no log beside the file; then nobody else writes either
+            mode = "ro" if self._path.with_name(f"{FILE}-wal").exists() else "ro&immutable=1"
+        connection = sqlite3.connect(
+            f"{self._path.resolve().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=_WRITERS_WAIT,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        if mode == "rw":
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+        return connection
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Name the file and the remedy in what SQLite refuses."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            said = str(error)
+            if any(word in said for word in ("malformed", "no such", "decode")):
+                raise self._damaged(error) from error
+            full = "full" in said
+            remedy = "make room" if full else "it has to be a file that can be written, with room on its disk"
+            raise StoreError(
+                f"{self._path} could not be {'written, the disk is full' if full else f'used ({said})'}: {remedy}, "
+                "and run the same command again"
+            ) from error
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise  # a mistake of the program, not of the file
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message
+            raise self._damaged(error) from error
+
+    def _damaged(self, what: object) -> IndexMismatch:
+        return IndexMismatch(f"{self._path} is damaged ({what}): {ANEW.format(folder=self.folder)}")
+
+
+def _before_fork() -> None:
+    """Close connections: SQLite in a child would believe in the locks of its parent, and lose what it writes."""
+    for database in list(_IN_FILES):
+        if database._lock.acquire(blocking=False):  # else another thread writes, whose connection cannot be closed
+            try:
+                if not database._depth:
+                    database.close()
+            finally:
+                database._lock.release()
+
+
+_IN_FILES: WeakSet[SqliteDatabase] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def make_file(folder: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
+    """Make the database of a folder by some statements: it is there whole, or not at all."""
+    fresh = folder / NEW[0]
+    for name in NEW:  # what an interrupted call left, of which SQLite would take the log for that of the new file
+        (folder / name).unlink(missing_ok=True)
+    try:
+        connection = sqlite3.connect(fresh, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN")
+            for statement, values in statements:
+                connection.execute(statement, values)
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"{fresh} could not be written ({error}): is there room on its disk?") from error
+    with fresh.open("rb+") as file:
+        os.fsync(file.fileno())
+    for left in ("wal", "shm"):  # a log of a file that is gone would be read into this one
+        (folder / f"{FILE}-{left}").unlink(missing_ok=True)
+    os.replace(fresh, folder / FILE)
+    sync_folder(folder)
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()

@@ -23,7 +23,6 @@ from ras_agent.records import EvidenceLayout, Passage
 from ras_agent.review import Place
 from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 
 # what a user may write for each part of an agent
@@ -33,7 +32,7 @@ AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRewriter = Rewriter | AnyModel | None
 AnyRetriever = Retriever | BaseRetriever | BaseTool | str | None
-AnyIndex = PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None
+AnyIndex = PassageIndex | str | Path | Address | Sequence[Passage] | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 
 DEFAULT_LIMITS = Limits()

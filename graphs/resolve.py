@@ -24,7 +24,6 @@ from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.runnables import is_chat_model
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.tools.index.language import language_of
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
 from ras_agent.tools.retrieve.search import scoped
@@ -83,7 +82,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     retriever_spec = arguments.get("retriever") or settings.retriever
     place = arguments.get("index")
     index = open_for(retriever_spec, settings.index if place is None else place, settings.language)
-    language = settings.language or (language_of(index) if isinstance(index, PassageIndex | PostgresIndex) else "")
+    language = settings.language or (language_of(index) if isinstance(index, PassageIndex) else "")
     preset = preset_named(preset_name, from_memory=settings.from_memory, layout=settings.layout)
     options = replace(
         role_options(settings),

@@ -2,9 +2,10 @@
 
     python -m lab.scale --sizes 10000,100000
 
-Passages and queries are those of ras_agent.eval.bench.retrieval, vectors those of lab.postgres, drawn
-and not embedded. Facts are drawn too: 18 a passage between 11 names a passage, as the offline extractor finds in
-2WikiMultihopQA, half of them names of a Zipf distribution. Each part has a process of its own:
+Passages and queries are those of ras_agent.eval.bench.retrieval. Vectors are drawn and not embedded: 384 numbers around
+a thousand centres, so that they have near neighbours as texts have. Facts are drawn too: 18 a passage between 11 names
+a passage, as the offline extractor finds in 2WikiMultihopQA, half of them names of a Zipf distribution. Each part has a
+process of its own:
 
     bm25, flat, hnsw     an index in files: without vectors, with vectors compared one by one, in FAISS's HNSW graph
     graph                a knowledge graph without vectors of names, searched by `ppr`
@@ -16,6 +17,7 @@ what was made and searches.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import resource
 import subprocess
@@ -31,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.postgres import Drawn
+from ras_agent.arrays import Floats
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.protocols import Retriever
@@ -46,6 +48,26 @@ from ras_agent.tools.retrieve.registered import retriever_over
 _AT_ONCE, _K = 20_000, 10
 _FACTS, _NAMES, _RELATIONS = 18, 11, 2_000
 _PARTS = ("bm25", "flat", "hnsw", "graph")
+_WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
+
+
+class Drawn:
+    """An embedder whose vectors are drawn, near one of a thousand centres that the text's first word chooses."""
+
+    name, dimension = "drawn", _WIDTH
+
+    def __init__(self) -> None:
+        self._centres = np.random.default_rng(0).standard_normal((_CENTRES, _WIDTH)).astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return unit vectors, (len(texts), 384), the same for the same text."""
+        vectors = np.stack([self._drawn(text) for text in texts])
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+    def _drawn(self, text: str) -> Floats:
+        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+        noise = rng.standard_normal(_WIDTH, dtype=np.float32)
+        return np.asarray(self._centres[rng.integers(_CENTRES)] + _SPREAD * noise, dtype=np.float32)
 
 
 def measure(size: int, queries: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:

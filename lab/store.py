@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.postgres import Drawn
+from lab.scale import Drawn
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.records import Passage

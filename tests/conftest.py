@@ -36,7 +36,7 @@ from tests.endings import (
     pytest_sessionfinish,
     pytest_terminal_summary,
 )
-from tests.postgres_servers import pgvector, postgres
+from tests.postgres_servers import address, postgres
 
 # Draw the same examples in every run, so that a failure comes from a change and not from chance;
 # `pytest --hypothesis-profile=default` draws new ones.
@@ -47,7 +47,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("repeatable")
 
 __all__ = [  # fixtures and hooks that are defined elsewhere
-    "pgvector",
+    "address",
     "postgres",
     "pytest_collection_modifyitems",
     "pytest_configure",

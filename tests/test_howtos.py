@@ -73,7 +73,7 @@ def test_a_how_to_runs_as_it_is_shown(
     page: Path, scripted_llm: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if page.stem == "postgres":
-        monkeypatch.setenv("TEXTS", f"{request.getfixturevalue('pgvector')}&schema=handbook")
+        monkeypatch.setenv("TEXTS", f"{request.getfixturevalue('postgres')}?schema=handbook")
     scripted_llm.script(
         {"when": "(S> ", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
         {"reply": "[SUFFICIENT]\nAnswer: Edinburgh [1]", "repeat": True},

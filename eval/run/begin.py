@@ -28,7 +28,6 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
-from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
@@ -241,7 +240,7 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:
     """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
-    folder = task.index.path if isinstance(task.index, PassageIndex) else None
+    folder = task.index.path
     if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
         return None
     return KGIndex.open(folder).fingerprint

@@ -16,7 +16,6 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
-    from ras_agent.tools.index.postgres import PostgresIndex
     from ras_agent.tools.index.store import PassageIndex
 
 
@@ -33,7 +32,7 @@ class Task:
     benchmark: Benchmark
     data: Path
     questions: Sequence[Question]
-    index: PassageIndex | PostgresIndex
+    index: PassageIndex
     corpus_sha256: str
     corpus: Path | None = None
     embedder: str | None = None
@@ -103,16 +102,15 @@ def _index(
     source: Benchmark,
     questions: Sequence[Question],
     on_bad: OnBad | None,
-) -> tuple[PassageIndex | PostgresIndex, str]:
+) -> tuple[PassageIndex, str]:
     """Return the index and its digest: of a file, a stored index, or the questions' own passages or graphs."""
     from ras_agent.eval.run.own_graphs import OwnGraphs, bring_graphs, digest_of_graphs
-    from ras_agent.tools.index.open_index import open_index
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
         return PassageIndex.in_memory(source.corpus(corpus, on_bad), embedder), file_sha256(corpus)
     if settings.index is not None:
-        stored = open_index(settings.index)
+        stored = PassageIndex.open(settings.index)
         return stored, stored.fingerprint
     if bring_graphs(questions):
         return OwnGraphs.embedded_by(embedder), digest_of_graphs(questions)

@@ -12,7 +12,6 @@ from ras_agent.address import Address
 from ras_agent.protocols import Retriever
 from ras_agent.records import Passage, Triple
 from ras_agent.testing import RETRIEVER_CHECKS, Check
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -113,8 +112,8 @@ def build(
         return LangChainRetriever(store.as_retriever())
 
     def in_postgres(passages: Sequence[Passage], name: str) -> Retriever:
-        address = Address(request.getfixturevalue("pgvector"), f"conformance_{uuid4().hex}")
-        index = PostgresIndex.create(address, hash_embedder if name != "bm25" else None)
+        address = Address(request.getfixturevalue("postgres"), f"conformance_{uuid4().hex}")
+        index = PassageIndex.create(address, hash_embedder if name != "bm25" else None)
         index.add(passages)
         return retriever_over(index, name)
 

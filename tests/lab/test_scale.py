@@ -1,4 +1,4 @@
-"""The measurements behind docs/scale.md run, in files and in PostgreSQL."""
+"""The measurements behind docs/scale.md run."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab import postgres, scale
+from lab import scale
 
 pytestmark = pytest.mark.slow("benchmarks")
 
@@ -20,11 +20,3 @@ def test_each_part_is_made_and_searched(tmp_path: Path) -> None:
     records = _records(tmp_path / "out.jsonl")
     assert [record["part"] for record in records] == ["flat", "graph"]
     assert all(record["disk_mb"] > 0 and record["search_ms"] > 0 for record in records)
-
-
-def test_searches_in_a_database_are_measured_with_and_without_filters(pgvector: str, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    postgres.main(["--url", pgvector, "--sizes", "60", "--queries", "3", "--json", str(out)])
-    records = _records(out)
-    assert [record["what"] for record in records][:3] == ["index", "bm25", "dense, none"]
-    assert [record["recall@10"] for record in records[2:]] == [100.0] * 5

@@ -30,9 +30,8 @@ from ras_agent.tools.index.identity import document_id, gone_sources, label_of, 
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import LOADERS, Document, Skipped, load
-from ras_agent.tools.index.postgres import PostgresIndex
-from ras_agent.tools.index.postgres.journal import open_postgres_journal
-from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.snapshot import read_state
+from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 
@@ -120,9 +119,9 @@ def ingest(
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
     """
-    place: Any = place_of(out)
-    in_files = isinstance(place, Path)
-    found = tuple(find_files(paths, LOADERS, exclude=place if in_files else None, follow_links=follow_links))
+    place = place_of(out)
+    exclude = place if isinstance(place, Path) else None
+    found = tuple(find_files(paths, LOADERS, exclude=exclude, follow_links=follow_links))
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
@@ -136,19 +135,18 @@ def ingest(
 
     rules = {ALL_FILES: fields} if isinstance(fields, Fields) else fields or {}
     given = read_metadata(metadata or {})
-    store: type[PassageIndex] | type[PostgresIndex] = PassageIndex if in_files else PostgresIndex
-    known = store.exists(place)
+    known = PassageIndex.exists(place)
     if strict:
         with _journal(place) as journal:
             _IngestRun(None, journal, chunking, rules, given, strict=True).take(found, prune=prune, forget=forget)
     if known or not found:
-        index = store.open(place, embedder)
+        index = PassageIndex.open(place, embedder)
         check_language(index, language)
     else:
-        index = store.create(place, embedder, tokeniser=Tokeniser(language or ENGLISH))
-    with open_journal(index.database) if isinstance(index, PassageIndex) else open_postgres_journal(place) as journal:
+        index = PassageIndex.create(place, embedder, tokeniser=Tokeniser(language or ENGLISH))
+    with open_journal(index.database) as journal:
         finished = journal.erasing()
-        if isinstance(index, PassageIndex) and not index.is_finished():
+        if not index.is_finished():
             index.finish()  # what an interrupted run left, though this one may find nothing to do
         with index.batch():
             run = _IngestRun(index, journal, chunking, rules, given, strict=strict, on_progress=on_progress)
@@ -180,27 +178,25 @@ def dry_run(
     metadata: Mapping[str, Any],
 ) -> IngestReport:
     """Report what `ingest` would do with the same arguments, and write nothing."""
-    place: Any = place_of(out)
-    with _journal(place) as journal:
+    with _journal(place_of(out)) as journal:
         return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))
 
 
 @contextmanager
-def _journal(place: Any) -> Iterator[Journal]:
+def _journal(place: Path | Address) -> Iterator[Journal]:
     """Open the journal of the index at a place; an empty one where there is no index."""
-    if not isinstance(place, Path):
-        with open_postgres_journal(place) as journal:
-            yield journal
-    elif not PassageIndex.exists(place):
+    if not PassageIndex.exists(place):
         with open_journal(None) as journal:
             yield journal
-    else:
-        index = PassageIndex.open(place)
-        try:
-            with open_journal(index.database) as journal:
-                yield journal
-        finally:
-            index.close()
+        return
+    database = database_at(place)
+    try:
+        with database.reading() as connection:
+            read_state(connection, database)
+        with open_journal(database) as journal:
+            yield journal
+    finally:
+        database.close()
 
 
 class _IngestRun:
@@ -211,7 +207,7 @@ class _IngestRun:
 
     def __init__(
         self,
-        index: PassageIndex | PostgresIndex | None,
+        index: PassageIndex | None,
         journal: Journal,
         chunking: Chunking,
         fields: FieldRules,
@@ -355,9 +351,11 @@ class _IngestRun:
         elif name not in self._journal.erasing():  # else an interrupted run removed it, and this one erases it
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
-                command = f"`ras-agent kg delete {self._index} {name}` takes it out"
-                method = f"PostgresIndex.delete_document({name!r}) takes it out"
-                remedy = f"it was added otherwise, {command if isinstance(self._index, PassageIndex) else method}"
+                command, method = (
+                    f"`ras-agent kg delete {self._index} {name}`",
+                    f"PassageIndex.delete_document({name!r})",
+                )
+                remedy = f"it was added otherwise, {method if self._index.path is None else command} takes it out"
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
 
     def _forget_file(self, label: str) -> None:
@@ -380,8 +378,7 @@ class _IngestRun:
             if self._new:
                 self._index.upsert(self._new, whole_documents=True)
             self._journal.commit()
-            if isinstance(self._index, PassageIndex):
-                self._index.committed()
+            self._index.committed()
             if len(self._new) >= self._batch:
                 quick = monotonic() - began < BATCH_SECONDS
                 self._batch = min(2 * self._batch, LARGEST_BATCH) if quick else max(self._batch // 2, FIRST_BATCH)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 
 
-def language_of(index: PassageIndex | PostgresIndex) -> str:
+def language_of(index: PassageIndex) -> str:
     """Return the language that an index was made for; "none" for one without stems."""
-    manifest = index.manifest if isinstance(index, PostgresIndex) else index.snapshot.manifest
-    return manifest.tokeniser["language"] or "none"
+    return index.snapshot.manifest.tokeniser["language"] or "none"
 
 
-def check_language(index: PassageIndex | PostgresIndex, language: str | None) -> None:
+def check_language(index: PassageIndex, language: str | None) -> None:
     """Raise IndexMismatch if `language` is given and not the one that the index was made for."""
     made_for = language_of(index)
     if language and language != made_for:
-        where = str(index) if isinstance(index, PostgresIndex) else str(index.path or "the index")
         raise IndexMismatch(
-            f"{where} was made for texts in {made_for}, not in {language}: leave the language out, or make another "
+            f"{index} was made for texts in {made_for}, not in {language}: leave the language out, or make another "
             f"index, `ras-agent index FILES --language {language} --out OTHER`"
         )

@@ -19,7 +19,6 @@ from ras_agent.filters import OWN_FIELDS, texts_of
 from ras_agent.records import Passage
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.store.database import Connection, Database
-from ras_agent.tools.store.sqlite import ANEW
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -168,7 +167,7 @@ def take_out_dead(connection: Connection, used: set[int]) -> None:
     connection.executemany("DELETE FROM vectors WHERE number = ?", [(number,) for number in numbers])
 
 
-def rows_between(connection: Connection, first: int, end: int, where: str) -> Iterator[tuple[Any, ...]]:
+def rows_between(connection: Connection, first: int, end: int, database: Database) -> Iterator[tuple[Any, ...]]:
     """Yield the columns of COLUMNS, then terms and fields, of the living cells from `first` up to `end`.
 
     Raises IndexMismatch for a damaged row.
@@ -177,7 +176,7 @@ def rows_between(connection: Connection, first: int, end: int, where: str) -> It
         WHERE cell >= ? AND cell < ? AND crc <> {ERASED} ORDER BY cell"""
     for *columns, terms, fields, crc in connection.execute(query, (first, end)):
         if crc & _LOW != _crc(_numbers(columns), terms, fields) & _LOW:
-            raise _damaged(where, f"the passage in cell {columns[0]:,} is not what was written")
+            raise _damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
         yield *columns, terms, fields
 
 
@@ -190,7 +189,7 @@ def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | No
             query = f"SELECT cell, crc, data FROM passages WHERE cell IN ({', '.join('?' * len(part))})"
             for cell, crc, data in connection.execute(query, part):
                 if crc != ERASED and crc & ~_LOW != _data_crc(data):
-                    raise _damaged(database.where, f"the passage in cell {cell:,} is not what was written")
+                    raise _damaged(database, f"the passage in cell {cell:,} is not what was written")
                 by_cell[cell] = None if crc == ERASED else passage_in(data)
     return [by_cell.get(cell) for cell in cells]
 
@@ -221,13 +220,14 @@ def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int |
                 if number not in row:
                     continue
                 if crc != ERASED and (crc != _vector_crc(number, data) or len(data) != width):
-                    raise _damaged(database.where, f"vector {number:,} is not what was written")
-                vectors[row[number]] = np.frombuffer(data, "<f4")
+                    raise _damaged(database, f"vector {number:,} is not what was written")
+                if crc != ERASED:
+                    vectors[row[number]] = np.frombuffer(data, "<f4")
                 del row[number]
         if row and epoch is not None and connection.execute("SELECT epoch FROM index_state").fetchone() != (epoch,):
             row = {}
     if row:
-        raise _damaged(database.where, f"vector {next(iter(row)):,} is missing")
+        raise _damaged(database, f"vector {next(iter(row)):,} is missing")
     return vectors[inverse]
 
 
@@ -237,11 +237,11 @@ def check_rows(database: Database) -> None:
         cells = [cell for (cell,) in connection.execute("SELECT cell FROM passages ORDER BY cell")]
         for start in range(0, len(cells), _AT_ONCE):
             read_passages(database, cells[start : start + _AT_ONCE])
-        for _ in rows_between(connection, 0, _FULL, database.where):
+        for _ in rows_between(connection, 0, _FULL, database):
             pass
         for number, crc, data in connection.execute("SELECT number, crc, data FROM vectors"):
             if crc != ERASED and crc != _vector_crc(number, data):
-                raise _damaged(database.where, f"vector {number:,} is not what was written")
+                raise _damaged(database, f"vector {number:,} is not what was written")
 
 
 def read_passage(database: Database, cell: int) -> Passage:
@@ -280,8 +280,8 @@ def _numbers(numbers: Sequence[int]) -> bytes:
     return np.array(numbers, "<i8").tobytes()
 
 
-def _damaged(where: str, what: str) -> IndexMismatch:
-    return IndexMismatch(f"{where} is damaged ({what}): {ANEW.format(folder=where)}")
+def _damaged(database: Database, what: str) -> IndexMismatch:
+    return IndexMismatch(f"{database.where} is damaged ({what}): {database.remedy}")
 
 
 Table = Mapping[str, npt.NDArray[Any]]

@@ -34,7 +34,6 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import JoinedVectors, VectorIndex, VectorSettings
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.schema import VERSION
-from ras_agent.tools.store.sqlite import ANEW
 
 _COLUMN_OF = {"id": "id", "document_id": "document"}
 _FEW = 1 << 16
@@ -54,9 +53,9 @@ class State:
     manifest: Manifest
 
 
-def read_state(connection: Connection, where: str) -> State:
+def read_state(connection: Connection, database: Database) -> State:
     """Return the state of an index. Raises IndexMismatch for another version."""
-    anew = ANEW.format(folder=where)
+    where, anew = database.where, database.remedy
     found = connection.execute("SELECT version FROM index_state").fetchone()
     if found is None:
         raise IndexMismatch(f"{where} is damaged (it has no state): {anew}")
@@ -119,6 +118,12 @@ class Snapshot:
         self._matrix: BM25Matrix | None = None
         self._vectors: VectorIndex | None = None
         self.order = self._order()
+
+    def with_segments(self, segments: Sequence[Segment]) -> Snapshot:
+        """Return the same passages with other segments of them; this snapshot, where they are its own."""
+        if tuple(map(id, segments)) == tuple(map(id, self.segments)):
+            return self
+        return Snapshot(self.database, self.state, segments, self.dead, self.names, self.tokeniser)
 
     def _order(self) -> Ints | None:
         """Return the slot of each passage in corpus order; None where that is simply every slot."""
@@ -295,7 +300,7 @@ def take_snapshot(database: Database, cache: Path | None, before: Snapshot | Non
     cache: the folder of caches, if there is one. Raises IndexNotFound, and IndexMismatch for a damaged index.
     """
     with database.reading() as connection:
-        state = read_state(connection, database.where)
+        state = read_state(connection, database)
         known = before if before is not None and before.state.epoch == state.epoch else None
         if known is not None and known.state.revision == state.revision and known.state.cells == state.cells:
             return known
@@ -308,7 +313,7 @@ def take_snapshot(database: Database, cache: Path | None, before: Snapshot | Non
             if segment is None:
                 ahead = [first for first in (*at_hand, *saved) if at < first < state.cells]
                 end = min(ahead, default=state.cells)
-                segment = from_rows(at, end, rows_between(connection, at, end, database.where))
+                segment = from_rows(at, end, rows_between(connection, at, end, database))
             segments.append(segment)
             at = segment.end
         since = known.state.revision if known else -1
@@ -323,7 +328,7 @@ def take_snapshot(database: Database, cache: Path | None, before: Snapshot | Non
     if len(snapshot) != state.passages:
         raise IndexMismatch(
             f"{database.where} is damaged (it holds {len(snapshot):,} passages, and {state.passages:,} were written): "
-            f"{ANEW.format(folder=database.where)}"
+            f"{database.remedy}"
         )
     return snapshot
 

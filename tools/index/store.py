@@ -1,8 +1,9 @@
-"""Holds a searchable collection of passages, in memory or in a folder on disk.
+"""Holds a searchable collection of passages, in memory, in a folder on disk, or in PostgreSQL.
 
 A write is a transaction of the database: readers see all of it or nothing, and a second writer waits for the first.
-What is searched, BM25's postings and vectors, lies in segments beside the database, which are made from it and can be
-deleted at any time. What is deleted or replaced is overwritten in every file before the write returns.
+What is searched, BM25's postings and vectors, are segments that are made from the database: in a folder they are saved
+beside it and can be deleted at any time, elsewhere each process has its own in memory. What is deleted or replaced is
+overwritten in every file of a folder before the write returns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, StoreError
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
@@ -29,10 +31,12 @@ from ras_agent.tools.index.changes import Changes, delete, put
 from ras_agent.tools.index.manifest import Manifest
 from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
 from ras_agent.tools.index.passages import hash_of, take_out_dead
+from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
 from ras_agent.tools.store.schema import JOURNAL, PASSAGES, VERSION
 from ras_agent.tools.store.sqlite import ANEW, FILE, LOCK, NEW, SqliteDatabase, make_file
 
@@ -87,45 +91,53 @@ class PassageIndex:
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        place: str | Path | Address,
         embedder: object = None,
         *,
         tokeniser: Tokeniser | None = None,
         bm25: BM25Parameters | None = None,
         vectors: VectorSettings | None = None,
     ) -> Self:
-        """Make an empty index in the folder `path`, which is created.
+        """Make an empty index in a folder, or at the address of a database, where its schema is made.
 
         embedder: None for BM25 alone, or what resolve_embedder takes. Its name and dimension are stored in the index.
         Raises IndexExists if there is one already, or anything else.
         """
-        path = Path(path)
+        place = place_of(place)
         resolved, manifest = begin_manifest(embedder, tokeniser, bm25, vectors)
-        _check_free(path)
-        path.mkdir(parents=True, exist_ok=True)
-        make_file(path, _beginning(manifest))
-        return cls(SqliteDatabase(path), resolved, path)
+        if isinstance(place, Address):
+            make_tables(place, _beginning(manifest))
+        else:
+            _check_free(place)
+            place.mkdir(parents=True, exist_ok=True)
+            make_file(place, _beginning(manifest))
+        return cls._at(place, resolved)
 
     @classmethod
-    def open(cls, path: str | Path, embedder: object = None) -> Self:
-        """Open the index in the folder `path`.
+    def open(cls, place: str | Path | Address, embedder: object = None) -> Self:
+        """Open the index in a folder, or at the address of a database.
 
         Without `embedder`, the one named in the index is loaded by that name when first needed.
-        Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index.
+        Raises IndexNotFound, or IndexMismatch for vectors of another embedder, another version or a damaged index;
+        StoreError for a database that cannot be reached.
         """
-        path = Path(path)
-        if not cls.exists(path):
-            if (path / _EARLIER).exists():
+        place = place_of(place)
+        if isinstance(place, Path) and not cls.exists(place):
+            if (place / _EARLIER).exists():
                 raise IndexMismatch(
-                    f"{path} was made by an earlier version, this ras-agent reads version {VERSION}: "
-                    f"{ANEW.format(folder=path)}"
+                    f"{place} was made by an earlier version, this ras-agent reads version {VERSION}: "
+                    f"{ANEW.format(folder=place)}"
                 )
-            raise IndexNotFound(f"no index at {path}: make one with `ras-agent index`")
+            raise IndexNotFound(f"no index at {place}: make one with `ras-agent index`")
         resolved = None if embedder is None else resolve_embedder(embedder)
-        index = cls(SqliteDatabase(path), resolved, path)
+        index = cls._at(place, resolved)
         if resolved is not None:
-            check_embedder(index.snapshot.manifest, resolved, str(path))
+            check_embedder(index.snapshot.manifest, resolved, str(place))
         return index
+
+    @classmethod
+    def _at(cls, place: Path | Address, embedder: Embedder | None) -> Self:
+        return cls(database_at(place), embedder, place if isinstance(place, Path) else None)
 
     @classmethod
     def in_memory(
@@ -148,9 +160,10 @@ class PassageIndex:
         return index
 
     @staticmethod
-    def exists(path: str | Path) -> bool:
-        """Return whether the folder `path` holds an index."""
-        return (Path(path) / FILE).is_file()
+    def exists(place: str | Path | Address) -> bool:
+        """Return whether there is an index. Raises StoreError for a database that cannot be reached."""
+        place = place_of(place)
+        return has_tables(place) if isinstance(place, Address) else (place / FILE).is_file()
 
     def __len__(self) -> int:
         return len(self.snapshot)
@@ -225,10 +238,12 @@ class PassageIndex:
         with self._opening:
             seen = Stamp.of(self.database, self.path)
             as_written = self._rollbacks == self.database.rollbacks
-            if seen == self._seen and self.path is not None and as_written:
+            if seen == self._seen and seen.passages is not None and as_written:
                 return
             if self._seen is None or seen.passages != self._seen.passages or not as_written:
-                self._take()
+                now = self._take()
+                if self._cache is None:  # else who wrote has joined and saved them
+                    self.snapshot = self._committed = now.with_segments(_joined(now))
             self._seen = seen
 
     def _take(self) -> Snapshot:
@@ -342,19 +357,14 @@ class PassageIndex:
     def _tidy(self, connection: Connection) -> None:
         """Join segments and save them, and overwrite in those that are saved what was erased."""
         now = self._take()
-        segments = list(now.segments)
-        for one in segments:
+        for one in now.segments:
             one.look()
-        start = segment.too_small(segments)
-        settings = now.manifest.vectors if now.manifest.embedder else None
-        if start < len(segments):
-            segments[start:] = [segment.joined(segments[start:], now.dead, settings, now.read_vectors)]
+        settings = _vector_settings(now)
+        segments = _joined(now)
         for number, one in enumerate(segments):
             if one.folder is None and len(one.slots_of(now.dead)):  # nothing that was erased is saved
                 segments[number] = segment.joined([one], now.dead, settings, now.read_vectors)
-        if tuple(map(id, segments)) != tuple(map(id, now.segments)):
-            now = Snapshot(now.database, now.state, segments, now.dead, now.names, now.tokeniser)
-        self.snapshot = self._committed = now
+        self.snapshot = self._committed = now.with_segments(segments)
         if self._cache is None:
             return
         folder = folder_of(self._cache, now.state.epoch)
@@ -389,6 +399,25 @@ class PassageIndex:
         if embedder is not None:
             require_faiss()  # before hours of embedding, not after
         return embedder
+
+
+def database_at(place: Path | Address) -> Database:
+    """Return the database of the index in a folder or at an address, where there is one."""
+    return PostgresDatabase(place) if isinstance(place, Address) else SqliteDatabase(place)
+
+
+def _joined(snapshot: Snapshot) -> list[Segment]:
+    """Return a snapshot's segments, small ones joined."""
+    segments = list(snapshot.segments)
+    start = segment.too_small(segments)
+    if start < len(segments):
+        settings = _vector_settings(snapshot)
+        segments[start:] = [segment.joined(segments[start:], snapshot.dead, settings, snapshot.read_vectors)]
+    return segments
+
+
+def _vector_settings(snapshot: Snapshot) -> VectorSettings | None:
+    return snapshot.manifest.vectors if snapshot.manifest.embedder else None
 
 
 def _check_free(path: Path) -> None:

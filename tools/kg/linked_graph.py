@@ -74,8 +74,8 @@ def graph_of(index: PassageIndex) -> KGIndex:
     """
     if index.path is None:
         raise IndexMismatch(
-            "an index in memory has no knowledge graph: give one, retriever(..., graph=...), or make an "
-            "index on disk, and its graph with `ras-agent kg build`"
+            f"{index} has no knowledge graph: give one, retriever(..., graph=...), or make an index in a folder, "
+            "`ras-agent index FILES --out FOLDER`, and its graph with `ras-agent kg build`"
         )
     if not KGIndex.exists(index.path):
         raise IndexMismatch(f"{index.path} has no knowledge graph: make it with `ras-agent kg build {index.path}`")

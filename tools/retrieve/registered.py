@@ -18,7 +18,6 @@ from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.registry import find
-from ras_agent.tools.index.postgres import POSTGRES_RETRIEVERS, PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.ranker import Filterable
 
@@ -91,19 +90,17 @@ class MakesRetrievers(Protocol):
         ...
 
 
-def retriever_over(index: PassageIndex | PostgresIndex, name: str = "bm25", **options: Any) -> Retriever:
+def retriever_over(index: PassageIndex, name: str = "bm25", **options: Any) -> Retriever:
     """Make the retriever registered as `name` over an index as it is now.
 
-    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs files where the index has
-    none.
+    Raises UnknownName for a name or an option, and IndexMismatch for a retriever that needs what the index has not.
     """
     if isinstance(index, MakesRetrievers):
         return index.make_retriever(name, options)
-    on_postgres = POSTGRES_RETRIEVERS.get(name) if isinstance(index, PostgresIndex) else None
-    factory = on_postgres or find("retriever", name)
+    factory = find("retriever", name)
     check_options(name, factory, options)
     retriever: Retriever = factory(index, **options)
-    if isinstance(index, PassageIndex) and isinstance(retriever, Filterable):
+    if isinstance(retriever, Filterable):
         retriever.filtered = lru_cache(_FILTERED)(partial(_filtered, index.within(), name, options))
     return retriever
 

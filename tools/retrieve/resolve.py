@@ -14,8 +14,6 @@ from ras_agent.registry import find
 from ras_agent.settings import Settings
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.language import check_language
-from ras_agent.tools.index.open_index import open_index
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.langchain_adapter import (
@@ -24,7 +22,7 @@ from ras_agent.tools.retrieve.langchain_adapter import (
     is_langchain_retriever,
     named_object,
 )
-from ras_agent.tools.retrieve.registered import retriever_over, taken_by
+from ras_agent.tools.retrieve.registered import taken_by
 from ras_agent.tools.retrieve.search import LiveRetriever
 from ras_agent.tools.retrieve.tool_adapter import ToolRetriever, is_langchain_tool
 
@@ -33,7 +31,7 @@ _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "sear
 
 def resolve_retriever(
     spec: object,
-    index: PassageIndex | PostgresIndex | str | Path | Address | Sequence[Passage] | None = None,
+    index: PassageIndex | str | Path | Address | Sequence[Passage] | None = None,
     **options: Any,
 ) -> Retriever:
     """Return the retriever that `spec` names.
@@ -51,10 +49,7 @@ def resolve_retriever(
         return resolve_retriever(named_object(spec))
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
-        opened = _open(spec, index, options)
-        if isinstance(opened, PostgresIndex):  # each search sees the last commit, and takes a filter
-            return retriever_over(opened, spec, **options)
-        return LiveRetriever(spec, opened, options)
+        return LiveRetriever(spec, _open(spec, index, options), options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_tool(spec):
@@ -79,10 +74,10 @@ def open_for(spec: object, index: object, language: str | None = None) -> Any:
     find("retriever", spec)  # an unknown name is reported before an index is read
     opened: Any = index
     if isinstance(index, str | Path | Address):
-        opened = open_index(index)
+        opened = PassageIndex.open(index)
     elif isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
         return PassageIndex.in_memory(index, tokeniser=Tokeniser(language or ENGLISH))
-    if isinstance(opened, PassageIndex | PostgresIndex):
+    if isinstance(opened, PassageIndex):
         check_language(opened, language)
     return opened
 
@@ -123,12 +118,12 @@ def reads_graph(name: str) -> bool:
     return takes_option(name, "graph")
 
 
-def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex | PostgresIndex:
+def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
     """Open the index to search; takes `embedder` out of `options` if opening it needs one."""
-    if isinstance(index, PassageIndex | PostgresIndex):
+    if isinstance(index, PassageIndex):
         return index
     if isinstance(index, str | Path | Address):
-        return open_index(index, embedder=options.pop("embedder", None))
+        return PassageIndex.open(index, embedder=options.pop("embedder", None))
     if isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
         return PassageIndex.in_memory(index, embedder=options.pop("embedder", None))
-    raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, the path of one, or passages")
+    raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, where one is, or passages")

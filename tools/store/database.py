@@ -33,6 +33,11 @@ class Database(Protocol):
         ...
 
     @property
+    def remedy(self) -> str:
+        """Return what mends an index that is damaged, for messages."""
+        ...
+
+    @property
     def rollbacks(self) -> int:
         """Return how many transactions of this object were taken back."""
         ...

@@ -53,6 +53,10 @@ class SqliteDatabase:
     def where(self) -> str:
         return str(self.folder or "an index in memory")
 
+    @property
+    def remedy(self) -> str:
+        return ANEW.format(folder=self.where)
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection whose statements all see the database at one moment."""
@@ -239,7 +243,7 @@ class SqliteDatabase:
             raise self._damaged(error) from error
 
     def _damaged(self, what: object) -> IndexMismatch:
-        return IndexMismatch(f"{self._path} is damaged ({what}): {ANEW.format(folder=self.folder)}")
+        return IndexMismatch(f"{self._path} is damaged ({what}): {self.remedy}")
 
 
 def _before_fork() -> None:

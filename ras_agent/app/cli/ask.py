@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ras_agent.app.cli.draw import Drawing
     from ras_agent.graphs.agent import Agent
     from ras_agent.records import Passage
-    from ras_agent.tools.index.postgres import PostgresIndex
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.trace import Trace
 
@@ -190,14 +189,14 @@ async def _stream_events(agent: Agent, inputs: Any, thread: str, drawing: Drawin
     return out
 
 
-def _corpus(settings: Settings, sample: bool) -> PassageIndex | PostgresIndex | list[Passage]:
+def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
     if sample or settings.index is None:
         from ras_agent.app.sample import sample_passages
 
         return sample_passages()
-    from ras_agent.tools.index.open_index import open_index
+    from ras_agent.tools.index.store import PassageIndex
 
-    return open_index(settings.index)
+    return PassageIndex.open(settings.index)
 
 
 def _offline_note(role_names: Mapping[str, str]) -> str:

@@ -270,12 +270,12 @@ def _index(path: Path | Address | None) -> list[Check]:
         return []
     from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
     from ras_agent.tools.index.language import language_of
-    from ras_agent.tools.index.open_index import open_index
+    from ras_agent.tools.index.store import PassageIndex
     from ras_agent.tools.kg.examine import examine as examine_files
 
     language_checks: list[Check] = []
     try:
-        index = open_index(path)
+        index = PassageIndex.open(path)
         embedder = index.embedder
         vectors = f"vectors by {embedder.name} ({embedder.dimension})" if embedder else "no vectors: bm25 only"
         index_check = Check("index", str(path), True, f"{quantity(len(index), 'passage')}, {vectors}")

@@ -80,13 +80,13 @@ def structure(options: StructureOptions) -> None:
 
 def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> Sequence[Passage]:
     from ras_agent.eval.question import load_passages
-    from ras_agent.tools.index.open_index import open_index
+    from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
         return load_passages(corpus, on_bad)
     if settings.index is None:
         raise typer.BadParameter("read what? give --corpus PASSAGES.jsonl or --index PATH")
-    return open_index(settings.index).passages
+    return PassageIndex.open(settings.index).passages
 
 
 @dataclass

@@ -28,7 +28,6 @@ from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, is_indexed, metadata_given
 from ras_agent.tools.index.load import LOADERS, Skipped
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.store.durable import writer_lock
@@ -43,7 +42,7 @@ _LONGEST_NAME = 200  # bytes: file systems take 255, and a name gets an ending w
 class Documents:
     """Documents of an index, changed one change at a time; readers see the last one that ended."""
 
-    def __init__(self, index: PassageIndex | PostgresIndex, settings: Settings) -> None:
+    def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index, self._settings = index, settings
         size = settings.chunk_size
         self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
@@ -204,8 +203,7 @@ class Documents:
     def _remove(self, name: str) -> Removed:
         place = self._place()
         stored = self._stored(name, place)
-        if isinstance(self._index, PassageIndex):
-            self._index.refresh()
+        self._index.refresh()
         if name in self._index.document_ids():
             removed = self._delete(name, place)
         elif stored:  # several documents may come from one file

@@ -28,8 +28,6 @@ from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
-from ras_agent.tools.index.open_index import open_index
-from ras_agent.tools.index.postgres import PostgresIndex
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
@@ -61,7 +59,7 @@ class Service:
         settings: Settings,
         parts: AgentParts,
         checkpointer: BaseCheckpointSaver[Any],
-        index: PassageIndex | PostgresIndex,
+        index: PassageIndex,
     ) -> None:
         self.settings = settings
         self.index = index
@@ -127,16 +125,13 @@ class Service:
 
     def document_ids(self, caller: Caller) -> tuple[str, ...]:
         """List the documents that the caller may see, as of the last commit."""
-        visible = self._seen_by(caller)
-        if isinstance(self.index, PassageIndex):
-            self._refresh()
-            return self.index.within(visible).document_ids()
-        return self.index.document_ids(visible)
+        self._refresh()
+        return self.index.within(self._seen_by(caller)).document_ids()
 
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
         index = self.index
-        if not isinstance(index, PassageIndex) or index.path is None or not KGIndex.exists(index.path):
+        if index.path is None or not KGIndex.exists(index.path):
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
         self._refresh()
         key = (index.commit, self._seen_by(caller))
@@ -151,8 +146,7 @@ class Service:
         return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
 
     def _refresh(self) -> None:
-        if isinstance(self.index, PassageIndex):
-            self.index.refresh()
+        self.index.refresh()
 
     def _places(self, places: Sequence[Place]) -> tuple[Place, ...]:
         """Return the places where a run waits for a person's decision. Raises ApiError for one that the graph lacks."""
@@ -195,8 +189,8 @@ class Service:
 
     async def _check_reached(self) -> None:
         """Raise StoreError where the index is in a database that does not answer."""
-        if isinstance(self.index, PostgresIndex):
-            await asyncio.to_thread(self.index.about)
+        if self.index.path is None:
+            await asyncio.to_thread(self.index.database.state)
 
     def _end(self, key: str) -> None:
         del self._running[key]
@@ -267,16 +261,15 @@ def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:
 async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIterator[Service]:
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
     with ExitStack() as stack:
-        index: PassageIndex | PostgresIndex
+        index: PassageIndex
         if sample or settings.index is None:  # a retriever from elsewhere needs no index
             from ras_agent.app.sample import sample_passages
 
             index = PassageIndex.in_memory(sample_passages() if sample else ())
             settings = settings.model_copy(update={"index": None})
         else:
-            index = open_index(settings.index)
-        if isinstance(index, PostgresIndex):
-            stack.callback(index.close)
+            index = PassageIndex.open(settings.index)
+        stack.callback(index.close)
         async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
             parts = resolve_parts(settings.graph, settings=settings, index=index, store=store)
             yield Service(settings, parts, checkpointer, index)

@@ -15,8 +15,8 @@ import pytest
 from ras_agent import Passage
 from ras_agent.address import Address
 from ras_agent.settings import Settings
-from ras_agent.tools.index.postgres import PostgresIndex
-from ras_agent.tools.index.postgres.journal import open_postgres_journal
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.store.postgres import PostgresDatabase
 from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Where was Bell born?"
@@ -57,7 +57,7 @@ class Database:
 def database(postgres: str) -> Database:
     """A database with an index of two passages."""
     made = Database(postgres)
-    PostgresIndex.create(made.address).add(PASSAGES)
+    PassageIndex.create(made.address).add(PASSAGES)
     return made
 
 
@@ -87,7 +87,7 @@ def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
     done = client.post("/api/documents", files=upload, data={"metadata": '{"team": "z"}'}).json()
     assert (done["passages_total"], done["graph"]) == (3, None)
     assert _found(client, "Zyltor", filter='{"team": "z"}') == ["z.txt"]
-    PostgresIndex.open(database.address).upsert([Passage("new", "Ostrell is a town.", "Ostrell", "new.md")])
+    PassageIndex.open(database.address).upsert([Passage("new", "Ostrell is a town.", "Ostrell", "new.md")])
     assert _found(client, "Ostrell") == ["new"]
     assert client.delete("/api/documents?id=z.txt").json() == {"documents_removed": 1}
     assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
@@ -99,7 +99,7 @@ def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(
     client: httpx.Client, database: Database
 ) -> None:
     client.post("/api/documents", files={"files": ("z.txt", b"Zyltor was founded by Mara Quist.")})
-    with open_postgres_journal(database.address):
+    with PostgresDatabase(database.address).alone():
         assert client.delete("/api/documents?id=z.txt").status_code == 409
     assert _found(client, "Zyltor") == ["z.txt"]
 

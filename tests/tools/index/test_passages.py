@@ -140,8 +140,8 @@ def test_rows_are_listed_in_order_without_those_erased(database: SqliteDatabase)
     with database.writing() as connection:
         erase(connection, [1], 4)
     with database.reading() as connection:
-        assert [columns[0] for columns in rows_between(connection, 0, 3, "here")] == [0, 2]
-        (first,) = rows_between(connection, 0, 2, "here")
+        assert [columns[0] for columns in rows_between(connection, 0, 3, database)] == [0, 2]
+        (first,) = rows_between(connection, 0, 2, database)
     assert first == (0, 10, hash_of("red"), hash_of("dr"), hash_of(indexed_text(RED)), 5, 5, *row(RED, 0)[-2:])
 
 
@@ -218,7 +218,7 @@ def test_a_row_that_is_not_what_was_written_is_damaged(database: SqliteDatabase,
         if column == "data":
             return read_passages(database, [1, 0])
         with database.reading() as connection:
-            return list(rows_between(connection, 0, 3, database.where))
+            return list(rows_between(connection, 0, 3, database))
 
     for one in (read, lambda: check_rows(database)):
         with pytest.raises(IndexMismatch, match=says(database.where, "damaged", "cell 0", "delete the folder")):

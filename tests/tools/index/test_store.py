@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -37,12 +37,16 @@ LEITH = Passage("leith#0", "The Water of Leith flows through Edinburgh.", "Water
 TOKYO = Passage("tokyo", "東京 is a city.\n“Quoted” \ud800 and \u2028 odd.", "東京")
 
 
-@pytest.fixture(params=["memory", "disk"])
-def index(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> PassageIndex:
+@pytest.fixture(params=["memory", "disk", "postgres"])
+def index(request: pytest.FixtureRequest, tmp_path: Path, hash_embedder: Any) -> Iterator[PassageIndex]:
     """An empty index with vectors."""
     if request.param == "memory":
-        return PassageIndex.in_memory(embedder=hash_embedder)
-    return PassageIndex.create(tmp_path / "index", hash_embedder)
+        made = PassageIndex.in_memory(embedder=hash_embedder)
+    else:
+        place = tmp_path / "index" if request.param == "disk" else request.getfixturevalue("address")
+        made = PassageIndex.create(place, hash_embedder)
+    yield made
+    made.close()
 
 
 def ids(index: PassageIndex) -> list[str]:

@@ -1,5 +1,6 @@
 """Views of an index: which passages a filter admits, and that they are searched as they are in the whole."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -27,13 +28,15 @@ def rows(index: PassageIndex, filter: object) -> list[int]:
     return [int(passage.id) for passage in index.within(filter).passages]
 
 
-@pytest.fixture(params=["memory", "disk"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> PassageIndex:
+@pytest.fixture(params=["memory", "disk", "postgres"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PassageIndex]:
     if request.param == "memory":
-        return PassageIndex.in_memory(PASSAGES)
-    made = PassageIndex.create(tmp_path / "i")
-    made.add(PASSAGES)
-    return made
+        made = PassageIndex.in_memory(PASSAGES)
+    else:
+        made = PassageIndex.create(tmp_path / "i" if request.param == "disk" else request.getfixturevalue("address"))
+        made.add(PASSAGES)
+    yield made
+    made.close()
 
 
 class Shared(PassageIndex):

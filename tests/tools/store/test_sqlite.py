@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -63,119 +62,11 @@ def write_and_fail(database: SqliteDatabase, text: str) -> None:
         write_in_a_transaction()
 
 
-def test_what_is_written_is_read(database: SqliteDatabase) -> None:
-    write(database, "one", "two")
-    assert texts(database) == ["one", "two"]
-
-
-def test_an_error_takes_back_all_of_a_transaction(database: SqliteDatabase) -> None:
-    write(database, "one")
-    write_and_fail(database, "two")
-    assert texts(database) == ["one"]
-    assert database.rollbacks == 1
-    write(database, "three")
-    assert texts(database) == ["one", "three"]
-
-
-def test_a_transaction_within_another_is_part_of_it(database: SqliteDatabase) -> None:
-    with database.writing():
-        write(database, "one")
-        assert database.is_writing()
-    assert not database.is_writing()
-    write_and_fail(database, "two")
-    assert texts(database) == ["one"]
-
-
-def test_an_error_within_takes_back_the_outer_transaction(database: SqliteDatabase) -> None:
-    def write_both() -> None:
-        with database.writing() as outer:
-            outer.execute("INSERT INTO notes (text) VALUES ('one')")
-            with database.writing() as inner:
-                inner.execute("INSERT INTO notes (text) VALUES ('two')")
-                raise TakenBack
-
-    with pytest.raises(TakenBack):
-        write_both()
-    assert texts(database) == []
-    write(database, "three")
-    assert texts(database) == ["three"]
-
-
-def test_an_error_that_is_caught_takes_back_the_outer_transaction_all_the_same(database: SqliteDatabase) -> None:
-    def write_on() -> None:
-        with database.writing():
-            write(database, "one")
-            write_and_fail(database, "two")
-            write(database, "three")
-
-    with pytest.raises(StoreError, match=says("a part of a write failed", "taken back")):
-        write_on()
-    assert texts(database) == []
-    write(database, "four")
-    assert texts(database) == ["four"]
-
-
-def test_a_writer_reads_what_it_has_not_committed_yet_and_others_do_not(file: SqliteDatabase, tmp_path: Path) -> None:
-    other = SqliteDatabase(tmp_path)
-    seen: list[list[str]] = []
-    with file.writing():
-        write(file, "one")
-        assert texts(file) == ["one"]
-        assert texts(other) == []
-        thread = Thread(target=lambda: seen.append(texts(file)))
-        thread.start()
-        thread.join()
-    assert seen == [[]]
-    assert texts(other) == ["one"]
-
-
-def test_a_reading_sees_one_moment(file: SqliteDatabase) -> None:
-    write(file, "one")
-    with file.reading() as connection:
-        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (1,)
-        write(file, "two")
-        assert connection.execute("SELECT count(*) FROM notes").fetchone() == (1,)
-    assert texts(file) == ["one", "two"]
-
-
-def test_a_second_writer_waits_for_the_first(file: SqliteDatabase, tmp_path: Path) -> None:
-    other, begun = SqliteDatabase(tmp_path), Event()
-
-    def write_too() -> None:
-        begun.set()
-        write(other, "second")
-
-    thread = Thread(target=write_too)
-    with file.writing():
-        write(file, "first")
-        thread.start()
-        begun.wait()
-        write(file, "first again")
-    thread.join()
-    assert texts(file) == ["first", "first again", "second"]
-
-
 def test_a_transaction_is_on_the_disk_when_it_has_ended(file: SqliteDatabase) -> None:
     with file.writing() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
-
-
-def test_its_state_changes_with_each_commit_of_anybody_and_with_nothing_else(
-    file: SqliteDatabase, tmp_path: Path
-) -> None:
-    other = SqliteDatabase(tmp_path)
-    states = [file.state()]
-    texts(file)
-    assert file.state() == states[0]
-    for database in (file, other, file):
-        write(database, "text")
-        states.append(file.state())
-        assert file.state() == states[-1]
-    write_and_fail(file, "text")
-    assert file.state() == states[-1]
-    assert len({*states}) == 4
 
 
 def test_a_file_that_was_made_anew_is_read_anew(file: SqliteDatabase, tmp_path: Path) -> None:
@@ -311,22 +202,6 @@ def test_closed_it_holds_no_file_open_and_can_be_used_again(file: SqliteDatabase
     assert texts(file) == ["one", "two"]
 
 
-def test_connections_of_a_parent_process_are_left_alone(file: SqliteDatabase) -> None:
-    write(file, "parent")
-    file.state()
-    assert texts(file) == ["parent"]
-    child = os.fork() if hasattr(os, "fork") else pytest.skip("processes are not forked there")
-    if child == 0:
-        try:
-            write(file, "child")
-            os._exit(0 if texts(file) == ["parent", "child"] else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    write(file, "parent again")
-    assert texts(file) == ["parent", "child", "parent again"]
-
-
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
     """The file of a database of several pages, which nobody has open."""
@@ -378,12 +253,6 @@ def test_a_full_disk_is_told_as_one(file: SqliteDatabase, tmp_path: Path) -> Non
     with pytest.raises(StoreError, match=told):
         write(file, "text" * 10_000)
     assert texts(file) == ["one"]
-
-
-def test_an_error_of_the_caller_passes_as_it_is(database: SqliteDatabase) -> None:
-    with pytest.raises(KeyError), database.reading():
-        raise KeyError("mine")
-    assert texts(database) == []
 
 
 def test_a_row_that_is_there_twice_is_no_damage(database: SqliteDatabase) -> None:

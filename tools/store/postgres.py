@@ -1,0 +1,342 @@
+"""Keeps an index in PostgreSQL: the tables of `schema.py`, in the schema that an address names.
+
+Readers see the last commit and never wait. What is deleted is found by nobody; its bytes in dead pages, in the
+write-ahead log, in replicas and in backups are the server's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache, partial
+from selectors import EVENT_READ, DefaultSelector
+from threading import Lock, RLock, get_ident
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import finalize
+
+from ras_agent.address import Address
+from ras_agent.errors import IndexExists, IndexNotFound, MissingExtra, StoreError
+from ras_agent.tools.store.database import busy
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg_pool import ConnectionPool
+
+_MOST_CONNECTIONS = 8
+_SECONDS = 10
+"""How long a connection may take, and how long one is waited for while all are lent."""
+_IDLE_SECONDS = 60
+"""How long a connection waits for its next use before it is closed."""
+_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+_DIALECT = {
+    r"%": "%%",
+    r"\?": "%s",
+    r"\bBLOB\b": "bytea",
+    r"\bINTEGER\b": "bigint",
+    r"\bTEXT\b": 'text COLLATE "C"',
+    # a row that changes leaves the old one to the server, whatever its size
+    r"zeroblob\(length\(\w+\)\)": "''::bytea",
+}
+"""What statements say, and how PostgreSQL says it."""
+
+
+def storable(text: str) -> str:
+    """Return `text` with a replacement character for the two things that PostgreSQL's text cannot hold.
+
+    They are the character 0 and halves of surrogate pairs.
+    """
+    return text.translate(_UNSTORABLE)
+
+
+class _Statements:
+    """Connection that takes statements as SQLite takes them."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        cursor = self._connection.cursor(binary=True)
+        return cursor.execute(_translated(statement), _stored(values))
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
+        cursor = self._connection.cursor()
+        cursor.executemany(_translated(statement), map(_stored, rows))
+        return cursor
+
+
+@lru_cache(256)
+def _translated(statement: str) -> bytes:
+    for pattern, replacement in _DIALECT.items():
+        statement = re.sub(pattern, replacement, statement)
+    return statement.encode()
+
+
+def _stored(values: Sequence[Any]) -> list[Any]:
+    return [storable(value) if isinstance(value, str) else value for value in values]
+
+
+class PostgresDatabase:
+    """Database in the schema of an address. Connections are opened when they are needed."""
+
+    def __init__(self, address: Address) -> None:
+        """Use the tables that `make_tables` has made."""
+        self.address = address
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._lock, self._process = Lock(), os.getpid()
+        self._writers, self._owner = RLock(), 0
+        self._own: _Statements | None = None
+        self._failed = False
+        self.rollbacks = 0
+
+    @property
+    def where(self) -> str:
+        return str(self.address)
+
+    @property
+    def remedy(self) -> str:
+        return "index the files anew into another schema, such as ?schema=handbook"
+
+    @contextmanager
+    def reading(self) -> Iterator[_Statements]:
+        """Lend a connection whose statements all see the database at one moment."""
+        if self._own is not None and self.is_writing():
+            with self.named_errors():
+                yield self._own
+            return
+        with self._lent() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield _Statements(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[_Statements]:
+        """Lend a connection in a transaction of its own, after those of other writers of the same index."""
+        with self._writers:
+            if self._own is not None:
+                try:
+                    with self.named_errors():
+                        yield self._own
+                except BaseException:
+                    self._failed = True
+                    raise
+                return
+            try:
+                with self._lent() as connection, connection.transaction():
+                    key = f"write {self.address.schema}"
+                    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
+                    self._own, self._owner = _Statements(connection), get_ident()
+                    yield self._own
+                    if self._failed:
+                        raise StoreError(f"{self.where}: a part of a write failed, so all of it was taken back")
+            except BaseException:
+                self.rollbacks += 1
+                raise
+            finally:
+                self._own, self._owner, self._failed = None, 0, False
+
+    def is_writing(self) -> bool:
+        """Return whether this thread is within `writing`."""
+        return self._owner == get_ident()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
+        import psycopg
+
+        key = (f"journal {self.address.schema}",)
+        with self.named_errors():
+            connection = self._connect()
+        try:
+            with self.named_errors():
+                # the lock is the connection's: it ends with it, however the run ends
+                free = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
+            if free != (True,):
+                raise busy(self.where)
+            yield
+        finally:
+            # the server ends a closed connection, and its lock, a moment later: the next run would find it
+            with suppress(psycopg.Error):
+                connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", key)
+            connection.close()
+
+    def state(self) -> object:
+        """Return what differs after any other connection's commit, and after the tables were made anew."""
+        with self._lent() as connection:
+            return connection.execute("SELECT epoch, revision FROM index_state").fetchone()
+
+    def sweep(self) -> bool:
+        """Return True: what committed writes have overwritten is the server's to clear away."""
+        return True
+
+    def compact(self) -> None:
+        """Let rows to come use the space of deleted ones."""
+        with self._lent() as connection:
+            for table in ("passages", "vectors", "dead"):
+                connection.execute(f"VACUUM (ANALYZE) {table}".encode())
+
+    def check(self) -> None:
+        """Do nothing: the server looks at its own pages when they are read."""
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        with self._lock:
+            if self._pool is not None and self._process == os.getpid():
+                self._pool.close()
+            self._pool = None
+
+    @contextmanager
+    def _lent(self) -> Iterator[Connection[Any]]:
+        """Lend a connection that the server has not ended meanwhile, as it does when it is restarted."""
+        with self.named_errors(), ExitStack() as held:
+            while True:
+                pool = self._opened()
+                connection = held.enter_context(self._taken(pool))
+                if not _was_ended(connection):
+                    break
+                connection.close()
+                held.close()
+                self._check_answers(pool)
+            yield connection
+
+    @contextmanager
+    def _taken(self, pool: ConnectionPool[Connection[Any]]) -> Iterator[Connection[Any]]:
+        from psycopg_pool import PoolTimeout
+
+        with ExitStack() as held:
+            try:
+                connection = held.enter_context(pool.connection())
+            except PoolTimeout:
+                self._check_answers(pool)
+                raise
+            yield connection
+
+    def _check_answers(self, pool: ConnectionPool[Connection[Any]]) -> None:
+        """Open and close a plain connection: it fails at once, and with the server's own message.
+
+        Then the pool is given up, which would try again at ever longer intervals while its users wait.
+        """
+        try:
+            self._connect().close()
+        except BaseException:
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            pool.close(timeout=0)
+            raise
+
+    def _opened(self) -> ConnectionPool[Connection[Any]]:
+        if self._process != os.getpid():  # the connections of a parent process must not be used here
+            self._process, self._pool, self._lock = os.getpid(), None, Lock()
+        known = self._pool
+        if known is not None and known.get_stats().get("pool_size"):
+            return known
+        if known is not None:
+            self._check_answers(known)
+        else:
+            self._connect().close()
+        with self._lock:
+            if self._pool is None:
+                from psycopg_pool import ConnectionPool
+
+                self._pool = ConnectionPool(
+                    self.address.url,
+                    kwargs={"autocommit": True, "connect_timeout": _SECONDS},
+                    configure=partial(_look_into, self.address.schema),
+                    min_size=0,
+                    max_idle=_IDLE_SECONDS,
+                    max_size=_MOST_CONNECTIONS,
+                    timeout=_SECONDS,
+                    open=True,
+                )
+                finalize(self, self._pool.close)
+            return self._pool
+
+    def _connect(self) -> Connection[Any]:
+        from psycopg import Connection
+
+        connection: Connection[Any] = Connection.connect(self.address.url, autocommit=True, connect_timeout=_SECONDS)
+        _look_into(self.address.schema, connection)
+        return connection
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Raise what the database or its driver refuses as a StoreError that names the database."""
+        try:
+            import psycopg
+            import psycopg_pool
+        except ImportError as error:
+            raise MissingExtra("an index in PostgreSQL", "postgres") from error
+        try:
+            yield
+        except psycopg.errors.UndefinedTable:
+            raise IndexNotFound(
+                f"no index at {self.address}: make one with `ras-agent index FILES --out '{self.address}'`"
+            ) from None
+        except psycopg.errors.ProgramLimitExceeded as error:
+            self._refuse(error, "a name, a path or a passage is too long for a database: give it a shorter one")
+        except (psycopg.OperationalError, psycopg_pool.PoolTimeout) as error:
+            self._refuse(error, "is the server running, and may this user connect?")
+        except psycopg.Error as error:
+            self._refuse(error, "see the server's log, and who owns the schema")
+
+    def _refuse(self, error: Exception, remedy: str) -> NoReturn:
+        from psycopg.conninfo import conninfo_to_dict
+
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        try:
+            secrets = [value for name, value in conninfo_to_dict(self.address.url).items() if "password" in name]
+        except Exception:  # what cannot be read as an address could be quoted in any part
+            raise StoreError(
+                f"{self.address} is no address of a PostgreSQL database: write postgresql://user@host:5432/database"
+            ) from None
+        for secret in secrets:
+            said = said.replace(str(secret), "***")
+        raise StoreError(f"{self.address}: {said}: {remedy}") from None
+
+
+def make_tables(address: Address, statements: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+    """Make the schema of an address and its tables by some statements: they are there all, or not at all.
+
+    The database must exist. Raises IndexExists for an index that is there already, and for a schema of somebody else.
+    """
+    database = PostgresDatabase(address)
+    try:
+        with database.writing() as connection:
+            if _has_tables(connection, address):
+                raise IndexExists(f"{address} holds an index already: open it, or choose another schema")
+            connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}"')
+            anything = "SELECT 1 FROM pg_class WHERE relnamespace = ?::regnamespace LIMIT 1"
+            if connection.execute(anything, (f'"{address.schema}"',)).fetchone():
+                raise IndexExists(f"{address} holds something else: choose another schema, such as ?schema=handbook")
+            for statement, values in statements:
+                connection.execute(statement, values)
+    finally:
+        database.close()
+
+
+def has_tables(address: Address) -> bool:
+    """Return whether there is an index at an address. Raises StoreError for a database that cannot be reached."""
+    database = PostgresDatabase(address)
+    try:
+        with database.reading() as connection:
+            return _has_tables(connection, address)
+    finally:
+        database.close()
+
+
+def _has_tables(connection: _Statements, address: Address) -> bool:
+    name = f'"{address.schema}".index_state'
+    return bool(connection.execute("SELECT to_regclass(?) IS NOT NULL", (name,)).fetchone()[0])
+
+
+def _look_into(schema: str, connection: Connection[Any]) -> None:
+    """Make a schema the one whose tables statements mean."""
+    connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}"',))
+
+
+def _was_ended(connection: Connection[Any]) -> bool:
+    """Return whether the server has sent something on an idle connection: that it has ended it, as a rule."""
+    with DefaultSelector() as selector:
+        selector.register(connection.fileno(), EVENT_READ)
+        return bool(selector.select(0))

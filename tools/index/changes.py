@@ -26,7 +26,7 @@ from ras_agent.tools.index.passages import (
 from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.store.database import Connection
 
-EMBED_AT_ONCE = 1024
+_EMBED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def put(
 
     Raises ValueError for an id given twice, or already there unless `replace_existing`.
     """
-    check_distinct(passages)
+    _check_distinct(passages)
     existing = find_rows(snapshot.column("id"), hashes(passage.id for passage in passages))
     old = np.flatnonzero(existing >= 0)
     stored: list[Passage | None] = [None] * len(passages)
@@ -106,7 +106,7 @@ def delete(connection: Connection, snapshot: Snapshot, document_ids: Collection[
     return Changes(deleted=len(gone))
 
 
-def check_distinct(passages: Sequence[Passage]) -> None:
+def _check_distinct(passages: Sequence[Passage]) -> None:
     """Raise ValueError for an id that is given twice."""
     seen: set[str] = set()
     for passage in passages:
@@ -115,12 +115,12 @@ def check_distinct(passages: Sequence[Passage]) -> None:
         seen.add(passage.id)
 
 
-def already_there(passage_id: str) -> ValueError:
+def _already_there(passage_id: str) -> ValueError:
     """Return the error of adding a passage whose id is taken."""
     return ValueError(f"passage id {passage_id!r} is already in the index: `upsert` replaces it")
 
 
-def embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
+def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
     """Return the vectors of texts, (len(texts), dimension). Raises IndexMismatch for an array of another shape."""
     vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
     if vectors.shape != (len(texts), dimension):
@@ -138,7 +138,7 @@ def _check_ids(passages: Sequence[Passage], stored: Sequence[Passage | None], re
         if before.id != passage.id:
             raise RasError(f"passage ids {before.id!r} and {passage.id!r} have the same hash: rename one of them")
         if not replace_existing:
-            raise already_there(passage.id)
+            raise _already_there(passage.id)
 
 
 def _rows_of_documents(snapshot: Snapshot, documents: Collection[str]) -> Ints:
@@ -169,8 +169,8 @@ def _vectors(snapshot: Snapshot, passages: Sequence[Passage], embedder: Embedder
     for at in np.flatnonzero(numbers < 0).tolist():
         numbers[at] = number_of[texts[at]]
     wanted = list(unseen)
-    batches = [wanted[start : start + EMBED_AT_ONCE] for start in range(0, len(wanted), EMBED_AT_ONCE)]
-    found = [embed(batch, embedder, identity.dimension) for batch in batches]
+    batches = [wanted[start : start + _EMBED_AT_ONCE] for start in range(0, len(wanted), _EMBED_AT_ONCE)]
+    found = [_embed(batch, embedder, identity.dimension) for batch in batches]
     return numbers, np.concatenate([np.empty((0, identity.dimension), np.float32), *found])
 
 

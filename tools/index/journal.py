@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES
@@ -50,18 +50,6 @@ class JournalFile:
     stamp: str
 
 
-class Unit(Protocol):
-    """Transaction that begins with its first statement, and again after each end."""
-
-    def execute(self, query: str, values: Any = (), /) -> Any: ...
-
-    def begin(self) -> None: ...
-
-    def commit(self) -> None: ...
-
-    def rollback(self) -> None: ...
-
-
 class Journal:
     """Reads and writes the journal for one run. Nothing is stored before `commit`.
 
@@ -69,9 +57,13 @@ class Journal:
     user named, and their names.
     """
 
-    def __init__(self, unit: Unit, run: int) -> None:
-        """Take a database that has the tables, and the number of this run."""
-        self._connection, self.run = unit, run
+    def __init__(self, database: Database) -> None:
+        """Begin a run in the database of an index; its number is stored with its first commit."""
+        self._database = database
+        with database.reading() as connection:
+            (last,) = connection.execute("SELECT run FROM index_state").fetchone()
+        self.run = last + 1
+        self._connection = _Unit(database, self.run)
 
     def sources(self) -> dict[Path, str]:
         """Return the names of all sources by their paths."""
@@ -220,12 +212,17 @@ class Journal:
         self.commit()
         if not self.erasing():
             return
-        self._overwrite()
+        self.begin()
+        self._database.rewrite(JOURNAL_TABLES)
         self._connection.execute("DELETE FROM erasing")
+        # the names lie in the file until it is swept: whoever writes next does it, should this process end before
+        revision, remains = self._connection.execute("SELECT revision, remains FROM index_state").fetchone()
+        mark = revision + 1
+        self._connection.execute("UPDATE index_state SET remains = ? WHERE remains = 0", (mark,))
         self.commit()
-
-    def _overwrite(self) -> None:
-        """Leave nothing of what was deleted in the file of the database."""
+        if self._database.sweep() and not remains:
+            self._connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,))
+            self.commit()
 
     def begin(self) -> None:
         """Begin the transaction that `commit` ends, where none is under way."""
@@ -236,35 +233,6 @@ class Journal:
 
     def rollback(self) -> None:
         self._connection.rollback()
-
-
-class DatabaseJournal(Journal):
-    """Journal in the database of an index."""
-
-    def __init__(self, database: Database) -> None:
-        """Begin a run; its number is stored with its first commit."""
-        self._database = database
-        with database.reading() as connection:
-            (last,) = connection.execute("SELECT run FROM index_state").fetchone()
-        super().__init__(_Unit(database, last + 1), last + 1)
-
-    def _overwrite(self) -> None:
-        # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again
-        for table in JOURNAL_TABLES:
-            rows = [tuple(row) for row in self._connection.execute(f"SELECT * FROM {table}")]
-            self._connection.execute(f"DELETE FROM {table}")
-            for row in rows:
-                self._connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-        self._connection.execute("DELETE FROM erasing")
-        # the names lie in the file until it is swept: whoever writes next does it, should this process end before
-        revision, remains = self._connection.execute("SELECT revision, remains FROM index_state").fetchone()
-        mark = revision + 1
-        self._connection.execute("UPDATE index_state SET remains = ? WHERE remains = 0", (mark,))
-        self.commit()
-        if self._database.sweep() and not remains:
-            self._connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (mark,))
-            self.commit()
 
 
 class _Unit:
@@ -298,7 +266,8 @@ class _Unit:
     def _begun(self) -> Connection:
         if self._connection is None:
             self._connection = self._held.enter_context(self._database.writing())
-            self._connection.execute("UPDATE index_state SET run = ?", (self._run,))
+            with self._database.named_errors():
+                self._connection.execute("UPDATE index_state SET run = ?", (self._run,))
         return self._connection
 
 
@@ -329,7 +298,7 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
                 connection.execute(statement)
             connection.execute("INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')")
     with database.alone():
-        journal = DatabaseJournal(database)
+        journal = Journal(database)
         try:
             yield journal
         finally:

@@ -40,17 +40,15 @@ def check_embedder(manifest: Manifest, embedder: Embedder, where: str) -> None:
         )
 
 
-def remembered_embedder(
-    manifest: Manifest, where: str, given: str = "PassageIndex.open(path, embedder=...)"
-) -> Embedder:
-    """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it: `given`."""
+def remembered_embedder(manifest: Manifest, where: str) -> Embedder:
+    """Load the embedder that a manifest names. Raises IndexMismatch, which says how to give it."""
     assert manifest.embedder
     try:
         embedder = reopened_embedder(manifest.embedder.name, manifest.embedder.dimension, where)
     except RasError as error:
         raise IndexMismatch(
             f"{where} was built with embedder {manifest.embedder}, which could not be loaded by that name ({error}): "
-            f"give it, {given}"
+            "give it, PassageIndex.open(place, embedder=...)"
         ) from error
     check_embedder(manifest, embedder, where)
     return embedder

@@ -79,6 +79,10 @@ class Database(Protocol):
         """Leave nothing of what committed writes have overwritten; return False if readers must end before that."""
         ...
 
+    def rewrite(self, tables: Iterable[str]) -> None:
+        """Leave no copies of deleted rows in some tables, within `writing`."""
+        ...
+
     def compact(self) -> None:
         """Give back the space of deleted rows."""
         ...

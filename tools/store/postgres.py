@@ -142,11 +142,11 @@ class PostgresDatabase:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
-        import psycopg
-
         key = (f"journal {self.address.schema}",)
         with self.named_errors():
             connection = self._connect()
+        import psycopg
+
         try:
             with self.named_errors():
                 # the lock is the connection's: it ends with it, however the run ends
@@ -168,6 +168,9 @@ class PostgresDatabase:
     def sweep(self) -> bool:
         """Return True: what committed writes have overwritten is the server's to clear away."""
         return True
+
+    def rewrite(self, tables: Iterable[str]) -> None:
+        """Do nothing: copies of deleted rows are the server's to clear away."""
 
     def compact(self) -> None:
         """Let rows to come use the space of deleted ones."""

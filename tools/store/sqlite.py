@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import RLock, get_ident
@@ -146,6 +146,17 @@ class SqliteDatabase:
             (failed, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * _WRITERS_WAIT)}")
             return not failed
+
+    def rewrite(self, tables: Iterable[str]) -> None:
+        """Leave no copies of deleted rows in some tables."""
+        # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
+        # emptied, which overwrites all of their pages, and filled again
+        with self.writing() as connection:
+            for table in tables:
+                rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+                connection.execute(f"DELETE FROM {table}")
+                for row in rows:
+                    connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
 
     def compact(self) -> None:
         """Write the file anew without free space."""

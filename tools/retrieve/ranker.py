@@ -116,7 +116,7 @@ class ExplainedRetriever(RankedRetriever):
         return [replace(hit, why=why) for hit, why in zip(best, reasons, strict=True)]
 
     def explained(self, paths: int) -> Self:
-        """Return the same retriever with hits that carry at most `paths` reasons each."""
+        """Return a copy of the retriever whose hits carry at most `paths` reasons each."""
         other = copy(self)
         other._paths = paths
         return other

@@ -187,7 +187,7 @@ class Search:
         return Search(explained(self.retriever, paths), self.filter, self._commit)
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return no reasons: those of a search within a filter come with its hits."""
+        """Return an empty tuple for each passage: reasons of a search within a filter come with its hits."""
         return [()] * len(passage_ids)
 
     def _view(self) -> CommitView | None:

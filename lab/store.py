@@ -1,6 +1,10 @@
 """Measures what a change of an index costs at several sizes, until the first answers that see it.
 
     python -m lab.store --sizes 1000,10000,100000 --json store.jsonl --plot lab/store.svg
+    python -m lab.store --sizes 1000,10000 --url postgresql://me@localhost/bench
+
+With an address, the index is made in a schema of that database, which is dropped afterwards; the server's own time is
+not in the figures.
 
 Texts are those of ras_agent.eval.bench.retrieval, vectors of 384 numbers are drawn and not embedded. All costs are
 processor time, the embedder's left out; a change is timed with a search by `bm25` and one by `dense` over the new
@@ -23,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from lab.scale import Drawn
+from ras_agent.address import Address
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.records import Passage
@@ -48,8 +53,11 @@ class _Timed(Drawn):
         return vectors
 
 
-def measure(size: int, queries: int) -> Iterator[dict[str, Any]]:
-    """Yield a record for each cost of an index of `size` passages; milliseconds, the making in seconds."""
+def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
+    """Yield a record for each cost of an index of `size` passages; milliseconds, the making in seconds.
+
+    url: of a database to make it in; by default it is made in a folder.
+    """
     folder, embedder = Path(tempfile.mkdtemp()), _Timed()
     asked = synthetic_queries(queries)
 
@@ -66,7 +74,7 @@ def measure(size: int, queries: int) -> Iterator[dict[str, Any]]:
         return {"size": size, "what": what, "value": value}
 
     try:
-        place = folder / "index"
+        place = Address(url, f"store_{size}") if url else folder / "index"
         made = PassageIndex.create(place, embedder)
         passages = [
             Passage(one.id, one.text, one.title, f"d{number}", {"tenant": f"t{number % _TENANTS}"})
@@ -121,6 +129,11 @@ def measure(size: int, queries: int) -> Iterator[dict[str, Any]]:
         yield record(f"search, bm25, the first of each of {_TENANTS} tenants", 1000 * median(filtered))
     finally:
         shutil.rmtree(folder)
+        if url:
+            import psycopg
+
+            with psycopg.connect(url) as connection:
+                connection.execute(f"DROP SCHEMA IF EXISTS store_{size} CASCADE".encode())
 
 
 def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
@@ -146,12 +159,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default="1000,10000", help="numbers of passages, parted by commas")
     parser.add_argument("--queries", type=int, default=50)
+    parser.add_argument("--url", default="", help="make the index in this PostgreSQL database")
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--plot", type=Path, help="draw the costs of changes there")
     given = parser.parse_args(arguments)
     records = []
     for size in map(int, given.sizes.split(",")):
-        for one in measure(size, given.queries):
+        for one in measure(size, given.queries, given.url):
             records.append(one)
             print(f"{one['size']:>9,}  {one['what']:<50} {one['value']:10.3f}", flush=True)
             if given.json:

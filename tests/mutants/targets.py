@@ -6,7 +6,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
     "tools/index/journal.py": ("tests/tools/index/test_journal.py", "tests/tools/index/test_ingest.py::TestErasing"),
     "tools/store/durable.py": ("tests/tools/store/test_durable.py",),
-    "tools/store/sqlite.py": ("tests/tools/store/test_sqlite.py", "tests/tools/index/test_store.py"),
+    "tools/store/sqlite.py": ("tests/tools/store", "tests/tools/index/test_store.py"),
+    "tools/store/postgres.py": ("tests/tools/store/test_database.py", "tests/tools/index/test_postgres.py"),
     "tools/answer/citations.py": (
         "tests/tools/answer/test_llm_citations.py",
         "tests/tools/answer/test_llm_answerer.py",

@@ -234,6 +234,7 @@ OWN_TEXTS = {
     "eval.bench.graph": "facts that this package wrote",
     "eval.bench.loopback_model": "prompts that this package wrote",
     "tools.index.segment": "names of the cache's own folders",
+    "tools.store.postgres": "statements of this package",
     "tools.chat.client": "a server's refusal, of which 1,000 characters are read",
     "tools.chat.runnables": "the forms of the user's own objects",
     "tools.gfm.weights": "a name that the user writes",

@@ -310,7 +310,7 @@
   function choices() {
     const matches = matching($("find").value, 12);
     $("found").hidden = !matches.length;
-    $("found").replaceChildren(...found.map((i) => {
+    $("found").replaceChildren(...matches.map((i) => {
       const item = make("li"), button = make("button", names[i]);
       button.type = "button";
       button.append(make("small", ` ${counted(degree[i], "edge", "edges")}`));

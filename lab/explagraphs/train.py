@@ -50,7 +50,7 @@ _POOL = 16  # batches among whose examples those of like length are put together
 class StanceTrainingConfig(FitConfig):
     """Holds everything that decides what comes out. Raises SettingsError for a number out of its range.
 
-    encoder, layers, heads, width: the graph encoder. frozen: the layers of MiniLM that stay as packaged.
+    encoder, layers, heads, width, norm: the graph encoder. frozen: the layers of MiniLM that stay as packaged.
     orders: in how many orders of the facts each example is read; the first is the file's.
     lower_rate: the rate of MiniLM's layers as a share of the others'.
     fold: which fifth of train.tsv is scored in place of val.tsv. base: a folder with another BERT than MiniLM.
@@ -63,6 +63,7 @@ class StanceTrainingConfig(FitConfig):
     layers: int = 4
     heads: int = 4
     width: int = 256
+    norm: str = "batch"
     frozen: int = 5
     orders: int = 1
     batch: int = 32
@@ -178,7 +179,7 @@ def _model(config: StanceTrainingConfig, embedder: Embedder | None) -> tuple[Sta
     from lab.explagraphs.model import StanceConfig, StanceModel, WordEncoder
     from ras_agent.tools.graph_tokens.encoders import EncoderConfig
 
-    shape = {"layers": config.layers, "heads": config.heads, "width": config.width}
+    shape: dict[str, Any] = {name: getattr(config, name) for name in ("layers", "heads", "width", "norm")}
     if embedder is not None:
         shape["input"] = embedder.dimension
     described = StanceConfig(config.design, EncoderConfig(kind=config.encoder, **shape), config.frozen)  # type: ignore[arg-type]

@@ -83,12 +83,13 @@ class Checkpoint:
         return progress
 
     def save_best(self, step: int) -> None:
-        """Write the weights as those of the best validation, the one after `step`."""
-        _write(self._best_file(step), self.weights)
+        """Write weights and buffers as those of the best validation, the one after `step`."""
+        _write(self._best_file(step), {**self.weights, **_buffers(self.model)})
 
     def load_best(self, step: int) -> None:
-        """Copy the best validation's weights into the model."""
-        _copy(self._best_file(step), _read_file(self._best_file(step))[0], self.weights)
+        """Copy the best validation's weights and buffers into the model."""
+        file = self._best_file(step)
+        _copy(file, _read_file(file)[0], {**self.weights, **_buffers(self.model)})
 
     def _best_file(self, step: int) -> Path:
         """Return the path of the best weights, with the step in it: a kill may come between this file and `save`."""

@@ -5,7 +5,7 @@
 `model` is a torch module with `loss(batch)`; the parameters that require a gradient are trained. It may have
 `rate_factors`, {"encoder.": 0.1}: factors of the rate of the weights whose names begin so. In RUN:
 metrics.jsonl (a line for each step, with the validation after it), training.safetensors (where to go on) and
-best-STEP.safetensors (the trained weights of the best validation, which the model holds when `fit` returns).
+best-STEP.safetensors (trained weights and buffers of the best validation, which the model holds when `fit` returns).
 
 Under torchrun each process takes batches of its own and gradients are averaged; all of them see RUN:
 

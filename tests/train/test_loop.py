@@ -410,6 +410,19 @@ def test_what_decides_the_weights_are_the_options_that_name_no_file_and_are_no_c
     }  # fmt: skip
 
 
+def test_the_best_validations_weights_come_with_its_running_statistics(tmp_path: Path) -> None:
+    model, means = Line(), list[torch.Tensor]()
+
+    def validate() -> dict[str, float]:
+        means.append(model.norm.running_mean.clone())
+        return {"loss": float(len(means) != 2)}
+
+    fit(model, points, validate, QUICK, tmp_path)
+    assert len(means) == 3
+    assert torch.equal(model.norm.running_mean, means[1])
+    assert not torch.equal(means[1], means[2])
+
+
 def test_weights_whose_names_begin_as_listed_have_a_rate_of_their_own(tmp_path: Path) -> None:
     model = Line()
     before = {name: value.clone() for name, value in model.state_dict().items()}

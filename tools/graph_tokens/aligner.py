@@ -35,7 +35,7 @@ from ras_agent.tools.graph_tokens.encoders import EncoderConfig, MessagePassing,
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
 
-FORMAT, VERSION = "ras-agent aligner", 1
+FORMAT, VERSION = "ras-agent aligner", 2
 CONFIG, WEIGHTS = "config.json", "aligner.safetensors"
 
 

@@ -1,14 +1,15 @@
 """Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
 
 The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
-(arXiv:1710.10903) and GCN (arXiv:1609.02907). Between their layers the papers' code normalises over a batch; here each
-node is normalised by itself, so that a graph's states do not depend on the graphs it is batched with.
+(arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a batch norm over the nodes stands between their
+layers: what all graphs have in common would otherwise hide what one graph says. In use it has its running statistics,
+so that a graph's states do not depend on the graphs it is batched with.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +18,16 @@ from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.graph_batch import GraphBatch
 
 EncoderKind = Literal["graph-transformer", "gat", "gcn"]
-_KINDS: tuple[EncoderKind, ...] = ("graph-transformer", "gat", "gcn")
+Norm = Literal["batch", "layer"]
+_MOMENTUM = 0.1  # torch's: the share of a batch in the running statistics
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
     """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
 
-    Raises SettingsError for an unknown kind, for numbers below 1, and for a width that the heads do not divide.
+    norm: over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node.
+    Raises SettingsError for an unknown kind or norm, for numbers below 1, and for a width that the heads do not divide.
     """
 
     kind: EncoderKind = "graph-transformer"
@@ -33,12 +36,63 @@ class EncoderConfig:
     width: int = 1024
     input: int = 384
     dropout: float = 0.0
+    norm: Norm = "batch"
 
     def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise SettingsError(f"unknown graph encoder {self.kind!r}; known: {', '.join(_KINDS)}")
+        for what, value, known in (("graph encoder", self.kind, EncoderKind), ("norm", self.norm, Norm)):
+            if value not in get_args(known):
+                raise SettingsError(f"unknown {what} {value!r}; known: {', '.join(get_args(known))}")
         if min(self.layers, self.heads, self.width, self.input) < 1 or self.width % self.heads:
             raise SettingsError(f"an encoder's numbers are at least 1 and its heads divide its width, got {self}")
+
+
+class NodeBatchNorm(nn.Module):
+    """Batch norm (arXiv:1502.03167) over the nodes of a batch, in use by the running mean and variance.
+
+    The first ten batches count alike in the running statistics, and from then on each has a share of a tenth: a short
+    training, too, ends with those of its data. Where a training has several processes, each normalises its own batch,
+    and the running statistics take the batches of all of them in turn, as one process would that has them one after
+    another. One node alone has no variance: it is normalised by the running statistics.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+    running_mean: Tensor
+    running_var: Tensor
+    batches: Tensor  # a count, ()
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+        self.register_buffer("batches", torch.tensor(0))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Return the normalised states, shape (N, width). In training every process has to call it equally often."""
+        if self.training:
+            self._update(states.detach().float())
+            if len(states) > 1:
+                return nn.functional.batch_norm(states, None, None, self.weight, self.bias, training=True)
+        return nn.functional.batch_norm(states, self.running_mean, self.running_var, self.weight, self.bias)
+
+    @torch.no_grad()
+    def _update(self, states: Tensor) -> None:
+        """Take the batches of all processes into the running statistics, in the order of their ranks."""
+        own = states.new_zeros(3, states.shape[1])
+        if len(states) > 1:
+            variance, mean = torch.var_mean(states, dim=0)
+            own = torch.stack([torch.ones_like(mean), mean, variance])
+        rows = [own]
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            rows = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
+            torch.distributed.all_gather(rows, own)
+        for counts, mean, variance in rows:
+            if counts[0]:
+                self.batches += 1
+                share = max(_MOMENTUM, 1 / int(self.batches))
+                self.running_mean.lerp_(mean, share)
+                self.running_var.lerp_(variance, share)
 
 
 class MessagePassing(nn.Module):
@@ -49,7 +103,8 @@ class MessagePassing(nn.Module):
         self.config = config
         widths = [config.input, *[config.width] * config.layers]
         self.layers = nn.ModuleList(_convolution(config, inputs) for inputs in widths[:-1])
-        self.norms = nn.ModuleList(nn.LayerNorm(config.width) for _ in self.layers)
+        norm = NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
+        self.norms = nn.ModuleList(norm(config.width) for _ in self.layers)
         self.dropout = nn.Dropout(config.dropout)
 
     @property
@@ -60,7 +115,10 @@ class MessagePassing(nn.Module):
     def forward(self, batch: GraphBatch) -> Tensor:
         """Return the nodes' states, shape (N, width)."""
         if not len(batch.nodes):
-            return batch.nodes.new_zeros(0, self.width)
+            states = batch.nodes.new_zeros(0, self.width)
+            for norm in self.norms:  # the other processes wait for this one's part in the statistics
+                states = norm(states)
+            return states
         states = batch.nodes
         for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text

@@ -287,7 +287,9 @@ class GraphLLM(nn.Module):
             model.graph_tokens.load_state_dict(load(stored))
         except (OSError, RuntimeError, ValueError, SafetensorError) as error:
             why = str(error).partition("\n")[0]
-            raise WeightsError(f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG}: {why}") from error
+            raise WeightsError(
+                f"{folder / GRAPH_WEIGHTS}: no weights of the model in {CONFIG} ({why}): train it anew"
+            ) from error
         model.fingerprint = hashlib.sha256(stored).hexdigest()[:16]
         return model
 

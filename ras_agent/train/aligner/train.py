@@ -37,8 +37,8 @@ _ABOVE = Range(0, 1e6, above=True)
 class AlignerTrainingConfig(FitConfig):
     """Options of an aligner's training. Raises SettingsError for a number out of its range.
 
-    encoder, layers, heads, dropout: see EncoderConfig; its width is that of the embedder's vectors. The paper has 4
-        layers.
+    encoder, layers, heads, dropout, norm: see EncoderConfig; its width is that of the embedder's vectors. The paper
+        has 4 layers.
     projected, temperature, contrast, likeness, per_node: see AlignerConfig.
     batch: graphs of a step, each one's reasoning against that of all others.
     judged: the most samples of a validation, spread over the part. n_seeds: to how many nodes they are pruned.
@@ -50,6 +50,7 @@ class AlignerTrainingConfig(FitConfig):
     layers: int = 2
     heads: int = 4
     dropout: float = 0.0
+    norm: str = "batch"
     projected: int = 384
     temperature: float = 0.1
     contrast: float = 0.1
@@ -124,10 +125,11 @@ def new_aligner(config: AlignerTrainingConfig, embedder: Embedder | None = None)
 
 def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
     from ras_agent.tools.graph_tokens.aligner import AlignerConfig
-    from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind
+    from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
 
+    kind, norm = cast(EncoderKind, config.encoder), cast(Norm, config.norm)
     return AlignerConfig(
-        EncoderConfig(cast(EncoderKind, config.encoder), config.layers, config.heads, width, width, config.dropout),
+        EncoderConfig(kind, config.layers, config.heads, width, width, config.dropout, norm),
         hidden=width,
         projected=config.projected,
         temperature=config.temperature,

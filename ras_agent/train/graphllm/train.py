@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Tasks = Literal["both", "plan", "answer"]
 _ENCODERS = ("graph-transformer", "gat", "gcn", "none")
+_NORMS = ("batch", "layer")
 _TUNINGS = ("frozen", "lora", "full")
 # those that show no passages, whose texts samples do not hold
 _LAYOUTS = ("chain", "searches")
@@ -59,7 +60,7 @@ class GraphLLMTrainingConfig(FitConfig):
     data: samples (ras_agent.train.subq). language_model: a folder or a hub name. tuning: "frozen" trains the graph
         part alone, "lora" an adapter too, "full" all weights. tasks: planning and answering at random, or one of them.
     encoder: "graph-transformer", "gat", "gcn", or "none" for trained tokens that are the same for every graph, of
-        which --graph-tokens 0 has none: the model reads text alone.
+        which --graph-tokens 0 has none: the model reads text alone. encoder_norm: "batch" or "layer" (EncoderConfig).
     layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
         tokens only. citations: whether answers cite. prompts: a folder of your own; None for the packaged ones.
     aligner: a folder of ras_agent.train.aligner.train, whose encoder the model takes and trains on, in place of a new
@@ -78,6 +79,7 @@ class GraphLLMTrainingConfig(FitConfig):
     encoder_layers: int = 4
     encoder_heads: int = 4
     encoder_width: int = 1024
+    encoder_norm: str = "batch"
     projector: int = 2048
     graph_tokens: int = 1
     lora_rank: int = 8
@@ -101,7 +103,13 @@ class GraphLLMTrainingConfig(FitConfig):
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)
         check_ranges(self, _RANGES)
-        choices = {"tuning": _TUNINGS, "tasks": get_args(Tasks), "encoder": _ENCODERS, "layout": _LAYOUTS}
+        choices = {
+            "tuning": _TUNINGS,
+            "tasks": get_args(Tasks),
+            "encoder": _ENCODERS,
+            "encoder_norm": _NORMS,
+            "layout": _LAYOUTS,
+        }
         for name, values in choices.items():
             if (value := getattr(self, name)) not in values:
                 raise SettingsError(f"--{name} {value}: unknown; known: {', '.join(values)}")
@@ -113,7 +121,7 @@ class GraphLLMTrainingConfig(FitConfig):
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
         from ras_agent.tools.embed.embedders import resolve_embedder
-        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind
+        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
 
         encoder = None
@@ -128,7 +136,8 @@ class GraphLLMTrainingConfig(FitConfig):
             encoder = aligner.encoder
         elif self.encoder != "none":
             kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
-            encoder = EncoderConfig(kind, self.encoder_layers, self.encoder_heads, self.encoder_width, width)
+            shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
+            encoder = EncoderConfig(kind, *shape, norm=cast(Norm, self.encoder_norm))
         base = Path(self.language_model)
         return GraphLLMConfig(
             language_model=str(base.resolve()) if base.is_dir() else self.language_model,

@@ -35,7 +35,9 @@ def trained(graph_llm: Callable[..., Any], tmp_path: Path) -> Callable[[str], Pa
     def make(tuning: str) -> Path:
         import torch
 
-        model = graph_llm(tuning=tuning)
+        model = graph_llm(tuning=tuning).train()
+        facts = [(triple.subject, triple.predicate, triple.object) for triple in (LEITH, BELL)]
+        model.graph_tokens([model.vectors.of_facts(facts)])  # running statistics
         parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
         with torch.no_grad():
             for name, weight in model.named_parameters():

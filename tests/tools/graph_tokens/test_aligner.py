@@ -212,7 +212,7 @@ def test_an_aligner_is_read_back_as_it_was_written(hash_embedder: Any, tmp_path:
 def test_the_configuration_of_an_aligner_can_be_read_by_a_person(hash_embedder: Any, tmp_path: Path) -> None:
     small(hash_embedder).save(tmp_path, {"data": "Bücher", "seed": 3})
     lines = (tmp_path / "config.json").read_text("utf-8").splitlines()
-    assert lines[:4] == ["{", '  "format": "ras-agent aligner",', '  "version": 1,', '  "config": {']
+    assert lines[:4] == ["{", '  "format": "ras-agent aligner",', '  "version": 2,', '  "config": {']
     assert lines[-5:] == ['  "about": {', '    "data": "Bücher",', '    "seed": 3', "  }", "}"]
 
 
@@ -224,7 +224,7 @@ def test_a_folder_without_an_aligner_says_so(hash_embedder: Any, tmp_path: Path)
     with pytest.raises(WeightsError, match="no weights of the aligner"):
         GraphAligner.load(tmp_path, hash_embedder)
     (tmp_path / "config.json").write_text('{"format": "other"}')
-    with pytest.raises(WeightsError, match="expected 'ras-agent aligner' version 1"):
+    with pytest.raises(WeightsError, match="expected 'ras-agent aligner' version 2"):
         GraphAligner.load(tmp_path, hash_embedder)
 
 

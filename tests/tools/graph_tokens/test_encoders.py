@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from socket import socket
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ from ras_agent.graph_batch import GraphBatch, GraphFeatures
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric", reason="needs the extra 'llm'")
 
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool  # noqa: E402
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, NodeBatchNorm, build_encoder, pool  # noqa: E402
 
 
 def _features(group: list[int], width: int = 2) -> GraphFeatures:
@@ -28,14 +32,15 @@ def test_pooling_takes_the_mean_over_nodes_and_then_over_sub_graphs() -> None:
     assert pooled.tolist() == [[2.5, 3.5], [0.0, 0.0], [0.0, 1.0]]
 
 
-def _relu_layer_norm(rows: Any) -> Any:
-    centred = rows - rows.mean(1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+def _normalised(rows: Any, axis: int = 0) -> Any:
+    """Return the rows less their mean over their deviation: over the nodes (0), or over the numbers of a node (1)."""
+    centred = rows - rows.mean(axis, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis, keepdims=True) + 1e-5)
 
 
 def test_the_graph_transformer_attends_from_each_node_over_its_incoming_edges() -> None:
     torch.manual_seed(1)
-    encoder = build_encoder(EncoderConfig("graph-transformer", layers=1, heads=1, width=4, input=3)).eval()
+    encoder = build_encoder(EncoderConfig("graph-transformer", layers=1, heads=1, width=4, input=3)).train()
     draw = np.random.default_rng(0)
     nodes, edges = draw.normal(size=(3, 3)).astype(np.float32), draw.normal(size=(2, 3)).astype(np.float32)
     graph = GraphFeatures(nodes, edges, np.array([[0, 1], [2, 2]]), np.zeros(3, np.int64))
@@ -53,19 +58,19 @@ def test_the_graph_transformer_attends_from_each_node_over_its_incoming_edges() 
     weights = np.exp(logits) / np.exp(logits).sum()
     expected = linear("lin_skip", nodes)
     expected[2] += weights @ values
-    assert np.allclose(states, _relu_layer_norm(expected), atol=1e-5)
+    assert np.allclose(states, _normalised(expected), atol=1e-5)
 
 
 def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees() -> None:
     torch.manual_seed(1)
-    encoder = build_encoder(EncoderConfig("gcn", layers=1, heads=1, width=4, input=3)).eval()
+    encoder = build_encoder(EncoderConfig("gcn", layers=1, heads=1, width=4, input=3)).train()
     nodes = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
     graph = GraphFeatures(nodes, np.zeros((1, 3), np.float32), np.array([[0], [1]]), np.zeros(2, np.int64))
     states = encoder(GraphBatch.of([graph], 3)).detach().numpy()
     mixed = nodes @ encoder.layers[0].lin.weight.detach().numpy().T
     # arXiv:1609.02907, eq. 2, with loops: node 0 has degree 1, node 1 has degree 2
     expected = np.stack([mixed[0], mixed[1] / 2 + mixed[0] / np.sqrt(2)])
-    assert np.allclose(states, _relu_layer_norm(expected), atol=1e-5)
+    assert np.allclose(states, _normalised(expected), atol=1e-5)
 
 
 def test_the_defaults_are_the_papers() -> None:
@@ -73,18 +78,83 @@ def test_the_defaults_are_the_papers() -> None:
     defaults = EncoderConfig()
     assert (defaults.kind, defaults.layers, defaults.heads, defaults.width) == ("graph-transformer", 4, 4, 1024)
     assert (defaults.input, defaults.dropout) == (384, 0.0)  # MiniLM's width
+    assert defaults.norm == "batch"
 
 
-def test_each_layer_but_the_first_adds_to_the_state_before_it() -> None:
+@pytest.mark.parametrize(("norm", "axis"), [("batch", 0), ("layer", 1)])
+def test_each_layer_but_the_first_adds_to_the_state_before_it(norm: Any, axis: int) -> None:
     torch.manual_seed(1)
-    deep = build_encoder(EncoderConfig("gcn", layers=2, heads=1, width=4, input=4)).eval()
-    nodes = np.random.default_rng(0).normal(size=(1, 4)).astype(np.float32)
-    graph = GraphFeatures(nodes, np.zeros((0, 4), np.float32), np.empty((2, 0), np.int64), np.zeros(1, np.int64))
+    deep = build_encoder(EncoderConfig("gcn", layers=2, heads=1, width=4, input=4, norm=norm)).train()
+    nodes = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    graph = GraphFeatures(nodes, np.zeros((0, 4), np.float32), np.empty((2, 0), np.int64), np.zeros(3, np.int64))
     states = deep(GraphBatch.of([graph], 4)).detach().numpy()
     first, second = (layer.lin.weight.detach().numpy().T for layer in deep.layers)
     # a node without neighbours is its own only one
-    before = np.maximum(_relu_layer_norm(nodes @ first), 0)
-    assert np.allclose(states, before + _relu_layer_norm(before @ second), atol=1e-5)
+    before = np.maximum(_normalised(nodes @ first, axis), 0)
+    assert np.allclose(states, before + _normalised(before @ second, axis), atol=1e-5)
+
+
+def test_a_batch_norm_in_training_is_torchs_with_a_mean_of_all_batches() -> None:
+    own, torchs = NodeBatchNorm(5), torch.nn.BatchNorm1d(5, momentum=None)
+    torch.manual_seed(0)
+    for rows in (7, 3, 2):
+        states = torch.randn(rows, 5)
+        assert torch.allclose(own(states), torchs(states), atol=1e-6)
+    assert torch.allclose(own.running_mean, torchs.running_mean, atol=1e-6)
+    assert torch.allclose(own.running_var, torchs.running_var, atol=1e-6)
+    states = torch.randn(1, 5)
+    assert torch.allclose(own.eval()(states), torchs.eval()(states), atol=1e-6)
+
+
+def test_after_ten_batches_each_has_a_tenth_of_the_running_statistics() -> None:
+    norm = NodeBatchNorm(1)
+    for _ in range(20):
+        norm(torch.tensor([[2.0], [4.0]]))
+    norm(torch.tensor([[12.0], [14.0]]))
+    assert norm.running_mean.item() == pytest.approx(0.9 * 3 + 0.1 * 13)
+    assert norm.running_var.item() == pytest.approx(2)
+
+
+def test_one_node_alone_is_normalised_by_the_running_statistics_and_does_not_change_them() -> None:
+    norm = NodeBatchNorm(1)
+    norm(torch.tensor([[2.0], [4.0]]))
+    assert norm(torch.tensor([[5.0]])).item() == pytest.approx(2 / np.sqrt(2 + 1e-5))
+    assert norm(torch.zeros(0, 1)).shape == (0, 1)
+    assert (norm.running_mean.item(), norm.running_var.item(), int(norm.batches)) == (3, 2, 1)
+
+
+PROCESS = """
+import sys
+import torch
+from ras_agent.tools.graph_tokens.encoders import NodeBatchNorm
+
+rank, port = map(int, sys.argv[1:])
+torch.distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", world_size=2, rank=rank)
+norm = NodeBatchNorm(1)
+batches = [[[[2.0], [4.0]], [[1.0], [7.0]]], [[[5.0]], [[3.0], [3.0]]]]
+outputs = [norm(torch.tensor(batches[turn][rank])).flatten().tolist() for turn in (0, 1)]
+print([norm.running_mean.item(), norm.running_var.item(), int(norm.batches)])
+print(outputs[0])
+"""
+
+
+def test_the_running_statistics_of_two_processes_are_those_of_one_that_has_their_batches_in_turn() -> None:
+    norm = NodeBatchNorm(1)
+    for batch in ([[2.0], [4.0]], [[1.0], [7.0]], [[5.0]], [[3.0], [3.0]]):
+        norm(torch.tensor(batch))
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = [
+        subprocess.Popen([sys.executable, "-c", PROCESS, str(rank), str(port)], stdout=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    printed = [[json.loads(line) for line in process.communicate(timeout=100)[0].splitlines()] for process in running]
+    one_process = [norm.running_mean.item(), norm.running_var.item(), int(norm.batches)]
+    assert [statistics for statistics, _ in printed] == [pytest.approx(one_process)] * 2
+    # each batch is normalised by itself
+    assert printed[0][1] == pytest.approx([-1, 1], abs=1e-4)
+    assert printed[1][1] == pytest.approx([-1, 1], abs=1e-4)
 
 
 def test_no_nodes_have_no_states() -> None:
@@ -93,7 +163,7 @@ def test_no_nodes_have_no_states() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"kind": "cnn"}, {"layers": 0}, {"heads": 0}, {"input": 0}, {"width": 10, "heads": 4}]
+    "changes", [{"kind": "cnn"}, {"norm": "none"}, {"layers": 0}, {"heads": 0}, {"input": 0}, {"width": 10, "heads": 4}]
 )
 def test_an_impossible_encoder_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):

@@ -340,8 +340,8 @@ def test_the_encoder_may_begin_as_an_aligners(config: GraphLLMTrainingConfig, tm
     trained = GraphLLM.load(config.out).graph_tokens
     assert isinstance(trained, GraphTokens)
     assert trained.encoder.config == encoder
-    for name, weight in aligner.encoder.state_dict().items():
-        assert torch.equal(trained.encoder.state_dict()[name], weight)
+    for name, weight in aligner.encoder.named_parameters():
+        assert torch.equal(trained.encoder.get_parameter(name), weight)
 
 
 def test_an_aligner_is_no_encoder_for_a_model_without_one(config: GraphLLMTrainingConfig) -> None:

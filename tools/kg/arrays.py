@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ SOURCE = np.dtype([("document", "<i4"), ("start", "<i4"), ("end", "<i4")])
 
 # text may hold lone surrogates, which plain UTF-8 cannot
 _HOW = ("utf-8", "surrogatepass")
+_AT_ONCE = 65_536  # strings
 _AnyInts = npt.NDArray[np.integer[Any]]
 
 
@@ -40,10 +42,24 @@ class StringTable(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Store `strings` in their order."""
-        encoded = [string.encode(*_HOW) for string in strings]
-        starts = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(string) for string in encoded], out=starts[1:])
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), starts)
+        strings = list(strings)
+        table = cls._joined("".join(strings).encode(*_HOW), strings)
+        if table.starts[-1] != len(table.text):
+            # lengths are in characters, of which some take several bytes: find the byte at which each character begins
+            begins = np.append(np.flatnonzero((table.text & 0xC0) != 0x80), len(table.text))
+            table.starts = begins[table.starts]
+        return table
+
+    @classmethod
+    def of_bytes(cls, strings: Sequence[bytes]) -> Self:
+        """Store strings that are encoded already, as `encoded` returns them."""
+        return cls._joined(b"".join(strings), strings)
+
+    @classmethod
+    def _joined(cls, text: bytes, parts: Sequence[str] | Sequence[bytes]) -> Self:
+        starts = np.zeros(len(parts) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=starts[1:])
+        return cls(np.frombuffer(text, dtype=np.uint8), starts)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -60,12 +76,35 @@ class StringTable(Sequence[str]):
             number += len(self)
         if not 0 <= number < len(self):
             raise IndexError(f"string {number} of {len(self)}")
-        try:
-            return self._bytes(number).decode(*_HOW)
-        except UnicodeDecodeError as error:  # a large file is not compared whole when it is opened
-            raise IndexMismatch(
-                f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
-            ) from error
+        return self._decoded(self._bytes(number), number)
+
+    def __iter__(self) -> Iterator[str]:
+        for number, string in enumerate(self.encoded()):
+            yield self._decoded(string, number)
+
+    def encoded(self) -> list[bytes]:
+        """Return all strings as UTF-8, which ascends as they do."""
+        text, starts = self.text.tobytes(), self.starts.tolist()
+        return [text[start:end] for start, end in pairwise(starts)]
+
+    def take(self, numbers: _AnyInts) -> Self:
+        """Return the table of the strings `numbers` (n,), in that order."""
+        sizes = (self.starts[1:] - self.starts[:-1])[numbers]
+        starts = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        text, shifts = np.empty(starts[-1], dtype=np.uint8), self.starts[:-1][numbers] - starts[:-1]
+        for first in range(0, len(numbers), _AT_ONCE):  # the places of all bytes at once would take eight times as much
+            some = slice(first, first + _AT_ONCE)
+            begin, end = starts[first], starts[: first + _AT_ONCE + 1][-1]
+            text[begin:end] = self.text[np.arange(begin, end) + np.repeat(shifts[some], sizes[some])]
+        return type(self)(text, starts)
+
+    def joined(self, other: StringTable) -> Self:
+        """Return the table of these strings, then those of `other`."""
+        return type(self)(
+            np.concatenate([self.text, other.text]),
+            np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
+        )
 
     def find(self, string: str) -> int | None:
         """Return the number of `string`, None if it is not there; the table's strings must ascend by code points."""
@@ -80,6 +119,14 @@ class StringTable(Sequence[str]):
 
     def _bytes(self, number: int) -> bytes:
         return self.text[self.starts[number] : self.starts[number + 1]].tobytes()
+
+    def _decoded(self, string: bytes, number: int) -> str:
+        try:
+            return string.decode(*_HOW)
+        except UnicodeDecodeError as error:  # a large file is not compared whole when it is opened
+            raise IndexMismatch(
+                f"string {number} of the graph is damaged ({error}): `ras-agent doctor --index INDEX` names the file"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

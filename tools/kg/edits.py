@@ -24,6 +24,7 @@ from ras_agent.errors import IndexMismatch
 from ras_agent.records import JSON
 from ras_agent.review import person
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import Occurrences
 from ras_agent.tools.store.durable import replace_file
 
@@ -177,7 +178,7 @@ def edited(
     is changed.
     """
     there = held(anchor for edit in edits for anchor in (*edit.anchors, *edit.new_anchors))
-    replay = _Replay(found, held, texts, exact=exact)
+    replay = _Replay(found, held, texts, edits, exact=exact)
     stay = []
     for before in edits:
         left = replace(
@@ -193,18 +194,26 @@ def edited(
 class _Replay:
     """Applies edits to a copy of what was read."""
 
-    def __init__(self, found: Occurrences, held: PassageLookup, texts: Mapping[str, int], *, exact: bool) -> None:
-        self._held, self._texts, self._exact = held, texts, exact
-        self._names, self._documents = list(found.names), list(found.documents)
-        self._numbers: dict[str, list[int]] = {}
-        for number, name in enumerate(self._names):
-            self._numbers.setdefault(key_of(name, exact=exact), []).append(number)
+    def __init__(
+        self, found: Occurrences, held: PassageLookup, texts: Mapping[str, int], edits: Sequence[Edit], *, exact: bool
+    ) -> None:
+        self._found, self._held, self._texts, self._exact = found, held, texts, exact
+        self._documents, self._added = list(found.documents), list[str]()
+        self._keys = found.told_apart_by(exact=exact)
+        # the numbers and forms of the names that edits speak of; no other name is looked up
+        self._forms: dict[str, dict[str, int]] = {self._key(word): {} for edit in edits for word in edit.old + edit.new}
+        for number, key in enumerate(self._keys):
+            if key in self._forms:
+                self._forms[key][found.names[number]] = number
         self._places = {name: number for number, name in enumerate(self._documents)}
         self._facts, self._mentions = found.facts.copy(), found.mentions.copy()
         self._edges, self._similarities = found.edges.copy(), found.similarities.copy()
 
     def result(self) -> Occurrences:
-        return Occurrences(self._names, self._documents, self._facts, self._mentions, self._edges, self._similarities)
+        names = self._found.names.joined(StringTable.of(self._added))
+        keys = None if self._exact else self._keys.joined(StringTable.of(map(self._key, self._added)))
+        rows = self._facts, self._mentions, self._edges, self._similarities
+        return Occurrences(names, self._found.documents, *rows, keys)
 
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
         """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
@@ -281,17 +290,18 @@ class _Replay:
 
     def _known(self, name: str) -> Ints:
         """Return the numbers of all forms of a name."""
-        return np.array(self._numbers.get(key_of(name, exact=self._exact), ()), dtype=np.int64)
+        return np.fromiter(self._forms[self._key(name)].values(), np.int64)
 
     def _name(self, name: str) -> int:
         """Return the number of a name as it is written, a new one if it has none."""
-        numbers = self._numbers.setdefault(key_of(name, exact=self._exact), [])
-        for number in numbers:
-            if self._names[number] == name:
-                return number
-        self._names.append(name)
-        numbers.append(len(self._names) - 1)
-        return numbers[-1]
+        forms = self._forms[self._key(name)]
+        if name not in forms:
+            forms[name] = len(self._found.names) + len(self._added)
+            self._added.append(name)
+        return forms[name]
+
+    def _key(self, name: str) -> str:
+        return key_of(name, exact=self._exact)
 
 
 def merged_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import IndexMismatch
+from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import Occurrences
 from ras_agent.tools.kg.database import open_database
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
@@ -163,7 +164,7 @@ class FactStore:
             table[:, 0] = np.searchsorted(document_numbers, table[:, 0])
             for column in columns:
                 table[:, column] = np.searchsorted(name_numbers, table[:, column])
-        known = [_text(name) for _, name in names], [_text(name) for _, name in documents]
+        known = StringTable.of_bytes([name for _, name in names]), StringTable.of_bytes([name for _, name in documents])
         return Occurrences(*known, facts, mentions, edges, similarities)
 
     def put_vectors(self, names: Sequence[str], vectors: Vectors) -> None:

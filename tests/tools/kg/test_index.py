@@ -192,6 +192,20 @@ def test_a_string_table_holds_any_strings(strings: list[str]) -> None:
     assert ordered.find("not among them, surely") is None
 
 
+@given(st.lists(st.text(), min_size=1), st.data())
+def test_strings_are_taken_by_their_numbers_and_joined(strings: list[str], data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.integers(0, len(strings) - 1)))
+    table = StringTable.of(strings)
+    assert list(table.take(np.array(numbers, np.int64))) == [strings[number] for number in numbers]
+    assert list(table.joined(StringTable.of(["é", ""]))) == [*strings, "é", ""]
+    assert list(StringTable.of_bytes(table.encoded())) == strings
+
+
+def test_more_strings_are_taken_than_are_moved_at_once() -> None:
+    table = StringTable.of(map(str, range(70_000)))
+    assert list(table.take(np.arange(69_999, -1, -1))) == [str(number) for number in range(69_999, -1, -1)]
+
+
 def write_generation_in(folder: Path, graph: KGIndex) -> None:
     folder.mkdir(exist_ok=True)
     write_generation(folder, graph.arrays, graph.manifest)

@@ -14,8 +14,8 @@ node goes on, the failure names who was still running, and what comes later is d
 A role on a chat model is written the same way one floor below: its dialogue is a generator that yields Requests, and
 ras_agent.tools.chat.dialogue drives it. They are two drivers because they make different calls, know different errors,
 and work without each other: a body calls any role, also one without a model; a role is also called outside a graph, as
-the builder of a knowledge graph does. So a traceback of a model's error goes through four frames that are neither the
-node's nor the role's: Node.invoke, call, converse, Chat.complete.
+the builder of a knowledge graph does. A model call has six layers: the node, the role, its dialogue, the Chat (budget,
+cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_a_call.py holds this).
 """
 
 from __future__ import annotations

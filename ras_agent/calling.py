@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from math import inf
@@ -45,26 +45,32 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
     return _in_time(result, began, within)
 
 
-async def acall(role: object, method: str, *args: Any, within: float = inf) -> Any:
-    """Await `role.a<method>(*args)` where the role has it, else run the synchronous method in a worker thread.
+def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitable[Any]:
+    """Return what gives `role.a<method>(*args)`, or the synchronous method's result out of a thread, when awaited.
 
-    Raises StillRunning if that takes more than `within` seconds. A coroutine is then cancelled; one that never awaits
-    holds the event loop until it ends, and is found to be late only then.
+    Awaiting raises StillRunning if that takes more than `within` seconds. A coroutine is then cancelled; one that never
+    awaits holds the event loop until it ends, and is found to be late only then.
     """
     coroutine = getattr(role, f"a{method}", None)
-    if within == inf and coroutine:
-        return await coroutine(*args)
-    if within == inf and current_ledger().seconds_left() == inf:
+    if within < inf:
+        return _limited(coroutine or getattr(role, method), coroutine is not None, args, within)
+    if coroutine:
+        own: Awaitable[Any] = coroutine(*args)
+        return own
+    work = getattr(role, method)
+    if current_ledger().seconds_left() == inf:
         # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
-        return await asyncio.to_thread(getattr(role, method), *args)
-    if within == inf:
-        return await asyncio.wrap_future(in_thread(lambda: getattr(role, method)(*args)))
+        return asyncio.to_thread(work, *args)
+    return asyncio.wrap_future(in_thread(lambda: work(*args)))
+
+
+async def _limited(work: Callable[..., Any], is_coroutine: bool, args: tuple[Any, ...], within: float) -> Any:
     began = time.monotonic()
     with emitting_until_the_end():
-        if coroutine:
-            task: asyncio.Future[Any] = asyncio.ensure_future(coroutine(*args))
+        if is_coroutine:
+            task: asyncio.Future[Any] = asyncio.ensure_future(work(*args))
         else:
-            task = asyncio.wrap_future(in_thread(lambda: getattr(role, method)(*args)))
+            task = asyncio.wrap_future(in_thread(lambda: work(*args)))
         try:
             await asyncio.wait({task}, timeout=within)
             if not task.done():

@@ -83,8 +83,11 @@ def same_in_threads(call: Callable[[], Result], alone: Result, threads: int = 4,
 
 def same_asynchronously(role: object, method: str, *args: Any) -> None:
     """Demand that awaiting `method`, by its own coroutine or in a thread, returns what the synchronous call returns."""
-    alone = getattr(role, method)(*args)
-    result = asyncio.run(acall(role, method, *args))
+
+    async def asynchronously() -> object:
+        return await acall(role, method, *args)
+
+    alone, result = getattr(role, method)(*args), asyncio.run(asynchronously())
     demand(result == alone, f"a{method} returned {result!r:.200}, {method} {alone!r:.200}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -89,14 +89,26 @@ class _Gathered:
         return first + others if others else first
 
 
-async def ask(model: Any, request: Request, *, in_a_thread: bool) -> Any:
-    """Return the model's message. It is streamed if the request has `on_text`.
+def ask(model: Any, request: Request, *, in_a_thread: bool) -> Awaitable[Any]:
+    """Return the call that gives the model's message. It is streamed if the request has `on_text`.
 
     in_a_thread: call the model's synchronous methods. A thread cannot be cancelled: one that nobody waits for any more
     stops at the next piece of a stream, or goes on until its client's timeout.
     """
-    if not in_a_thread:
-        return await _ask(model, request)
+    if in_a_thread:
+        return _wait_for_thread(model, request)
+    if asks_in_any_loop(model) and request.on_text is None:
+        whole: Awaitable[Any] = model.ainvoke(_messages(request), **graph_of(model, request))
+        return whole
+    return _ask(model, request)
+
+
+def asks_in_any_loop(model: object) -> bool:
+    """Return whether a model is one of ours, whose connections belong to no event loop, and whose errors are named."""
+    return getattr(type(model), "in_any_loop", False) is True
+
+
+async def _wait_for_thread(model: Any, request: Request) -> Any:
     dropped = threading.Event()
     try:
         return await asyncio.wrap_future(in_thread(partial(_ask_in_thread, model, request, dropped.is_set)))

@@ -21,10 +21,10 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, ask, graph_of, reply_in
+from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, reply_in
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Booking, Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
+from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
     capped,
@@ -134,7 +134,7 @@ class Chat:
         self._has_replied = False
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         self._in_flight: SingleFlight[Reply] = SingleFlight()
-        self._in_any_loop = getattr(type(model), "in_any_loop", False) is True
+        self._in_any_loop = asks_in_any_loop(model)
         # those of a configurable model are what the running call's configuration names
         self._parameters = sampling_parameters(model) if self._in_any_loop else None
 
@@ -183,14 +183,13 @@ class Chat:
         not fit into the model's window, ModelRefused if the server is not there, refuses the key or does not know the
         model, ModelCallError after the last try.
         """
-        return run(self._complete(request, in_a_thread=not self._in_any_loop))
+        return run(self.acomplete(request, in_a_thread=not self._in_any_loop))
 
-    async def acomplete(self, request: Request) -> Reply:
-        """Do the same as `complete`, for coroutines."""
-        return await self._complete(request, in_a_thread=False)
+    async def acomplete(self, request: Request, *, in_a_thread: bool = False) -> Reply:
+        """Do the same as `complete`, for coroutines.
 
-    async def _complete(self, request: Request, *, in_a_thread: bool) -> Reply:
-        """in_a_thread: ask through the model's synchronous methods, as its asynchronous ones belong to other loops."""
+        in_a_thread: ask through the model's synchronous methods, as its asynchronous ones may belong to other loops.
+        """
         with self._metered(request) as (ledger, request, reserved):
             deadline = Deadline.of(ledger, self.settings.clock, self._a_try)
             fresh = partial(self._fresh, request, deadline, in_a_thread)
@@ -230,24 +229,29 @@ class Chat:
         return found
 
     async def _fresh(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
+        """Return the model's own reply, after as many tries as it takes."""
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
+        tokens = _estimated_tokens(request) if self.limiter.counts_tokens else 0
         with self._errors_named(tries, deadline, request):
-            reply: Reply = await tries(self._try, request, deadline, in_a_thread)
+            async for attempt in tries:
+                with attempt:
+                    async with self.limiter.hold(tokens, deadline.left()) as booking:
+                        reply = await self._ask(request, deadline, in_a_thread)
+                        booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
         return reply
 
-    async def _try(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
-        tokens = _estimated_tokens(request) if self.limiter.counts_tokens else 0
-        async with self.limiter.hold(tokens, deadline.left()) as booking:
-            started = time.perf_counter()
-            while True:
-                model = self._model_for(request)
-                try:
+    async def _ask(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
+        """Return the reply of one try, in which what the server refuses of the request's options is left out."""
+        started = time.perf_counter()
+        while True:
+            model = self._model_for(request)
+            try:
+                async with deadline.one_try():
                     with uncounted():
-                        message = await deadline.run(partial(ask, model, request, in_a_thread=in_a_thread))
-                    break
-                except Exception as error:
-                    self._without_what_is_refused(error, model, request)
-            return _booked(reply_in(message, time.perf_counter() - started, self.model), booking)
+                        message = await ask(model, request, in_a_thread=in_a_thread)
+                return reply_in(message, time.perf_counter() - started, self.model)
+            except Exception as error:
+                self._without_what_is_refused(error, model, request)
 
     def _without_what_is_refused(self, error: Exception, model: Any, request: Request) -> None:
         """Ask otherwise from now on if `error` refuses a part of what `model` was sent; else raise it.
@@ -398,12 +402,6 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
 def _estimated_tokens(request: Request) -> int:
     """Estimate the tokens of a request and its reply."""
     return estimate_turns(request.turns) + (request.max_tokens or USUAL_REPLY)
-
-
-def _booked(reply: Reply, booking: Booking) -> Reply:
-    """Enter the reply's real number of tokens in the limiter's booking and return the reply."""
-    booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
-    return reply
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from math import inf
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from ras_agent.budget import Ledger
 
@@ -214,33 +214,36 @@ class Deadline:
         """Return the seconds that are left, 0 if the moment has passed."""
         return max(self.at - self.clock.now(), 0.0)
 
-    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Make a try, which is cancelled when its time is over.
+    @asynccontextmanager
+    async def one_try(self) -> AsyncIterator[None]:
+        """Cancel the block when the time of a try is over.
 
-        Raises what it raises, BudgetExceeded if the run is over, and TryTimedOut.
+        Raises what the block raises, BudgetExceeded if the run is over, and TryTimedOut.
         """
-        seconds = min(self.left(), self.a_try)
+        left = self.left()
+        seconds = min(left, self.a_try)
         if not seconds:
             self.ledger.refuse("max_seconds")
-        return await self._result(work(), seconds)
+        limit = asyncio.timeout(None if seconds == inf else seconds)
+        try:
+            async with limit:
+                yield
+            return
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if seconds == left:
+            self.ledger.refuse("max_seconds")
+        raise TryTimedOut(f"no whole reply within {self.a_try:g} seconds")
 
     async def wait(self, work: Awaitable[T]) -> T:
         """Return what `work` comes to. Raises BudgetExceeded if that is nothing before the run is over."""
-        return await self._result(work, self.left())
-
-    async def _result(self, work: Awaitable[T], seconds: float) -> T:
-        last = seconds >= self.left()
-        limit = asyncio.timeout(None if seconds == inf else seconds)
+        left = self.left()
+        limit = asyncio.timeout(None if left == inf else left)
         try:
             async with limit:
                 return await work
         except TimeoutError:
             if not limit.expired():
                 raise
-        self._end(last)
-
-    def _end(self, last: bool) -> NoReturn:
-        """Raise BudgetExceeded where the run is over, else TryTimedOut."""
-        if last:
-            self.ledger.refuse("max_seconds")
-        raise TryTimedOut(f"no whole reply within {self.a_try:g} seconds")
+        self.ledger.refuse("max_seconds")

@@ -88,10 +88,8 @@ class OpenAIChat(BaseChatModel):
         plain = self.cache in (None, False) and get_llm_cache() is None and self.rate_limiter is None
         if not plain or self.output_version == "v1" or self._callbacks(config):
             return await super().ainvoke(input, config, stop=stop, **kwargs)
-        result = await self._agenerate(self._convert_input(input).to_messages(), stop, **kwargs)
-        message = result.generations[0].message
-        assert isinstance(message, AIMessage)
-        return message
+        body = self._body(self._convert_input(input).to_messages(), stop, kwargs)
+        return _message(await self._endpoint.post(_PATH, body, self.timeout))
 
     def _callbacks(self, config: RunnableConfig) -> list[Any]:
         """Return the handlers that a call would tell of itself: those of the caller, and those of the process."""
@@ -113,8 +111,8 @@ class OpenAIChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        body = self._body(messages, stop, kwargs)
-        return _result(await self._endpoint.post(_PATH, body, self.timeout))
+        reply = await self._endpoint.post(_PATH, self._body(messages, stop, kwargs), self.timeout)
+        return ChatResult(generations=[ChatGeneration(message=_message(reply))])
 
     def _stream(
         self,
@@ -182,14 +180,17 @@ def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
 # ---- replies
 
 
-def _result(reply: Any) -> ChatResult:
-    """Return a whole reply. Raises BrokenReply for one of another form, RefusedReply where an account is used up."""
+def _message(reply: Any) -> AIMessage:
+    """Return the message of a whole reply.
+
+    Raises BrokenReply for one of another form, RefusedReply where an account is used up.
+    """
     _check_error(reply)
     try:
         choice = reply["choices"][0]
         said = choice["message"]
         calls = said.get("tool_calls") or ()
-        message = AIMessage(
+        return AIMessage(
             content=_text(said),
             tool_calls=[call for call in map(_call, calls) if call["type"] == "tool_call"],
             invalid_tool_calls=[call for call in map(_call, calls) if call["type"] == "invalid_tool_call"],
@@ -199,15 +200,14 @@ def _result(reply: Any) -> ChatResult:
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error
-    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def _piece(event: Any) -> ChatGenerationChunk:
-    """Return a piece of a streamed reply, or a whole one as a piece. Raises as `_result` does."""
+    """Return a piece of a streamed reply, or a whole one as a piece. Raises as `_message` does."""
     _check_error(event)
     if any("message" in choice for choice in event["choices"] or () if isinstance(choice, dict)):
-        message = _result(event).generations[0].message
-        return ChatGenerationChunk(message=AIMessageChunk(**message.model_dump(exclude={"type"})))
+        whole = _message(event)
+        return ChatGenerationChunk(message=AIMessageChunk(**whole.model_dump(exclude={"type"})))
     try:
         choice = event["choices"][0] if event["choices"] else {}
         said = choice.get("delta") or {}

@@ -17,7 +17,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates
+from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TryTimedOut
 
 REQUEST = Request((Turn("user", "Who?"),))
 BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]
@@ -126,10 +126,28 @@ async def test_a_result_that_is_there_is_taken_however_late() -> None:
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=1e300), Limits(max_seconds=float("inf"))])
 async def test_without_a_limit_or_with_an_endless_one_nothing_is_timed(limits: Limits) -> None:
-    async def work() -> str:
-        return "done"
+    async with Deadline.of(Ledger("planner", limits=limits), Clock()).one_try():
+        await asyncio.sleep(0)
 
-    assert await Deadline.of(Ledger("planner", limits=limits), Clock()).run(work) == "done"
+
+async def test_a_try_that_takes_longer_than_a_try_may_can_be_repeated() -> None:
+    with pytest.raises(TryTimedOut, match=r"^no whole reply within 0\.01 seconds$"):
+        async with Deadline.of(ledger_of(5), Clock(), a_try=0.01).one_try():
+            await asyncio.Event().wait()
+
+
+async def test_no_try_begins_when_the_run_is_over() -> None:
+    ledger = ledger_of(5)
+    with pytest.raises(BudgetExceeded):
+        async with Deadline(ledger, Clock(), float("-inf")).one_try():
+            raise AssertionError
+    assert ledger.refused == "max_seconds"
+
+
+async def test_a_timeout_of_the_models_own_passes_through_a_try() -> None:
+    with pytest.raises(TimeoutError, match="the client's"):
+        async with Deadline.of(ledger_of(5), Clock(), a_try=5).one_try():
+            raise TimeoutError("the client's")
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

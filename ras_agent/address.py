@@ -80,5 +80,5 @@ def refuse_address(path: Path) -> None:
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
             "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "
-            "--out ADDRESS`, and `ask`, `eval` and `study` with --index ADDRESS"
+            "--out ADDRESS`, `ask`, `eval` and `study` with --index ADDRESS, --cache and --triple-cache"
         )

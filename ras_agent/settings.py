@@ -99,8 +99,10 @@ _THREADS = _Group("Loop", ("ask", "serve"))
 _SERVER = _Group("Server", ("serve",))
 
 
-IndexPlace = Annotated[Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")]
-"""Where an index is. As text an address shows no password."""
+Place = Annotated[Path | Address, PlainValidator(place_of), PlainSerializer(str, when_used="json")]
+"""Where an index or a cache is. As text an address shows no password."""
+PLACES = frozenset(("index", "cache", "triple_cache"))
+"""Settings that are paths or addresses of databases."""
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -113,7 +115,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    index: IndexPlace | None = _RETRIEVAL(
+    index: Place | None = _RETRIEVAL(
         None, "The index to search: a folder or postgresql://host/database.", "--index", "-i", everyday=True
     )
     retriever: str = _RETRIEVAL(
@@ -183,7 +185,9 @@ class Settings(BaseModel):
         None, "Show planner and answerer the best facts alone, by use, likeness or aligner:FOLDER; if not set, all."
     )
     prune_to: PositiveInt = _GRAPH(40, "How many facts --prune-facts leaves.")
-    triple_cache: Path | None = _FACTS(None, "File that stores the facts of each passage, read once for all runs.")
+    triple_cache: Place | None = _FACTS(
+        None, "File, or postgresql:// address, that stores the facts of each passage, read once for all runs."
+    )
 
     style: AnswerStyle | None = _ANSWER(None, "Form of the answer; if not set, the one that fits the graph.")
     answer_tokens: PositiveInt | None = _ANSWER(
@@ -195,7 +199,9 @@ class Settings(BaseModel):
 
     few_shot: bool = _PROMPTS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
     prompts: Path | None = _PROMPTS(None, "Folder of your own prompts.")
-    cache: Path | None = _CALLS(None, "File that stores model replies, so that a run can be replayed.")
+    cache: Place | None = _CALLS(
+        None, "File, or postgresql:// address, that stores model replies, so that a run can be replayed."
+    )
     temperature: float | None = _CALLS(
         None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
     )
@@ -489,7 +495,7 @@ def refuse_keys(config: Path | None, destinations: Mapping[str, str], environmen
                 f"is set; a key goes to no server that only a file of the working directory names. If you trust the "
                 f"file, say so: --config {config}, or {_CONFIG_VARIABLE}={config}; else unset VLLM_API_KEY"
             )
-        if name == "index" and environment.get("PGPASSWORD"):
+        if name in PLACES and environment.get("PGPASSWORD") and isinstance(place_of(value), Address):
             raise SettingsError(
                 f"{config}: {name!r} names the database {value}, and PGPASSWORD is set; a password goes to no server "
                 f"that only a file of the working directory names. If you trust the file, say so: --config {config}, "
@@ -543,7 +549,7 @@ def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
     for key, setting in describe(model).items():
         if setting.type is Path and isinstance(value := table.get(key), str):
-            place = place_of(value) if key == "index" else Path(value)
+            place = place_of(value) if key in PLACES else Path(value)
             table[key] = path.parent / place.expanduser() if isinstance(place, Path) else place
     return table
 

@@ -208,6 +208,11 @@ def test_a_database_that_only_a_file_of_the_working_directory_names_is_shown_and
     refuse_keys(here, destinations, {})
     with pytest.raises(SettingsError, match=says("password", "no server", "only a file of the working directory")):
         refuse_keys(here, destinations, {"PGPASSWORD": "secret"})
+    here.write_text('cache = "postgresql://me:secret@host/db"\ntriple_cache = "facts.sqlite"\n')
+    destinations = unnamed_destinations(here, None, {})
+    assert destinations == {"cache": "postgresql://me@host/db", "triple_cache": str(tmp_path / "facts.sqlite")}
+    with pytest.raises(SettingsError, match=says("'cache'", "password", "no server")):
+        refuse_keys(here, destinations, {"PGPASSWORD": "secret"})
     here.write_text('index = "my.index"\nretriever = "dense"\n')
     assert unnamed_destinations(here, None, {}) == {}
 

@@ -214,8 +214,7 @@ def _pool(
             },
         },
     )
-    caches = {"replies": (settings.cache, "replies"), "facts": (settings.triple_cache, "facts")}
-    return workers.pool(spec, {name: (path, holds) for name, (path, holds) in caches.items() if path})
+    return workers.pool(spec, {"replies": settings.cache, "facts": settings.triple_cache})
 
 
 def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:

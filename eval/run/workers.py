@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ras_agent.address import Address
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.settings import Settings
 from ras_agent.tools.workers.pool import Pool, WorkSpec
@@ -36,22 +37,21 @@ class WorkerPlan:
         """Tell whether the work is done in other processes."""
         return self.engine != "here"
 
-    def pool(self, spec: WorkSpec, files: Mapping[str, tuple[Path, str]] | None = None) -> Pool:
+    def pool(self, spec: WorkSpec, caches: Mapping[str, Path | Address | None] | None = None) -> Pool:
         """Return the pool that does the work of `spec`.
 
-        files: maps an argument of the spec to (file, its content: "replies" or "facts"), for workers that cannot reach
-            the file.
+        caches: maps what a cache holds, "replies" or "facts", to its place. Workers that cannot reach a file get
+            another place by the argument of the spec of that name.
         """
         if self.engine == "processes":
             from ras_agent.tools.workers.processes import Processes
 
             return Processes(spec, self.workers or os.cpu_count() or 1)
-        from ras_agent.tools.chat.cache import REPLY_COLUMNS
-        from ras_agent.tools.structure.cache import FACT_COLUMNS
         from ras_agent.tools.workers.cluster import Cluster, SharedFile
 
-        columns = {"replies": REPLY_COLUMNS, "facts": FACT_COLUMNS}
-        shared_files = {name: SharedFile(path, columns[holds], holds) for name, (path, holds) in (files or {}).items()}
+        shared_files = {
+            name: SharedFile(place, name) for name, place in (caches or {}).items() if isinstance(place, Path)
+        }
         return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:

@@ -50,8 +50,7 @@ def read_corpus(
             "ras_agent.app.structuring:remote_passage_reader",
             {"settings": settings.model_dump(mode="json", exclude_unset=True), "spec": spec},
         )
-        files = {"facts": (settings.triple_cache, "facts"), "replies": (settings.cache, "replies")}
-        pool = workers.pool(work, {name: (path, holds) for name, (path, holds) in files.items() if path})
+        pool = workers.pool(work, {"facts": settings.triple_cache, "replies": settings.cache})
 
     async def ended(read: PassageReport) -> None:
         if on_end:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ras_agent.tools.workers.rows import _known_locked
+from ras_agent.tools.store.cache import _known_locked
 
 Cli = Callable[..., Any]
 FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}
@@ -74,7 +74,7 @@ def test_a_locked_triple_cache_ends_the_work_with_one_line(
     ended = cli(*command)
     assert (ended.exit_code, ended.stderr) == (
         1,
-        f"ras-agent: cannot keep facts in {facts}: database is locked; wait for the process that uses it, or name "
+        f"ras-agent: cannot keep facts: {facts}: database is locked by another process; wait for it to end, or name "
         "another file\n",
     )
     other.close()

@@ -16,9 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ras_agent.app.cli import build_program
-from ras_agent.tools.chat.cache import REPLY_COLUMNS
-from ras_agent.tools.structure.cache import FACT_COLUMNS
-from ras_agent.tools.workers.rows import FileRows
+from ras_agent.tools.store.cache import StoredCache
+from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.faults.attack import Attack
 from tests.faults.faulty_server import FAULTS, SECRET, Server, serving
 from tests.faults.interruptions import run
@@ -71,8 +70,7 @@ def commands(spec: str) -> dict[str, tuple[object, ...]]:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = FileRows._connection
-    monkeypatch.setattr(FileRows, "_connection", lambda rows, seconds: connection(rows, min(seconds, 0.3)))
+    monkeypatch.setattr(SqliteDatabase, "wait", property(lambda _: 0.3, lambda _, seconds: None))
 
 
 @pytest.mark.filterwarnings("ignore:cannot keep")
@@ -85,9 +83,8 @@ def test_locked_files(attack: Attack, folder: Path, scripted_llm: Any, lock: str
         file = folder / f"{name.replace(' ', '')}.sqlite"
         arguments = tuple(file if one == "file.sqlite" else one for one in arguments)
         new = lock == "from the beginning"
-        holds = ("replies", REPLY_COLUMNS) if name in ("ask --cache", "eval") else ("facts", FACT_COLUMNS)
         if not new:
-            FileRows(file, holds[1], holds[0])
+            StoredCache(file, "replies" if name in ("ask --cache", "eval") else "facts")
         other = sqlite3.connect(file)
         other.execute("PRAGMA locking_mode = EXCLUSIVE" if new else lock)
         if new:

@@ -34,9 +34,9 @@ from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store.cache import StoredCache
 from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.tools.workers.pool import Here
-from ras_agent.tools.workers.rows import open_rows
 from tests.faults.attack import Attack
 
 Work = Callable[[], Iterator[str]]
@@ -133,23 +133,20 @@ def test_two_builds_of_one_graph(attack: Attack, tmp_path: Path) -> None:
 
 
 def test_writers_of_one_cache(attack: Attack, tmp_path: Path) -> None:
-    """four processes write one cache of replies or facts: every row is there."""
+    """four processes write one cache of replies or facts: every value is there."""
     for holds in ("replies", "facts"):
         path = tmp_path / f"{holds}.sqlite"
 
         def fill(number: int, path: Path = path, holds: str = holds) -> Iterator[str]:
-            rows = open_rows(path, ("key", "value"), holds)
+            cache = StoredCache(path, holds)
             for at in range(200):
-                rows.put((f"{number} {at}", "x"))
-                rows.put((f"shared {at}", "y"))
-                yield (
-                    ""
-                    if rows.get(f"{number} {at}") == (f"{number} {at}", "x")
-                    else f"{holds}: row {at} of {number} is not there"
-                )
+                cache.put(f"{number} {at}", b"x")
+                cache.put(f"shared {at}", b"y")
+                there = cache.get(f"{number} {at}") == b"x"
+                yield "" if there else f"{holds}: value {at} of {number} is not there"
 
         together(attack, *(lambda number=number: fill(number) for number in range(4)))  # type: ignore[misc]
-        attack.expect(len(open_rows(path, ("key", "value"), holds)) == 1000, f"not all {holds} are there")
+        attack.expect(len(StoredCache(path, holds)) == 1000, f"not all {holds} are there")
 
 
 QUESTIONS = [Question(f"q{number}", f"Question {number}?", ("yes",)) for number in range(60)]

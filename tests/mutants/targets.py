@@ -8,6 +8,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tools/store/durable.py": ("tests/tools/store/test_durable.py",),
     "tools/store/sqlite.py": ("tests/tools/store", "tests/tools/index/test_store.py"),
     "tools/store/postgres.py": ("tests/tools/store/test_database.py", "tests/tools/index/test_postgres.py"),
+    "tools/store/cache.py": ("tests/tools/store/test_cache.py", "tests/tools/chat/test_cache.py"),
     "tools/answer/citations.py": (
         "tests/tools/answer/test_llm_citations.py",
         "tests/tools/answer/test_llm_answerer.py",

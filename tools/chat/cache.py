@@ -1,4 +1,4 @@
-"""Model replies cached on disk, so that a run can be replayed without its models; equal calls at once become one."""
+"""Model replies cached, so that a run can be replayed without its models; equal calls at once become one."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ras_agent.address import Address
 from ras_agent.errors import StoreError
 from ras_agent.prompts import Turn
-from ras_agent.tools.workers.rows import Rows, open_rows, read_row
+from ras_agent.tools.store.cache import Cache, read_value
+from ras_agent.tools.workers.remote_cache import open_cache
 
 T = TypeVar("T")
 
-REPLY_COLUMNS = ("key", "request", "reply")
 # a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
 _PATIENCE = 5.0
 
 
 class ReplyCache:
-    """Maps the hash of a model's parameters and messages to its reply, in one SQLite file or elsewhere (`open_rows`).
+    """Maps the hash of a model's parameters and messages to its reply, in a file or elsewhere (see `open_cache`).
 
     Each operation is a transaction: safe between threads, processes and event loops, and a killed run leaves no half
     reply. A reply that was put is there after the process is killed; only a crash of the machine may lose the last few.
-    The first reply for a key stays, so two runs at the same time replay alike afterwards. The file holds prompts and
-    replies in plain text, and no credentials. Where it is locked, or its disk is full, a warning says so once, and
-    calls are made without it.
+    The first reply for a key stays, so two runs at the same time replay alike afterwards. The cache holds prompts and
+    replies in plain text, and no credentials. Where it is locked, damaged, or its disk is full, a warning says so once,
+    and calls are made without it.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Make the file and its folders where there are none. Raises SettingsError for a file of another format."""
-        self.path = Path(path)
-        self.rows = open_rows(path, REPLY_COLUMNS, "replies", _PATIENCE)
+    def __init__(self, place: str | Path | Address) -> None:
+        """Make the cache where there is none. Raises SettingsError for a file of another format."""
+        self._stored = open_cache(place, "replies", _PATIENCE)
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """Return the cached reply to a request, or None."""
@@ -51,24 +51,29 @@ class ReplyCache:
         """Return the slot of a request's reply, filled or not."""
         messages = [[turn.role, turn.text, *([asdict(turn.call)] if turn.call else [])] for turn in turns]
         request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
-        return ReplySlot(self.rows, hashlib.sha256(request.encode()).hexdigest(), request)
+        return ReplySlot(self._stored, hashlib.sha256(request.encode()).hexdigest(), request)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._stored)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySlot:
     """Holds one request's reply in the cache. `key` is the request's hash, `request` its JSON for a human reader."""
 
-    rows: Rows
+    stored: Cache
     key: str
     request: str
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether `get` takes less time than handing it to a thread would."""
+        return self.stored.is_local
 
     def get(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
         """Return what `parse` makes of the reply; None if there is none, or none that can be read."""
         try:
-            return read_row(self.rows, self.key, lambda row: parse(json.loads(row[2].encode())))
+            return read_value(self.stored, self.key, lambda reply: parse(json.loads(reply)))
         except StoreError as error:
             _warn(str(error))
             return None
@@ -76,7 +81,7 @@ class ReplySlot:
     def put(self, reply: Mapping[str, Any]) -> None:
         """Store a reply, a mapping of JSON values."""
         try:
-            self.rows.put((self.key, self.request, json.dumps(dict(reply))))
+            self.stored.put(self.key, json.dumps(dict(reply)).encode(), self.request)
         except StoreError as error:
             _warn(str(error))
 

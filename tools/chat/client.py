@@ -15,6 +15,7 @@ from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
+from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
 from ras_agent.prompts import ToolCall
@@ -81,7 +82,7 @@ class ChatSettings:
     rates: the limits of the model's endpoint; None leaves those it has. All roles on one endpoint share one limiter.
     retry: None is the default policy for models built from a string, and for model objects that have no retries of
         their own; one that has (`max_retries`, `with_retry`) decides itself, and is tried once.
-    cache: a file of replies; a request found in it is answered from it.
+    cache: where replies are stored; a request found there is answered from there.
     context_window: the tokens of a prompt and its reply together; None for what the model or its server says.
     """
 
@@ -90,7 +91,7 @@ class ChatSettings:
     timeout: float | None = None
     rates: Rates | None = None
     retry: RetryPolicy | None = None
-    cache: str | Path | None = None
+    cache: str | Path | Address | None = None
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
 
@@ -205,7 +206,7 @@ class Chat:
                 return replace(found, replayed=True, seconds=0.0)
         reply = None
         try:
-            stored = slot.get(_replayed) if slot.rows.is_local else await asyncio.to_thread(slot.get, _replayed)
+            stored = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
             if reply is None:
                 with _refusals_kept(slot):

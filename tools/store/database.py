@@ -9,7 +9,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ras_agent.errors import IngestError
+from ras_agent.errors import IngestError, StoreError
+
+
+class Locked(StoreError):
+    """Raised when another process has held what is needed for as long as it is waited for."""
 
 
 class Connection(Protocol):
@@ -25,16 +29,16 @@ class Connection(Protocol):
 
 
 class Database(Protocol):
-    """Database that holds one index. It may be used from several threads at once."""
+    """Database that holds one index, or caches. It may be used from several threads at once."""
 
     @property
     def where(self) -> str:
-        """Return the place of the index, for messages."""
+        """Return its place, for messages."""
         ...
 
     @property
     def remedy(self) -> str:
-        """Return what mends an index that is damaged, for messages."""
+        """Return what mends it where it is damaged, for messages."""
         ...
 
     @property

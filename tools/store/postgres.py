@@ -1,4 +1,4 @@
-"""Keeps an index in PostgreSQL: the tables of `schema.py`, in the schema that an address names.
+"""Keeps an index, or caches, in PostgreSQL: tables of `schema.py`, in the schema that an address names.
 
 Readers see the last commit and never wait. What is deleted is found by nobody; its bytes in dead pages, in the
 write-ahead log, in replicas and in backups are the server's.
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from selectors import EVENT_READ, DefaultSelector
 from threading import Lock, RLock, get_ident
@@ -40,6 +41,28 @@ _DIALECT = {
     r"zeroblob\(length\(\w+\)\)": "''::bytea",
 }
 """What statements say, and how PostgreSQL says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaUse:
+    """Way in which a schema is used.
+
+    what: its content, for messages. mark: a table that it always has. remedy: what mends a damaged one. anew: what
+    makes one where there is none, `{place}`.
+    """
+
+    what: str
+    mark: str
+    remedy: str
+    anew: str
+
+
+INDEX = SchemaUse(
+    "index",
+    "index_state",
+    "index the files anew into another schema, such as ?schema=handbook",
+    "make one with `ras-agent index FILES --out '{place}'`",
+)
 
 
 def storable(text: str) -> str:
@@ -80,9 +103,9 @@ def _stored(values: Sequence[Any]) -> list[Any]:
 class PostgresDatabase:
     """Database in the schema of an address. Connections are opened when they are needed."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, use: SchemaUse = INDEX) -> None:
         """Use the tables that `make_tables` has made."""
-        self.address = address
+        self.address, self.use = address, use
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._lock, self._process = Lock(), os.getpid()
         self._writers, self._owner = RLock(), 0
@@ -96,7 +119,7 @@ class PostgresDatabase:
 
     @property
     def remedy(self) -> str:
-        return "index the files anew into another schema, such as ?schema=handbook"
+        return self.use.remedy
 
     @contextmanager
     def reading(self) -> Iterator[_Statements]:
@@ -111,7 +134,7 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[_Statements]:
-        """Lend a connection in a transaction of its own, after those of other writers of the same index."""
+        """Lend a connection in a transaction of its own, after those of other writers of the same schema."""
         with self._writers:
             if self._own is not None:
                 try:
@@ -273,9 +296,8 @@ class PostgresDatabase:
         try:
             yield
         except psycopg.errors.UndefinedTable:
-            raise IndexNotFound(
-                f"no index at {self.address}: make one with `ras-agent index FILES --out '{self.address}'`"
-            ) from None
+            anew = self.use.anew.format(place=self.address)
+            raise IndexNotFound(f"no {self.use.what} at {self.address}: {anew}") from None
         except psycopg.errors.ProgramLimitExceeded as error:
             self._refuse(error, "a name, a path or a passage is too long for a database: give it a shorter one")
         except (psycopg.OperationalError, psycopg_pool.PoolTimeout) as error:
@@ -298,16 +320,21 @@ class PostgresDatabase:
         raise StoreError(f"{self.address}: {said}: {remedy}") from None
 
 
-def make_tables(address: Address, statements: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+def make_tables(
+    address: Address, statements: Iterable[tuple[str, tuple[object, ...]]], use: SchemaUse = INDEX, *, anew: bool = True
+) -> None:
     """Make the schema of an address and its tables by some statements: they are there all, or not at all.
 
-    The database must exist. Raises IndexExists for an index that is there already, and for a schema of somebody else.
+    The database must exist. anew: raise IndexExists for tables that are there already. Raises it for a schema of
+    somebody else.
     """
-    database = PostgresDatabase(address)
+    database = PostgresDatabase(address, use)
     try:
         with database.writing() as connection:
-            if _has_tables(connection, address):
-                raise IndexExists(f"{address} holds an index already: open it, or choose another schema")
+            if _has_tables(connection, address, use.mark):
+                if not anew:
+                    return
+                raise IndexExists(f"{address} holds an {use.what} already: open it, or choose another schema")
             connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}"')
             anything = "SELECT 1 FROM pg_class WHERE relnamespace = ?::regnamespace LIMIT 1"
             if connection.execute(anything, (f'"{address.schema}"',)).fetchone():
@@ -323,13 +350,13 @@ def has_tables(address: Address) -> bool:
     database = PostgresDatabase(address)
     try:
         with database.reading() as connection:
-            return _has_tables(connection, address)
+            return _has_tables(connection, address, INDEX.mark)
     finally:
         database.close()
 
 
-def _has_tables(connection: _Statements, address: Address) -> bool:
-    name = f'"{address.schema}".index_state'
+def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
+    name = f'"{address.schema}".{mark}'
     return bool(connection.execute("SELECT to_regclass(?) IS NOT NULL", (name,)).fetchone()[0])
 
 

@@ -1,4 +1,4 @@
-"""The tables of an index: its state, its passages and their vectors, and the journal of its files.
+"""The tables of an index, its state, its passages and their vectors, and the journal of its files, and of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
 new cell at the same place of the corpus. What is deleted or replaced is listed in `dead`, and its text, terms and
@@ -60,3 +60,14 @@ JOURNAL = (
     "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
 )
 JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "erasing")
+
+CACHE = (
+    """CREATE TABLE cache (
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL,
+    about TEXT NOT NULL,
+    value BLOB NOT NULL,
+    PRIMARY KEY (kind, key)
+)""",
+)
+"""Of a place of its own, where nothing else lies. about: for a human reader; value: JSON."""

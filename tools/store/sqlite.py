@@ -1,4 +1,4 @@
-"""Keeps an index in one file of SQLite, or in memory.
+"""Keeps an index, or caches, in one file of SQLite, or in memory.
 
 Readers see the last commit and never wait (write-ahead log). Deleted and overwritten text does not stay: SQLite fills
 free space with zeros (secure_delete), and `sweep` empties the log.
@@ -10,12 +10,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock, get_ident
 from weakref import WeakSet, finalize
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, StoreError
-from ras_agent.tools.store.database import busy
+from ras_agent.tools.store.database import Locked, busy
 from ras_agent.tools.store.durable import sync_folder, writer_lock
 
 FILE = "index.sqlite"
@@ -23,18 +24,37 @@ NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
 LOCK = "ingest.lock"
 ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
 """What mends an index whose passages are damaged. Its graph's facts lie in the same folder, under kg/."""
-_WRITERS_WAIT = 3600.0  # seconds
 _SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """Way in which a file is used.
+
+    name: of the file in its folder; "" where the place is the file itself. remedy: what mends a damaged one in
+    `{folder}`. wait: the seconds that a writer waits for others. synchronous: what a commit waits for, as SQLite calls
+    it. tables: the statements that make a file which is not there; without any, that is an error.
+    """
+
+    name: str
+    remedy: str
+    wait: float
+    synchronous: str = "FULL"
+    tables: tuple[str, ...] = ()
+
+
+INDEX = FileUse(FILE, ANEW, wait=3600.0)
+_LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 
 
 class SqliteDatabase:
     """Database in the file `index.sqlite` of a folder; without a folder, one that lives as long as this object."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Use the file that `make_file` has made. It is opened when it is first needed."""
-        self.folder = folder
-        self._path = folder / FILE if folder else None
+    def __init__(self, folder: Path | None = None, use: FileUse = INDEX) -> None:
+        """Use the file that `make_file` has made, or one that `use` describes. It is opened when it is first needed."""
+        self.folder, self.use, self._wait = folder, use, use.wait
+        self._path = folder / use.name if folder else None
         self._lock, self._owner, self._depth = RLock(), 0, 0
         self._idle: list[sqlite3.Connection] = []
         self._own: sqlite3.Connection | None = None
@@ -55,7 +75,21 @@ class SqliteDatabase:
 
     @property
     def remedy(self) -> str:
-        return ANEW.format(folder=self.where)
+        return self.use.remedy.format(folder=self.where)
+
+    @property
+    def wait(self) -> float:
+        """The seconds that a call waits for other processes."""
+        return self._wait
+
+    @wait.setter
+    def wait(self, seconds: float) -> None:
+        if seconds != self._wait:
+            with self._lock:
+                self._wait = seconds
+                _close(self._idle)
+                if self._own is not None and self._process == os.getpid():
+                    self._own.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -144,7 +178,7 @@ class SqliteDatabase:
             connection = self._writer()
             connection.execute(f"PRAGMA busy_timeout = {_SWEEP_WAITS}")
             (failed, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            connection.execute(f"PRAGMA busy_timeout = {int(1000 * _WRITERS_WAIT)}")
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.wait)}")
             return not failed
 
     def rewrite(self, tables: Iterable[str]) -> None:
@@ -216,22 +250,42 @@ class SqliteDatabase:
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
             return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._inode = self._look()
-        mode = "rw"
-        if not os.access(self._path, os.W_OK) or not os.access(self._path.parent, os.W_OK):
+        makes = bool(self.use.tables)
+        if not makes:
+            self._inode = self._look()
+        mode = "rwc" if makes else "rw"
+        there = not makes or self._path.exists()
+        if (there and not os.access(self._path, os.W_OK)) or not os.access(self._path.parent, os.W_OK):
             # where nothing can be written, there is no log beside the file; then nobody else writes either
-            mode = "ro" if self._path.with_name(f"{FILE}-wal").exists() else "ro&immutable=1"
+            mode = "ro" if self._path.with_name(f"{self._path.name}-wal").exists() else "ro&immutable=1"
         connection = sqlite3.connect(
             f"{self._path.resolve().as_uri()}?mode={mode}",
             uri=True,
-            timeout=_WRITERS_WAIT,
+            timeout=self.wait,
             isolation_level=None,
             check_same_thread=False,
         )
-        if mode == "rw":
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA secure_delete = ON")
+        try:
+            if mode.startswith("rw"):
+                connection.execute(f"PRAGMA synchronous = {self.use.synchronous}")
+                connection.execute("PRAGMA secure_delete = ON")
+                if makes:
+                    self._make(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """Make the tables where there are none. Several processes may do so at once."""
+        anything = "SELECT count(*) FROM sqlite_schema"
+        if connection.execute(anything).fetchone() == (0,):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            if connection.execute(anything).fetchone() == (0,):
+                for statement in self.use.tables:
+                    connection.execute(statement)
+            connection.execute("COMMIT")
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -240,6 +294,8 @@ class SqliteDatabase:
             yield
         except sqlite3.OperationalError as error:
             said = str(error)
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED:
+                raise Locked(f"{self._path}: {said} by another process; wait for it to end") from error
             if any(word in said for word in ("malformed", "no such", "decode")):
                 raise self._damaged(error) from error
             full = "full" in said

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Passage, Source, Triple
 from ras_agent.tools.chat.cache import SingleFlight
-from ras_agent.tools.workers.rows import open_rows, read_row
-
-FACT_COLUMNS = ("key", "extractor", "title", "facts", "calls")
+from ras_agent.tools.store.cache import read_value
+from ras_agent.tools.workers.remote_cache import open_cache
 
 
 def facts_key(fingerprint: str, passage: Passage) -> str:
@@ -51,37 +51,34 @@ class CachedFacts:
 
 
 class TripleCache:
-    """Facts by `facts_key`, in one SQLite file. The first facts for a key stay.
+    """Facts by `facts_key`, in a file or elsewhere (see `open_cache`). The first facts for a key stay.
 
-    Safe between threads and processes. A killed run leaves no half passage. The file holds facts and titles; no
+    Safe between threads and processes. A killed run leaves no half passage. The cache holds facts and titles; no
     text of a passage and no credentials.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Make the file and its folders where there are none; "ray:NAME" is a place on a cluster (see `open_rows`).
-
-        Raises SettingsError for a file of another format.
-        """
-        self.path = Path(path)
-        self._rows = open_rows(path, FACT_COLUMNS, "facts")
+    def __init__(self, place: str | Path | Address) -> None:
+        """Make the cache where there is none. Raises SettingsError for a file of another format."""
+        self._stored = open_cache(place, "facts")
 
     @property
     def is_local(self) -> bool:
         """Return whether `get` takes less time than handing it to a thread would."""
-        return self._rows.is_local
+        return self._stored.is_local
 
     def get(self, key: str) -> CachedFacts | None:
         """Return the facts under a key; None if there are none, or none that can be read."""
-        return read_row(self._rows, key, lambda row: _from_json(row[3].encode(), row[4].encode()))
+        return read_value(self._stored, key, lambda value: _from_json(**json.loads(value)))
 
     def put(self, key: str, extractor: str, title: str, cached: CachedFacts) -> None:
-        """Store a passage's facts. extractor, title: for a human reader of the file."""
+        """Store a passage's facts. extractor, title: for a human reader of the cache."""
         facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in cached.triples]
         calls = [call.to_dict() for call in cached.calls]
-        self._rows.put((key, extractor, _encodable(title), _to_json(facts), _to_json(calls)))
+        value = _encodable(json.dumps({"facts": facts, "calls": calls}, ensure_ascii=False)).encode()
+        self._stored.put(key, value, _encodable(f"{extractor} {title}"))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._stored)
 
 
 class CachedExtractor:
@@ -236,8 +233,8 @@ def _source_in(source: Source, passage: Passage) -> Source:
     return Source(passage.id, source.start, source.end, extractor=source.extractor)
 
 
-def _from_json(facts: bytes, calls: bytes) -> CachedFacts:
-    return CachedFacts(tuple(map(_fact, json.loads(facts))), tuple(map(Call.from_dict, json.loads(calls))))
+def _from_json(facts: list[Any], calls: list[Any]) -> CachedFacts:
+    return CachedFacts(tuple(map(_fact, facts)), tuple(map(Call.from_dict, calls)))
 
 
 def _fact(item: list[Any]) -> Triple:
@@ -245,10 +242,6 @@ def _fact(item: list[Any]) -> Triple:
     if not all(isinstance(name, str) for name in (subject, predicate, object_, *(by for _, _, by in spans))):
         raise TypeError("a fact is three texts, and where they were read")
     return Triple(subject, predicate, object_, tuple(Source("", start, end, extractor=by) for start, end, by in spans))
-
-
-def _to_json(value: Any) -> str:
-    return _encodable(json.dumps(value, ensure_ascii=False))
 
 
 def _encodable(text: str) -> str:

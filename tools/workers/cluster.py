@@ -1,7 +1,7 @@
 """Spreads work over a Ray cluster, or over a Ray of this machine's own if there is no cluster.
 
 The driver hands out the items, takes the results, and stores on its own disk what workers should find again: an actor
-on its machine serves each file, and workers reach that actor as "ray:NAME" (see ras_agent.tools.workers.rows).
+on its machine serves each cache, and workers reach that actor as "ray:NAME" (see `remote_cache`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 from uuid import uuid4
 
 from ras_agent.errors import RunError
+from ras_agent.tools.store.cache import StoredCache
 from ras_agent.tools.workers.pool import Work, WorkSpec
-from ras_agent.tools.workers.rows import NAMESPACE, REMOTE, FileRows, ray_library
+from ras_agent.tools.workers.remote_cache import NAMESPACE, REMOTE, ray_library
 
 _AUTHENTICATION = "RAY_AUTH_MODE"
 
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """File of rows that all workers share; see `FileRows`."""
+    """File of a cache that all workers share. kind: what it holds; see `StoredCache`."""
 
     path: Path
-    columns: Sequence[str]
-    holds: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class Cluster:
                 warnings.warn(_exposed(), RuntimeWarning, stacklevel=2)
         actors: list[Any] = []
         try:
-            rows = {name: _keeper(ray, file) for name, file in self.shared_files.items()}
-            actors += [actor for _, actor in rows.values()]
+            caches = {name: _keeper(ray, file) for name, file in self.shared_files.items()}
+            actors += [actor for _, actor in caches.values()]
             spec = replace(
-                self.spec, arguments={**self.spec.arguments, **{name: place for name, (place, _) in rows.items()}}
+                self.spec, arguments={**self.spec.arguments, **{name: place for name, (place, _) in caches.items()}}
             )
             count = min(self.workers or max(1, int(ray.cluster_resources().get("CPU", 1))), concurrency)
             workers = [_worker(ray, spec, -(-concurrency // count)) for _ in range(count)]
@@ -127,19 +127,19 @@ class _Worker:
 
 
 class _Keeper:
-    """Actor that serves a file's rows to workers that cannot reach the file."""
+    """Actor that serves a file's cache to workers that cannot reach the file."""
 
     def __init__(self, file: SharedFile) -> None:
-        self._rows = FileRows(file.path, file.columns, file.holds)
+        self._cache = StoredCache(file.path, file.kind)
 
-    def get(self, key: str) -> tuple[str, ...] | None:
-        return self._rows.get(key)
+    def get(self, key: str) -> bytes | None:
+        return self._cache.get(key)
 
-    def put(self, row: tuple[str, ...]) -> None:
-        self._rows.put(row)
+    def put(self, key: str, value: bytes, about: str) -> None:
+        self._cache.put(key, value, about)
 
     def count(self) -> int:
-        return len(self._rows)
+        return len(self._cache)
 
 
 def _worker(ray: Any, spec: WorkSpec, at_once: int) -> Any:
@@ -150,7 +150,7 @@ def _keeper(ray: Any, file: SharedFile) -> tuple[str, Any]:
     """Start an actor on the driver's machine, where the file is; return its place for workers, and the actor."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    name = f"{file.holds}-{uuid4().hex}"
+    name = f"{file.kind}-{uuid4().hex}"
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor = ray.remote(_Keeper).options(
         name=name, namespace=NAMESPACE, num_cpus=0, max_concurrency=32, scheduling_strategy=here

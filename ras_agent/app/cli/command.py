@@ -31,6 +31,7 @@ from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import SettingsError
 from ras_agent.settings import (
+    PLACES,
     Setting,
     Settings,
     Work,
@@ -197,7 +198,7 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
     if setting.default not in (None, "", False):
         default = f"{setting.default:g}" if setting.type is float else setting.default
         about += f" [dim]\\[default: {default}][/dim]"
-    reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name == "index" else {}
+    reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name in PLACES else {}
     option = typer.Option(
         *setting.flags,
         help=about,
@@ -216,7 +217,7 @@ def help_of(setting: Setting) -> str:
 
 
 def read_place(text: str) -> Path | Address:
-    """Return the place of an index. Raises BadParameter, which does not show the text: it may hold a password."""
+    """Return the place of an index or a cache. Raises BadParameter without the text, which may hold a password."""
     try:
         return place_of(text)
     except SettingsError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import AsJSON, PricesFile
 from ras_agent.app.cli.terminal import quantity, screen
 from ras_agent.errors import SettingsError
@@ -17,6 +17,7 @@ from ras_agent.errors import SettingsError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ras_agent.address import Address
     from ras_agent.eval.run.index_cost import CostComparison, ReadingCost
     from ras_agent.eval.run.prices import Price
     from ras_agent.records import Passage
@@ -29,7 +30,10 @@ class CostOptions(Options):
     run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.")]
     corpus: Annotated[Path, typer.Option(help="The passages it searched, JSON Lines of id, text, title.")]
     triple_cache: Annotated[
-        Path | None, typer.Option(help="Measure tokens by the calls stored there for this corpus.")
+        Path | None,
+        typer.Option(
+            parser=read_place, metavar="PLACE", help="Measure tokens by the calls stored there for this corpus."
+        ),
     ] = None
     extractor: Annotated[
         str | None, typer.Option(help="The extractor whose calls are quantity, as `structure` takes it.")
@@ -83,22 +87,22 @@ _ROWS = {
 }
 
 
-def _measure_reading(passages: list[Passage], path: Path, spec: str) -> ReadingCost:
+def _measure_reading(passages: list[Passage], place: Path | Address, spec: str) -> ReadingCost:
     from ras_agent.eval.run.index_cost import mean_passage
     from ras_agent.graphs.resolve import extractor_from_settings
     from ras_agent.settings import load_settings
     from ras_agent.tools.structure.cache import TripleCache, facts_key
 
-    if not path.is_file():
-        raise SettingsError(f"there is no triple cache {path}; ras-agent structure makes one")
+    if isinstance(place, Path) and not place.is_file():
+        raise SettingsError(f"there is no triple cache {place}; ras-agent structure makes one")
     fingerprint = getattr(
-        extractor_from_settings(load_settings(None, {}, {"triple_cache": path}), spec), "fingerprint", ""
+        extractor_from_settings(load_settings(None, {}, {"triple_cache": place}), spec), "fingerprint", ""
     )
-    cache = TripleCache(path)
+    cache = TripleCache(place)
     stored = [cache.get(facts_key(fingerprint, passage)) for passage in passages]
     calls = [facts.calls for facts in stored if facts is not None]
     if not calls:
-        raise SettingsError(f"{path} holds no facts that {spec} read in this corpus; run ras-agent structure first")
+        raise SettingsError(f"{place} holds no facts that {spec} read in this corpus; run ras-agent structure first")
     return mean_passage(calls)
 
 

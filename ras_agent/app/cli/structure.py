@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, Quiet, RayAddress, Workers
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
 from ras_agent.settings import Settings
@@ -32,7 +32,16 @@ class StructureOptions(Options):
     """Options of `ras-agent structure`."""
 
     work = "extract"
-    triple_cache: Annotated[Path, typer.Option("--triple-cache", "-o", help="The file of facts to fill.")]
+    triple_cache: Annotated[
+        Path,
+        typer.Option(
+            "--triple-cache",
+            "-o",
+            parser=read_place,
+            metavar="PLACE",
+            help="The cache of facts to fill: a file, or postgresql://host/database.",
+        ),
+    ]
     corpus: Annotated[Path | None, typer.Option(help="Passages, JSON Lines of id, text, title.")] = None
     index: Annotated[Path | None, typer.Option("--index", "-i", help="An index instead.")] = None
     limit: Annotated[int | None, typer.Option(min=1, help="How many passages are read; if not set, all.")] = None
@@ -111,13 +120,13 @@ class _CorpusTally:
             if price := self.prices.of(call.model):
                 self.cost += price.cost(call.input_tokens, call.output_tokens, call.cached_tokens)
 
-    def summary(self, path: Path) -> str:
+    def summary(self, place: object) -> str:
         """Return for example "90 passages, 60 of them known · 1,204 facts · 40,300 tokens · facts.sqlite written"."""
 
         cached = f", {self.cached:,} of them known" if self.cached else ""
         cost = f" · cost {self.cost:.4g}" if self.cost else ""
         facts, tokens = quantity(self.facts, "fact"), quantity(self.tokens, "token")
-        return f"{quantity(self.passages, 'passage')}{cached} · {facts} · {tokens}{cost} · {path} written"
+        return f"{quantity(self.passages, 'passage')}{cached} · {facts} · {tokens}{cost} · {place} written"
 
 
 @contextmanager

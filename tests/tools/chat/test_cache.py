@@ -66,8 +66,8 @@ UNREADABLE = {
     "no text": '{"truncated": false}',
     "a number as text": '{"text": 5}',
     "text as a number": '{"text": "x", "input_tokens": "many"}',
-    "bytes": b'{"text": "x"}',
-    "no UTF-8": "CAST(x'7b2274657874223a2022ff227d' AS TEXT)",
+    "bytes that are no text": b"\xff\x00",
+    "no UTF-8": b'{"text": "\xff"}',
     "deep": "[" * 100_000,
 }
 
@@ -78,12 +78,8 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_one_warning(
 ) -> None:
     path, model = tmp_path / "c.sqlite", scripted_model("one", "two", "three")
     assert Chat(model, settings=ChatSettings(cache=path)).complete(Request(TURNS)).text == "one"
-    damage = UNREADABLE[case]
     with closing(sqlite3.connect(path)) as file, file:
-        if case == "no UTF-8":
-            file.execute(f"UPDATE replies SET reply = {damage}")
-        else:
-            file.execute("UPDATE replies SET reply = ?", (damage,))
+        file.execute("UPDATE cache SET value = ?", (UNREADABLE[case],))
     chat = Chat(model, settings=ChatSettings(cache=path))
     with pytest.warns(RuntimeWarning, match=r"c\.sqlite holds what this version cannot read") as warned:
         assert [chat.complete(Request(TURNS)).text for _ in range(2)] == ["two", "three"]

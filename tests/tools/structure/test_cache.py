@@ -153,7 +153,7 @@ def test_an_extractor_without_a_fingerprint_is_refused(path: Path) -> None:
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes, longer than nothing, and no database at all\n" * 20)
-    with pytest.raises(SettingsError, match=r"cannot keep facts in .*notes\.md"):
+    with pytest.raises(SettingsError, match=r"cannot keep facts: .*notes\.md is damaged"):
         TripleCache(tmp_path / "notes.md")
 
 
@@ -165,7 +165,7 @@ def test_facts_that_cannot_be_read_are_read_in_the_passage_again(scripted_model:
     model = scripted_model(("Bell\n", BORN_LINE))
     _cached(model, path).extract([BELL])
     with closing(sqlite3.connect(path)) as file, file:
-        file.execute("UPDATE facts SET facts = ?", (facts,))
+        file.execute("UPDATE cache SET value = ?", (f'{{"facts": {facts}, "calls": []}}',))
     with pytest.warns(RuntimeWarning, match=r"facts\.sqlite holds what this version cannot read"):
         assert _cached(model, path).extract([BELL]).triples == (BORN,)
     assert len(model.prompts) == 2
@@ -175,6 +175,7 @@ def test_calls_of_a_later_version_are_read_again(scripted_model: Any, path: Path
     model = scripted_model(("Bell\n", BORN_LINE))
     _cached(model, path).extract([BELL])
     with closing(sqlite3.connect(path)) as file, file:
-        file.execute("UPDATE facts SET calls = ?", ('[{"role": "extractor", "hop": 0, "model": "m", "new": 1}]',))
+        calls = '[{"role": "extractor", "hop": 0, "model": "m", "new": 1}]'
+        file.execute("UPDATE cache SET value = ?", (f'{{"facts": [], "calls": {calls}}}',))
     with pytest.warns(RuntimeWarning, match="of a later version"):
         assert _cached(model, path).extract([BELL]).triples == (BORN,)

@@ -1,4 +1,4 @@
-"""Work on a Ray cluster that the test starts, and rows that an actor stores on the driver's machine."""
+"""Work on a Ray cluster that the test starts, and caches that an actor stores on the driver's machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +8,10 @@ import pytest
 
 from ras_agent.errors import RunError, SettingsError
 from ras_agent.records import Passage
+from ras_agent.tools.store.cache import StoredCache
 from ras_agent.tools.workers.cluster import Cluster, SharedFile
 from ras_agent.tools.workers.pool import WorkSpec
-from ras_agent.tools.workers.rows import NAMESPACE, ActorRows, FileRows, open_rows
+from ras_agent.tools.workers.remote_cache import NAMESPACE, ActorCache, open_cache
 from tests.messages import says
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -46,29 +47,30 @@ async def test_a_worker_that_cannot_start_says_why() -> None:
 
 async def test_workers_reach_a_file_on_the_machine_of_the_driver(tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "(S> Hull | P> was built by | O> Ann Rowe)", "repeat": True})
-    file = SharedFile(tmp_path / "facts.sqlite", ("key", "extractor", "title", "facts", "calls"), "facts")
+    file = SharedFile(tmp_path / "facts.sqlite", "facts")
     order = WorkSpec(READER, {"settings": {}, "spec": scripted_llm.spec})
     hull = Passage("p", "Hull was built by Ann Rowe.", "Hull")
     for _ in range(2):
         async with Cluster(order, workers=1, shared_files={"facts": file}).opened(1) as do:
             assert (await do(hull)).facts == 1
     assert len(scripted_llm.requests()) == 1
-    assert len(FileRows(file.path, file.columns, file.holds)) == 1
+    assert len(StoredCache(file.path, file.kind)) == 1
 
 
-def test_rows_elsewhere_are_rows(tmp_path: Path) -> None:
+def test_a_cache_elsewhere_is_a_cache(tmp_path: Path) -> None:
     from ras_agent.tools.workers.cluster import _keeper
 
-    place, actor = _keeper(ray, SharedFile(tmp_path / "x.sqlite", ("key", "said"), "things"))
-    rows = open_rows(place, ("key", "said"), "things")
-    assert isinstance(rows, ActorRows)
-    assert rows.get("a") is None
-    rows.put(("a", "first ☎"))
-    rows.put(("a", "second"))
-    assert (rows.get("a"), len(rows)) == (("a", "first ☎"), 1)
+    place, actor = _keeper(ray, SharedFile(tmp_path / "x.sqlite", "things"))
+    cache = open_cache(place, "things")
+    assert isinstance(cache, ActorCache)
+    assert not cache.is_local
+    assert cache.get("a") is None
+    cache.put("a", "first ☎".encode(), "said of a")
+    cache.put("a", b"second")
+    assert (cache.get("a"), len(cache)) == ("first ☎".encode(), 1)
     ray.kill(actor)
 
 
 def test_an_actor_that_is_not_there_is_reported() -> None:
     with pytest.raises(SettingsError, match="there is no actor 'nobody' on this Ray cluster"):
-        open_rows("ray:nobody", ("key",), "things")
+        open_cache("ray:nobody", "things")

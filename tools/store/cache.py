@@ -1,0 +1,164 @@
+"""Caches what models said, by keys, for many threads and processes, whole after any of them is killed.
+
+A cache may be deleted at any time: what it held is asked for anew.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from ras_agent.address import Address
+from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, SettingsError, StoreError
+from ras_agent.tools.store.database import Connection, Database, Locked
+from ras_agent.tools.store.postgres import PostgresDatabase, SchemaUse, make_tables
+from ras_agent.tools.store.schema import CACHE
+from ras_agent.tools.store.sqlite import FileUse, SqliteDatabase
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds that a locked file is waited for."""
+_FILE = FileUse(
+    "",
+    "name another file, or delete this one if it is a cache: what it held is asked for anew",
+    wait=PATIENCE,
+    synchronous="NORMAL",  # no wait for the disk at each commit
+    tables=CACHE,
+)
+_SCHEMA = SchemaUse(
+    "cache",
+    "cache",
+    "name another schema, such as ?schema=replies",
+    "the next command makes it",
+)
+# files that stayed locked as long as a call waits, and were not used since: no further call waits
+_known_locked: set[Path | None] = set()
+
+
+class Cache(Protocol):
+    """Texts under keys."""
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether `get` takes some ten microseconds, less than handing it to a thread would."""
+        ...
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is stored under a key, or None. Raises StoreError."""
+        ...
+
+    def put(self, key: str, value: bytes, about: str = "") -> None:
+        """Store something, with what a human reader should know of it; the first one for a key stays.
+
+        Raises StoreError.
+        """
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class StoredCache:
+    """Cache of one kind in a file of SQLite, or in a schema of PostgreSQL; both are made where they do not exist.
+
+    What was put is there after the process is killed; only a crash of the machine may cost the last few of a file. A
+    file that another process has locked is waited for `patience` seconds in all: after that, calls fail at once until
+    one succeeds.
+    """
+
+    def __init__(self, place: str | Path | Address, kind: str, patience: float = PATIENCE) -> None:
+        """Open the cache. kind: of what it holds, "replies". Raises SettingsError for a place that cannot hold it."""
+        self.place, self.kind, self._patience = place, kind, patience
+        self._file = None if isinstance(place, Address) else Path(place).absolute()
+        try:
+            with self._named():
+                self._database = _open(place)
+            len(self)
+        except Locked:  # a locked file may be free by the first call
+            pass
+        except StoreError as error:
+            raise SettingsError(str(error)) from error
+
+    @property
+    def is_local(self) -> bool:
+        return self._file is not None and self._file not in _known_locked
+
+    def get(self, key: str) -> bytes | None:
+        with self._reading() as connection:
+            query = "SELECT value FROM cache WHERE kind = ? AND key = ?"
+            row = connection.execute(query, (self.kind, key)).fetchone()
+        return row[0] if row else None
+
+    def put(self, key: str, value: bytes, about: str = "") -> None:
+        with self._waiting(), self._database.writing() as connection:
+            insert = "INSERT INTO cache VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+            connection.execute(insert, (self.kind, key, about, value))
+
+    def __len__(self) -> int:
+        with self._reading() as connection:
+            (count,) = connection.execute("SELECT count(*) FROM cache WHERE kind = ?", (self.kind,)).fetchone()
+        return int(count)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._waiting(), self._database.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Wait within the block for a locked file, unless it was waited for in vain."""
+        if isinstance(self._database, SqliteDatabase):
+            self._database.wait = 0.0 if self._file in _known_locked else self._patience
+        with self._named():
+            yield
+        _known_locked.discard(self._file)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say in errors what was to be cached."""
+        try:
+            yield
+        except Locked as error:
+            _known_locked.add(self._file)
+            raise Locked(f"cannot keep {self.kind}: {error}, or name another file") from error
+        except (StoreError, IndexMismatch, IndexNotFound, IndexExists) as error:
+            raise StoreError(f"cannot keep {self.kind}: {error}") from error
+
+
+def _open(place: str | Path | Address) -> Database:
+    if isinstance(place, Address):
+        make_tables(place, [(statement, ()) for statement in CACHE], _SCHEMA, anew=False)
+        return PostgresDatabase(place, _SCHEMA)
+    try:
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{place}: {error.strerror}; name another file") from error
+    return SqliteDatabase(Path(place), _FILE)
+
+
+def read_value(stored: Cache, key: str, parse: Callable[[Any], T]) -> T | None:
+    """Return what `parse` makes of the bytes under a key, None without any. Raises StoreError.
+
+    What makes `parse` raise, because it is damaged or of a later version, counts as none: a warning says so once a
+    cache. It stays, for the later version.
+    """
+    value = stored.get(key)
+    try:
+        return None if value is None else parse(value)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        _warn_of_unreadable(str(getattr(stored, "place", "the cache")))
+        return None
+
+
+@cache
+def _warn_of_unreadable(place: str) -> None:
+    warnings.warn(
+        f"{place} holds what this version cannot read, damaged or of a later version; it is made anew each time: name "
+        "another cache if that costs too much",
+        RuntimeWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,59 @@
+"""Opens caches: in a file, in PostgreSQL, or behind an actor of a Ray cluster, which stores them for its workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ras_agent.address import Address
+from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.tools.store.cache import PATIENCE, Cache, StoredCache
+
+NAMESPACE = "ras-agent"
+"""The namespace of our actors on a Ray cluster."""
+REMOTE = "ray:"
+"""What the place of a cache begins with if an actor stores it."""
+
+
+def open_cache(place: str | Path | Address, kind: str, patience: float = PATIENCE) -> Cache:
+    """Open a cache in a file, at an address of PostgreSQL, or behind "ray:NAME", an actor (see `cluster`).
+
+    kind, patience: see StoredCache. Raises SettingsError for a place that cannot hold one, or an actor that does not
+    exist.
+    """
+    if str(place).startswith(REMOTE):
+        return ActorCache(str(place).removeprefix(REMOTE))
+    return StoredCache(place, kind, patience)
+
+
+class ActorCache:
+    """Cache that an actor stores on the driver's machine."""
+
+    is_local = False
+
+    def __init__(self, name: str) -> None:
+        """Find the actor. Raises SettingsError if it does not exist."""
+        self._ray = ray_library()
+        try:
+            self._actor = self._ray.get_actor(name, namespace=NAMESPACE)
+        except ValueError as error:
+            raise SettingsError(f"there is no actor {name!r} on this Ray cluster: {error}; name a file") from error
+
+    def get(self, key: str) -> bytes | None:
+        value: bytes | None = self._ray.get(self._actor.get.remote(key))
+        return value
+
+    def put(self, key: str, value: bytes, about: str = "") -> None:
+        self._ray.get(self._actor.put.remote(key, value, about))  # on the disk before anybody goes on
+
+    def __len__(self) -> int:
+        return int(self._ray.get(self._actor.count.remote()))
+
+
+def ray_library() -> Any:
+    """Return the module `ray`. Raises MissingExtra."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--engine ray", "ray") from error
+    return ray

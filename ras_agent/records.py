@@ -33,8 +33,9 @@ StopReason = Literal[
 ]
 
 
-AnswerStyle = Literal["short", "choice", "boolean", "long", "reader"]
-"""The form of an answer; "reader" is IRCoT's: reasons first, then the answer"""
+AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
+"""The form of an answer; "reader" is IRCoT's: reasons first, then the answer. "citing" is a short answer, then the
+nodes and edges that it rests on"""
 
 EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches"]
 """What planner and answerer are shown as text: all passages and facts; each sub-query with its facts; each sub-query

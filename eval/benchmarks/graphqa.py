@@ -18,10 +18,6 @@ from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import KEY, QuestionRecord, read_records
 
 VALIDITY = ("valid_nodes", "valid_edges", "fully_valid")
-CITING = (
-    'Answer first. Then show what in the graph the answer rests on: below a line "Nodes:" the nodes, one a line behind '
-    'a dash, and below a line "Edges:" the edges, one a line as - (head; relation; tail), as the graph writes them.'
-)
 _CLASSES = ("support", "counter")
 _EDGE = re.compile(r"\s*+\(([^;]*+);([^;]*+);([^;]*)\)(?=\s*+(?:\(|$))")
 _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
@@ -113,7 +109,8 @@ EXPLAGRAPHS = registered(
         "dataset/expla_graphs",
         read=_read_explanation,
         metrics=("accuracy", *VALIDITY),
-        instructions={"answer": "Reply with one word: support or counter.", "answer_citing": CITING},
+        instructions={"answer": "Reply with one word: support or counter."},
+        cites=True,
         files={"all": "train_dev.tsv"},
         counts={"train_dev.tsv": 2766},
     )
@@ -127,7 +124,8 @@ SCENE_GRAPHS = registered(
         "(dataset/scene_graphs), all files in one folder",
         reader=_scene_reader,
         metrics=("golden_match", "em", *VALIDITY),
-        instructions={"answer": "Reply with a word or a short phrase.", "answer_citing": CITING},
+        instructions={"answer": "Reply with a word or a short phrase."},
+        cites=True,
         files={
             "all": "questions.csv",
             "train": "train_balanced_questions.json",

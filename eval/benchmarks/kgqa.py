@@ -6,7 +6,7 @@ GraphQA has it, in lower case.
 
 from __future__ import annotations
 
-from ras_agent.eval.benchmarks.graphqa import CITING, VALIDITY
+from ras_agent.eval.benchmarks.graphqa import VALIDITY
 from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
@@ -76,7 +76,8 @@ GRAPHQA_WEBQSP = registered(
         source=_EXPORT + "rmanluo/RoG-webqsp",
         read=_lower_case,
         metrics=(*_METRICS, *VALIDITY),
-        instructions={**WEBQSP.instructions, "answer_citing": CITING},
+        instructions=WEBQSP.instructions,
+        cites=True,
         files=WEBQSP.files,
         hub=WEBQSP.hub,
     )

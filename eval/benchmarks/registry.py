@@ -21,19 +21,20 @@ from ras_agent.errors import IngestError, MissingExtra, UnknownName
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question import Question, is_plain, load_passages, plain_question, union_of_contexts
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
-from ras_agent.records import Passage
+from ras_agent.records import AnswerStyle, Passage
 from ras_agent.tools.index.text_files import not_unicode
 
-AnswerForm = Literal["short", "multiple_choice", "true_false", "long"]
+AnswerForm = Literal["short", "multiple_choice", "true_false", "long", "citing"]
 ContextUse = Literal["corpus", "seed", "static"]
 ReadRecord = Callable[[QuestionRecord], Question | None]
 _CITING_TOKENS = 300
 _STATIC = 5  # passages, as RAS fixes them for ASQA and ELI5
-_STYLES: dict[AnswerForm, Literal["short", "choice", "boolean", "long"]] = {
+_STYLES: dict[AnswerForm, AnswerStyle] = {
     "short": "short",
     "multiple_choice": "choice",
     "true_false": "boolean",
     "long": "long",
+    "citing": "citing",
 }
 MULTI_HOP = (
     "f1",
@@ -68,8 +69,8 @@ class Benchmark:
     files next to it. split_record: turns a record that holds several questions into one record for each.
     metrics: names of metrics. headline: the one that papers report, which is the first.
     instructions: the task's own instruction by kind of prompt: "answer" next to the retrieved graph, "answer_baseline"
-    for a model without one, "answer_citing" to have nodes and edges of the graph listed. Short-form questions have
-    none (RAS, Table 5).
+    for a model without one. Short-form questions have none (RAS, Table 5). Planner and answerer are both shown it.
+    cites: whether answers may be asked for with the nodes and edges that they rest on.
     files: official file names by split. counts: how many questions a file of that name holds. sha256: its digest.
     answer_tokens: how long a chat model's answer may get, unless a setting says otherwise (RAS, appendix F).
     context_use: what RAS does with the questions' contexts: their union is the corpus to search (`corpus`), or they are
@@ -88,6 +89,7 @@ class Benchmark:
     answer_form: AnswerForm = "short"
     answer_tokens: int = 100
     instructions: Mapping[str, str] = field(default_factory=dict)
+    cites: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -103,21 +105,23 @@ class Benchmark:
         return self.metrics[0]
 
     @property
-    def style(self) -> Literal["short", "choice", "boolean", "long"]:
+    def style(self) -> AnswerStyle:
         """Return the answerer's `style` that suits this benchmark's answers."""
         return _STYLES[self.answer_form]
 
     def instructed(self, kind: str) -> Self:
-        """Return this benchmark with its instruction of that kind for the answerer. Raises UnknownName.
+        """Return this benchmark with its instruction of that kind as the one that is shown. Raises UnknownName.
 
-        An answer that cites nodes and edges is a long one.
+        "answer_citing" keeps the instruction, and asks the answerer alone to list nodes and edges behind the answer.
         """
         if kind == "answer":
             return self
+        if kind == "answer_citing" and self.cites:
+            return replace(self, answer_form="citing", answer_tokens=_CITING_TOKENS)
         if kind not in self.instructions:
-            raise UnknownName(f"instruction of {self.name}", kind, tuple(self.instructions) or ("none",))
-        copy = replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
-        return replace(copy, answer_form="long", answer_tokens=_CITING_TOKENS) if kind == "answer_citing" else copy
+            names = (*self.instructions, *(["answer_citing"] if self.cites else []))
+            raise UnknownName(f"instruction of {self.name}", kind, names or ("none",))
+        return replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
 
     def load(
         self, path: str | Path, split: str = "", limit: int | None = None, on_bad: OnBad | None = None

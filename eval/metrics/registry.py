@@ -33,6 +33,7 @@ class Outcome:
     """An agent's answer to one question and its evidence, which is all that a metric looks at.
 
     passages: in the order of retrieval (by hop, then by rank within the hop). facts: the question graph's, by id.
+    reply: the answer with the nodes and edges that it lists, where these were asked for; "" where they were not.
     """
 
     answer: str
@@ -42,6 +43,7 @@ class Outcome:
     facts: Mapping[str, Triple] = field(default_factory=dict)
     hops: int = 0
     stop_reason: str = ""
+    reply: str = ""
 
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:

@@ -183,7 +183,7 @@ def remote_questions(
         **{**task, "data": Path(task["data"]), "corpus": corpus}, settings=settings, strict=False
     )  # fmt: skip
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
-    scorer = metric_scorer(agent["metrics"])
+    scorer = metric_scorer(agent["metrics"], cites=settings.style == "citing")
     return question_work(answer, scorer, mode=agent["graph"], roles=agent["roles"], traces=agent["traces"])
 
 
@@ -192,7 +192,8 @@ def _pool(
 ) -> Pool:
     """Return the pool that asks the questions, in this process or in others."""
     if not workers.remote:
-        answer, scorer = agent.make(task, settings), metric_scorer(task.metrics)
+        answer = agent.make(task, settings)
+        scorer = metric_scorer(task.metrics, cites=settings.style == "citing")
         return Here(question_work(answer, scorer, mode=graph, roles=roles, traces=agent.traces))
     spec = WorkSpec(
         "ras_agent.eval.run.begin:remote_questions",

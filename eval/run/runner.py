@@ -21,6 +21,7 @@ from typing import Any
 
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.errors import ModelRefused, RunError
+from ras_agent.eval.metrics.cited_graph import apart
 from ras_agent.eval.metrics.registry import Outcome, score
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import NO_ANSWER, AnswerQuestion
@@ -37,11 +38,16 @@ Scorer = Callable[[Question, Mapping[str, Any]], Mapping[str, float]]
 """From a question and an agent's output to metric -> 0..1. A failed question's output is `NO_ANSWER`."""
 
 
-def metric_scorer(metrics: Sequence[str]) -> Scorer:
-    """Return a function that scores an output by registered metrics."""
+def metric_scorer(metrics: Sequence[str], *, cites: bool = False) -> Scorer:
+    """Return a function that scores an output by registered metrics.
+
+    cites: whether the answers were asked for with the nodes and edges that they rest on, apart from which they are
+        scored then.
+    """
 
     def scores(question: Question, output: Mapping[str, Any]) -> dict[str, float]:
-        return score(question, Outcome.from_output(output), metrics)
+        outcome = Outcome.from_output(output)
+        return score(question, apart(outcome) if cites else outcome, metrics)
 
     return scores
 

@@ -20,7 +20,7 @@ from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
-from ras_agent.eval.metrics.graphs import read_cited_graph
+from ras_agent.eval.metrics.cited_graph import answer_apart, read_cited_graph
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.prompts import as_line, passage_block
@@ -218,7 +218,8 @@ READERS = {
     "chosen_label": TextReader(lambda text: chosen_label(text, {"A": "one", "B": "two"}), "eval.metrics.choices"),
     "chosen_class": TextReader(lambda text: chosen_class(text, ["support", "counter"]), "eval.metrics.choices"),
     "stated_verdict": TextReader(stated_verdict, "eval.metrics.choices"),
-    "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.graphs"),
+    "answer_apart": TextReader(answer_apart, "eval.metrics.cited_graph"),
+    "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.cited_graph"),
     "parse_explanation": TextReader(_any(_edges), "eval.benchmarks.graphqa"),
 }
 OWN_TEXTS = {

@@ -15,7 +15,7 @@ from tests.messages import says
 def test_each_role_has_a_zero_shot_and_a_few_shot_prompt() -> None:
     names = set(prompt_names())
     roles = {"plan", "next-sentence", "triples", "reader"}
-    roles |= {f"answer-{style}" for style in ("short", "choice", "boolean", "long")}
+    roles |= {f"answer-{style}" for style in ("short", "choice", "boolean", "long", "citing")}
     assert names >= roles | {f"{name}-few-shot" for name in roles} | {"repair"}
 
 

@@ -55,7 +55,8 @@ class AnswerForm:
     """Form of answers: how it is asked for, and how it is parsed.
 
     prompt: the name of its prompt. request: the form in words, for a repair.
-    prose: whether citations stay in the text, and lines after the first.
+    prose: whether citations stay in the text, and lines after the first. listed: whether JSON stays as it is, where a
+        model may have put its answer and a list behind it.
     read: takes the answer part of a reply and the question, and returns the answer; "" if it does not have the form.
     """
 
@@ -63,29 +64,31 @@ class AnswerForm:
     request: str
     prose: bool
     read: Callable[[str, str], str]
+    listed: bool = False
 
     def is_repeated_by(self, answer: str) -> bool:
         """Tell whether an answer only repeats the form's description, as weak models do."""
         return canonical_key(answer) == canonical_key(self.request.removeprefix(str(ANSWER)))
 
 
-def answer_part(reply: str, *, prose: bool, finished: bool = True) -> str:
+def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool = False) -> str:
     """Return the part of a reply behind "Answer:"; "" for none.
 
     In prose that is everything behind the first "Answer:". Else it is the rest of the line behind the last one, since
     reasoning may come before it; but what comes behind another "Question:" answers that. A finished reply without
-    "Answer:" is the answer itself if it is prose, JSON, a single short line, or ends with "the answer is ...".
+    "Answer:" is the answer itself if it is prose, JSON, a single short line, or ends with "the answer is ...". With
+    `listed`, JSON is prose.
     """
     text = without_thinking(reply)
     if not finished:
         part = _behind_label(text, prose=prose)
         return "" if not part or part[0] in "{[\\$<`" else part.partition("<")[0]  # it may be wrapped in something
-    if is_json(text) or "```" in text:
+    if not listed and (is_json(text) or "```" in text):
         answer = _in_json(text, prose=prose)
         if answer or is_json(text):
             return answer
     part = _behind_label(text, prose=prose) or _without_label(text, prose=prose)
-    return _unwrap(part, prose=prose)
+    return part if listed else _unwrap(part, prose=prose)
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -193,5 +196,6 @@ FORMS: dict[AnswerStyle, AnswerForm] = {
     "choice": AnswerForm("answer-choice", f"{ANSWER} the label of one option, then its numbers", False, _label),
     "boolean": AnswerForm("answer-boolean", f"{ANSWER} True, False, Yes or No, then its numbers", False, _verdict),
     "long": AnswerForm("answer-long", f"{ANSWER} one to three paragraphs with their numbers", True, _prose),
+    "citing": AnswerForm("answer-citing", f"{ANSWER} the answer alone, then Nodes: and Edges:", True, _prose, True),
     "reader": AnswerForm("reader", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
 }

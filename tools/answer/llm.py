@@ -41,8 +41,8 @@ class LLMAnswerer:
     """Answerer on a chat model.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
-    style: the form of the answer: "short", "choice" (a label), "boolean", "long", or "reader" (reasons first, as
-        IRCoT's reader does).
+    style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first, as IRCoT's
+        reader does), or "citing" (a short answer, then the nodes and edges that it rests on).
     layout: what the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8), each
         sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
         "searches" shows the sub-queries alone, to a model that reads the facts through graph tokens.
@@ -168,7 +168,7 @@ class LLMAnswerer:
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Parse a reply into an answer and a description of what is wrong with the reply, "" for nothing."""
-        part = answer_part(reply.text, prose=self._form.prose)
+        part = answer_part(reply.text, prose=self._form.prose, listed=self._form.listed)
         if not part and not self._may_abstain:
             part = without_thinking(reply.text).strip()
         if abstains(part):
@@ -188,7 +188,7 @@ class LLMAnswerer:
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
-        part = answer_part(reply, prose=self._form.prose, finished=False)
+        part = answer_part(reply, prose=self._form.prose, finished=False, listed=self._form.listed)
         if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
             part = part[: part.rfind("[")]
         if abstains(part):

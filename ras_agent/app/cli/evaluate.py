@@ -116,8 +116,8 @@ class EvalOptions(QuestionOptions):
     instruction: Annotated[
         str,
         typer.Option(
-            help="The benchmark's instruction for the answerer: answer, answer_baseline, or answer_citing, to have "
-            "nodes and edges of the graph listed.",
+            help="The benchmark's instruction: answer, answer_baseline, or answer_citing, to have the answerer list "
+            "nodes and edges of the graph.",
             rich_help_panel=_RUN,
             hidden=True,
         ),

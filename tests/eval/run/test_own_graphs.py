@@ -142,12 +142,44 @@ def test_answers_that_cite_the_graph_are_held_to_it(tmp_path: Path, scripted_llm
     run = _begin("explagraphs", file, tmp_path / "run", settings, instruction="answer_citing", limit=1)
     scores = {name: score["mean"] for name, score in run.finish()["scores"].items()}
     assert scores == {"accuracy": 1.0, "valid_nodes": 0.5, "valid_edges": 1.0, "fully_valid": 0.0}
-    (request,) = scripted_llm.requests()
-    assert "Nodes:" in request["messages"][-1]["content"]
     with pytest.raises(RunError, match="instruction"):
         _begin("explagraphs", file, tmp_path / "run", settings, limit=1)
     with pytest.raises(UnknownName, match=says("webqsp", "unknown instruction", "'answer_citing'", "known: answer")):
         _begin("webqsp", _file("webqsp", tmp_path), tmp_path / "x", settings, instruction="answer_citing")
+
+
+@pytest.mark.parametrize(("said", "right"), [("old [1]", 1.0), ("white", 0.0)])
+def test_an_answer_is_scored_apart_from_what_it_cites(
+    tmp_path: Path, scripted_llm: Any, said: str, right: float
+) -> None:
+    cited = f"Answer: {said}\nNodes:\n- name: mill; attribute: old\nEdges:\n- (mill; near; tree)"
+    scripted_llm.script({"when": "What is the mill", "reply": cited, "repeat": True})
+    (tmp_path / "sceneGraphs.json").write_text(json.dumps(SCENES))
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps({"1": {"imageId": "71", "question": "What is the mill?", "answer": "old"}}))
+    settings = Settings(llm=scripted_llm.spec, retriever="ppr", graph="single-shot")
+    run = _begin("scenegraphs", file, tmp_path / "run", settings, instruction="answer_citing")
+    scores = {name: score["mean"] for name, score in run.finish()["scores"].items()}
+    assert scores == {
+        "golden_match": right,
+        "em": right,
+        "valid_nodes": 1.0,
+        "valid_edges": 1.0,
+        "fully_valid": 1.0,
+    }
+
+
+def test_the_answerer_alone_is_asked_to_cite_the_graph(tmp_path: Path, scripted_llm: Any) -> None:
+    scripted_llm.script({"when": "What is near", "reply": "[SUFFICIENT]", "repeat": True})
+    settings = Settings(llm=scripted_llm.spec, retriever="ppr", graph="ras", max_hops=1)
+    _begin("scenegraphs", _file("scenegraphs", tmp_path), tmp_path / "run", settings, instruction="answer_citing",
+           limit=1).finish()  # fmt: skip
+    prompts = ["\n".join(one["content"] for one in request["messages"]) for request in scripted_llm.requests()]
+    planner, answerer = prompts[0], prompts[-1]
+    assert "Reply with a word or a short phrase." in planner
+    assert "Nodes:" not in planner
+    assert "Reply with a word or a short phrase." in answerer
+    assert 'below a line "Nodes:"' in answerer
 
 
 def test_processes_search_the_same_graphs(tmp_path: Path) -> None:

@@ -120,9 +120,11 @@ def test_worked_examples_have_the_layout_of_the_question(scripted_model: Any, st
 
 @pytest.mark.parametrize(
     ("style", "layout"),
-    [*((style, "evidence") for style in FORMS), *((style, "chain") for style in FORMS), ("short", "chain-of-text"),
-     ("choice", "chain-of-text"), ("boolean", "chain-of-text"), ("long", "chain-of-text")],
-)  # fmt: skip
+    [
+        *((style, layout) for style in FORMS for layout in ("evidence", "chain")),
+        *((style, "chain-of-text") for style in FORMS if style != "reader"),
+    ],
+)
 def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style: Any, layout: Any) -> None:
     answerer = LLMAnswerer(scripted_model(), style=style, layout=layout, few_shot=True)
     turns = next(answerer._dialogue(QUESTION, GRAPH, PASSAGES, STEPS)).turns
@@ -139,7 +141,7 @@ def test_worked_examples_have_the_form_of_their_style(scripted_model: Any, style
 
 def test_an_unknown_style_is_an_error_that_lists_the_known_ones(scripted_model: Any) -> None:
     with pytest.raises(
-        ValueError, match=says("unknown answer style 'haiku'", "known: short, choice, boolean, long, reader")
+        ValueError, match=says("unknown answer style 'haiku'", "known: short, choice, boolean, long, citing, reader")
     ):
         LLMAnswerer(scripted_model(), style="haiku")  # type: ignore[arg-type]
 

@@ -1,0 +1,445 @@
+"""What an answer says about a graph, held against that graph: G-Retriever's check for hallucination (appendix F).
+
+A model that is asked to show what its answer rests on lists nodes and edges behind it. The answer is scored without
+that list, and the list by whether the graph has what it names.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
+from ras_agent.marks import NUMBER, OBJECT, PREDICATE, SUBJECT, Mark
+from ras_agent.text.canonical import canonical_key
+
+Edge = tuple[str, str, str]
+"""The texts of head, relation and tail."""
+_Section = Literal["", "nodes", "edges", "both", "csv nodes", "csv edges"]
+
+# characters of a line that is read as an arrow; the patterns below may take the square of its length
+_LONGEST = 500
+_NODE_WORD = r"(?:nodes?|entity|entities|vertex|vertices)"
+_EDGE_WORD = r"(?:edges?|triples?|triplets?|relations|relationships?)"
+_HEADING = re.compile(
+    rf"[\W_]*+(?:[a-z]+ ){{0,3}}?(?:(?P<both>{_NODE_WORD} (?:and|&) {_EDGE_WORD})|(?P<nodes>{_NODE_WORD})"
+    rf"|(?P<edges>{_EDGE_WORD}))(?: [a-z]+){{0,3}}(?: ?\(\d+\))?[*_ ]*+(?::(?P<inline>.*))?",
+    re.IGNORECASE,
+)
+_CSV: Mapping[str, _Section] = {"node_id,node_attr": "csv nodes", "src,edge_attr,dst": "csv edges"}
+_ITEM = re.compile(r"\s*+(?:[-*•–]|\d{1,3}[.)])\s++(?P<item>\S.*)")
+# marked as a number, since a figure in front of a name may belong to it
+_NUMBERED = re.compile(r"(?:node\s*+[\[(#]?\d++[\])]?|\[\d++\]|#\d++)[:,.|\s]\s*+(?=\S)", re.IGNORECASE)
+_NUMBER_BEHIND = re.compile(r"\((?:node|id|node_id)\W?+\s*+\d+\)$", re.IGNORECASE)
+_EXPLANATION = re.compile(r"\s[—–]\s.*")
+_WRAPPING = " \t*_`\"'“”,;"
+# from a parenthesis to the next, so a text is read once; the fields' white space and marks are taken off afterwards
+_EDGE = re.compile(r"\(([^()|;]*+)([|;])([^()|;]*+)\2([^()|;]*+)\)")
+_COMMA_EDGE = re.compile(r"\(([^(),|;]*+),([^(),|;]*+),([^(),|;]*+)\)")
+_ARROW = re.compile(r"-+>|=+>|[→⟶➔➜]")
+# head and relation in front of an arrow: "mill --river", "(mill)-[:river]", "mill - river", "mill —river"
+_TO_RELATION = re.compile(r"(?P<head>.+?)(?:\s*-{1,2}[\[(]:?|--|\s-\s|[—–])(?P<relation>.+?)[\])]?[\s—–-]*")
+_NO_ITEM = frozenset(("", "none"))
+_KEYS = {"nodes": ("nodes", "entities", "cited_nodes"), "edges": ("edges", "triples", "relations", "cited_edges")}
+_ANSWER_KEYS = ("answer", "final_answer")
+_NODE_TEXT = ("name", "label", "text", "node", "node_attr", "entity", "id")
+_EDGE_TEXTS = (
+    ("head", "source", "src", "subject", "from"),
+    ("relation", "predicate", "edge", "edge_attr", "label", "type"),
+    ("tail", "target", "dst", "object", "to"),
+)
+_COLUMNS = frozenset((*_NODE_TEXT, *_EDGE_TEXTS[0], *_EDGE_TEXTS[1], *_EDGE_TEXTS[2], "node_id", "#"))
+
+
+class CitedGraph(NamedTuple):
+    """The nodes and edges that an answer refers to; an edge is its (head, relation, tail) texts."""
+
+    nodes: tuple[str, ...] = ()
+    edges: tuple[Edge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphValidity:
+    """Counts of the `nodes` and `edges` that an answer cites, and of those among them that exist in its graph."""
+
+    nodes: int
+    valid_nodes: int
+    edges: int
+    valid_edges: int
+
+    @property
+    def cites(self) -> bool:
+        """Tell whether anything is cited."""
+        return self.nodes + self.edges > 0
+
+    @property
+    def fully_valid(self) -> bool:
+        """Tell whether something is cited, and all of it exists."""
+        return self.cites and (self.nodes, self.edges) == (self.valid_nodes, self.valid_edges)
+
+
+def read_cited_graph(reply: str) -> CitedGraph:
+    """Return the nodes and edges that a reply refers to, each once.
+
+    Edges in parentheses, (head; relation; tail), (S> head | P> relation | O> tail) or (head, relation, tail), and edges
+    with arrows, head --relation--> tail or head -> relation -> tail, are read anywhere. Below a line such as "Nodes:",
+    "Entities used:" or "Edges:", and behind its colon, each item is a node or an edge: behind a bullet or a number, on
+    a line of its own, between commas, in a table, in JSON. G-Retriever's two CSV blocks and a JSON object with `nodes`
+    and `edges` are read, too. What is listed as a node or an edge counts, whatever it says: an edge that cannot be read
+    has its text for its head, and no relation. An edge's ends count as nodes only if they are listed.
+    """
+    return _read(reply)[1]
+
+
+def answer_apart(reply: str) -> str:
+    """Return a reply's answer without the nodes and edges that it lists, and without the numbers of its citations.
+
+    The answer is what stands before the list, or what stands behind it if nothing does. A reply that is nothing but a
+    list is its own answer.
+
+    >>> answer_apart("yellow [1]\\n\\nNodes:\\n- banana")
+    'yellow'
+    """
+    return re.sub(rf"\s*+{NUMBER.live}", "", _read(reply)[0] or reply).strip()
+
+
+def apart(outcome: Outcome) -> Outcome:
+    """Return the outcome with its answer alone as the answer, and all of it as the reply (see `answer_apart`)."""
+    return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
+
+
+def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Sequence[str]]) -> GraphValidity:
+    """Count which of the cited nodes and edges the graph has.
+
+    Texts are compared by canonical key, edges with their direction. A node is a whole text or, of a scene graph's
+    "name: banana; attribute: ...", its name, or its name with its attributes. A number in front of a node ("Node 3:
+    mill") and an explanation behind a long dash are left away where the whole is no node.
+    """
+    names = {name for node in nodes for name in _names(node)}
+    graph_edges = {
+        (head, canonical_key(relation), tail)
+        for source, relation, target in edges
+        for head in _names(source)
+        for tail in _names(target)
+    }
+    return GraphValidity(
+        len(cited.nodes),
+        sum(not names.isdisjoint(_readings(node)) for node in cited.nodes),
+        len(cited.edges),
+        sum(
+            any(
+                (start, canonical_key(relation), end) in graph_edges
+                for start in _readings(head)
+                for end in _readings(tail)
+            )
+            for head, relation, tail in cited.edges
+        ),
+    )
+
+
+@metric("valid_nodes")
+def _valid_nodes(question: Question, outcome: Outcome) -> float | None:
+    validity = _validity(question, outcome)
+    return validity.valid_nodes / validity.nodes if validity and validity.nodes else None
+
+
+@metric("valid_edges")
+def _valid_edges(question: Question, outcome: Outcome) -> float | None:
+    validity = _validity(question, outcome)
+    return validity.valid_edges / validity.edges if validity and validity.edges else None
+
+
+@metric("fully_valid")
+def _fully_valid(question: Question, outcome: Outcome) -> float | None:
+    validity = _validity(question, outcome)
+    return float(validity.fully_valid) if validity and validity.cites else None
+
+
+def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
+    """Count what the reply cites of the question's own graph, or else of the graph that the agent built.
+
+    Returns None without either.
+    """
+    if question.metadata.get("graph"):
+        nodes, edges = question.graph.nodes, question.graph.triples()
+    elif edges := tuple(outcome.triples()):
+        nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
+    else:
+        return None
+    return graph_validity(read_cited_graph(outcome.reply or outcome.answer), nodes, edges)
+
+
+def _read(reply: str) -> tuple[str, CitedGraph]:
+    """Return the answer, "" for none, and the graph that a reply lists."""
+    if item := _json_object(reply):
+        return _read_object(item)
+    reader = _Reader()
+    lines = [(line, reader.reads(line)) for line in reply.splitlines()]
+    first = next((place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines))
+    said = [_EDGE.sub("", line).rstrip() for line, _ in lines[:first]]
+    while first < len(lines) and said and (not said[-1] or said[-1].endswith(":")):
+        said.pop()  # a line that introduces the list
+    rest = (line for line, is_listed in lines[first:] if not is_listed)
+    return "\n".join(said).strip() or "\n".join(rest).strip(), reader.graph()
+
+
+def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
+    reader = _Reader()
+    for section, keys in _KEYS.items():
+        for key in keys:
+            value = item.get(key) or ()
+            for part in value if isinstance(value, Sequence) and not isinstance(value, str) else (value,):
+                reader.add_value(part, is_edge=section == "edges")
+    answer = next((item[key] for key in _ANSWER_KEYS if item.get(key) is not None), "")
+    texts = answer if isinstance(answer, list) else [answer]
+    return "\n".join(map(str, texts)).strip(), reader.graph()
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reader of a reply's lines. It knows under which heading it is.
+
+    bulleted: whether the list that it is in has bullets; None before its first item. numbers: a CSV block's nodes.
+    """
+
+    nodes: list[str] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    numbers: dict[str, str] = field(default_factory=dict)
+    section: _Section = ""
+    bulleted: bool | None = None
+
+    def graph(self) -> CitedGraph:
+        """Return what was read, each node and edge once."""
+        nodes: dict[str, str] = {}
+        for node in self.nodes:
+            if (key := canonical_key(node)) not in _NO_ITEM:
+                nodes.setdefault(key, node)
+        edges = (
+            (self.numbers.get(head, head), relation, self.numbers.get(tail, tail))
+            for head, relation, tail in self.edges
+        )
+        listed = (edge for edge in edges if canonical_key(edge[0]) not in _NO_ITEM)
+        return CitedGraph(tuple(nodes.values()), tuple(dict.fromkeys(listed)))
+
+    def reads(self, line: str) -> bool:
+        """Read a line, and tell whether it belongs to a list, and so not to the answer."""
+        text = line.strip()
+        if text.startswith("```"):
+            return True
+        if not any(map(str.isalnum, text)):
+            if not text and self.bulleted is False:
+                self._enter("")
+            return bool(self.section)
+        if section := _CSV.get(text.lower().replace(" ", "")):
+            self._enter(section)
+            return True
+        if heading := _HEADING.fullmatch(text[:_LONGEST]):
+            inline = heading["inline"]
+            if inline is not None or text[0] in "#*_" or self.section:
+                self._enter("both" if heading["both"] else "nodes" if heading["nodes"] else "edges")
+                if inline and any(map(str.isalnum, inline)):
+                    self._read_inline(text.partition(":")[2])
+                    self._enter("")
+                return True
+        if self.section.startswith("csv") and self._reads_row(text):
+            return True
+        item = _ITEM.fullmatch(line)
+        if self.section and (item or self.bulleted is not True or text[0] in "|[\"'"):
+            self.bulleted = self.bulleted or bool(item)
+            self._read_item(item["item"] if item else text)
+            return True
+        self._enter("")
+        edges = _edges_in(item["item"] if item else text)
+        self.edges += edges
+        return bool(edges) and not any(map(str.isalnum, _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text)))))
+
+    def add_value(self, value: object, *, is_edge: bool) -> None:
+        """Add a node or an edge of JSON: a text, an object or a list."""
+        if isinstance(value, Mapping):
+            named = {str(key).lower(): part for key, part in value.items()}
+            ends = [next((str(named[key]) for key in keys if key in named), "") for keys in _EDGE_TEXTS]
+            if is_edge or (ends[0] and ends[2]):
+                self.edges.append((ends[0], ends[1], ends[2]))
+            else:
+                self.nodes.append(next((str(named[key]) for key in _NODE_TEXT if key in named), ""))
+        elif isinstance(value, list) and len(value) == 3:
+            self.edges.append((str(value[0]), str(value[1]), str(value[2])))
+        elif isinstance(value, list):
+            for part in value:
+                self.add_value(part, is_edge=is_edge)
+        elif is_edge:
+            self.edges += _edges_of_item(str(value)) or [(str(value), "", "")]
+        else:
+            self.nodes.append(str(value))
+
+    def _enter(self, section: _Section) -> None:
+        self.section, self.bulleted = section, None
+
+    def _read_inline(self, text: str) -> None:
+        """Read what stands behind a heading's colon."""
+        if (values := _json_list(text)) is not None:
+            for value in values:
+                self.add_value(value, is_edge=self.section == "edges")
+        elif self.section == "nodes" and "name:" in text:
+            self.nodes += [part.strip(_WRAPPING) for part in re.split(r"(?=\bname:)", text)]
+        elif self.section == "nodes":
+            self.nodes += [part.strip(_WRAPPING) for part in re.split("[,;]", text)]
+        elif edges := _edges_in(text):
+            self.edges += edges
+        else:
+            self._read_item(text.strip())
+
+    def _read_item(self, text: str) -> None:
+        """Read an item of a list: a table's row, JSON, an edge, or the text of a node."""
+        if text.startswith("|"):
+            cells = [cell.strip(_WRAPPING) for cell in text.strip("| ").split("|")]
+            if all(cell.lower() in _COLUMNS for cell in cells):
+                return
+            cells = cells[1:] if len(cells) in (2, 4) and cells[0].isdigit() else cells
+            if len(cells) == 3 and self.section != "nodes":
+                self.edges.append((cells[0], cells[1], cells[2]))
+            else:
+                self.nodes.append(cells[0])
+        elif (values := _json_list(text.rstrip(","))) is not None:
+            self.add_value(values, is_edge=self.section == "edges")
+        elif self.section == "edges":
+            edges = _edges_of_item(text)
+            self.edges += edges or [(text.strip(_WRAPPING), "", "")]
+        elif edges := _whole_edges(text):
+            self.edges += edges
+        else:
+            self.nodes.append(text.strip(_WRAPPING))
+
+    def _reads_row(self, text: str) -> bool:
+        """Read a row of a CSV block, and tell whether it is one."""
+        cells = _cells(text)
+        if self.section == "csv nodes" and len(cells) >= 2 and cells[0].isdigit():
+            self.numbers[cells[0]] = name = ",".join(cells[1:])
+            self.nodes.append(name)
+            return True
+        if self.section == "csv edges" and len(cells) == 3:
+            self.edges.append((cells[0], cells[1], cells[2]))
+            return True
+        return False
+
+
+def _edges_in(text: str) -> list[Edge]:
+    """Return the edges in parentheses or with arrows that stand in a text."""
+    edges = [
+        (_bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT))
+        for head, _, relation, tail in _EDGE.findall(text)
+    ]
+    boxed = ((head.strip(), relation.strip(), tail.strip()) for head, relation, tail in _COMMA_EDGE.findall(text))
+    edges += [edge for edge in boxed if not _is_box(edge[0])]
+    return [edge for edge in edges if all(edge)] or _arrow_edges(text)
+
+
+def _edges_of_item(text: str) -> list[Edge]:
+    """Return the edges of an item that is listed as an edge: as in any text, or three texts between | ; or commas."""
+    if edges := _edges_in(text):
+        return edges
+    for mark in ("|", ";", "\t"):
+        if len(parts := text.split(mark)) == 3:
+            return [(_bare(parts[0], SUBJECT), _bare(parts[1], PREDICATE), _bare(parts[2], OBJECT))]
+    cells = _cells(text)
+    return [(cells[0], cells[1], cells[2])] if len(cells) == 3 and all(cells) else []
+
+
+def _cells(text: str) -> list[str]:
+    """Return the fields of a line of CSV; none of a very long one."""
+    if len(text) > _LONGEST:
+        return []
+    return [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def _whole_edges(text: str) -> list[Edge]:
+    """Return the edge that an item is, where it is listed as a node; none for a node with parentheses in its text."""
+    bare = text.strip(_WRAPPING)
+    is_whole = _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
+    return _edges_in(bare) if is_whole else []
+
+
+def _arrow_edges(text: str) -> list[Edge]:
+    """Return the edges along a line of arrows; none if it has other text, or no arrows."""
+    parts = [part.strip(_WRAPPING) for part in _ARROW.split(text[: _LONGEST + 1])]
+    if len(text) > _LONGEST or len(parts) < 2 or not all(parts):
+        return []
+    steps = [_TO_RELATION.fullmatch(part) for part in parts[:-1]]
+    nodes: list[str] = []
+    relations: list[str] = []
+    if all(steps):
+        for step in filter(None, steps):
+            nodes.append(step["head"])
+            relations.append(step["relation"])
+        nodes.append(parts[-1])
+    elif len(parts) % 2:
+        nodes, relations = parts[::2], parts[1::2]
+    ends = [_node_of_arrow(node) for node in nodes]
+    return [
+        (head, relation.strip(" []():"), tail) for head, relation, tail in zip(ends, relations, ends[1:], strict=False)
+    ]
+
+
+def _node_of_arrow(text: str) -> str:
+    """Return a node's text without the parentheses that may stand around it in front of or behind an arrow."""
+    bare = text.strip(_WRAPPING)
+    inner = bare[1:-1]
+    return inner.strip(_WRAPPING) if bare.startswith("(") and bare.endswith(")") and "(" not in inner else bare
+
+
+def _without_arrows(text: str) -> str:
+    return "" if _arrow_edges(text) and not _EDGE.search(text) else text
+
+
+def _json_object(reply: str) -> dict[str, Any] | None:
+    """Return the reply's JSON object that lists nodes or edges, with its keys in lower case; None without one."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
+    except (ValueError, RecursionError):
+        return None
+    item = {str(key).lower(): part for key, part in value.items()} if isinstance(value, dict) else {}
+    return item if any(key in item for keys in _KEYS.values() for key in keys) else None
+
+
+def _json_list(text: str) -> list[Any] | None:
+    """Return the list that a text is in JSON; None for another text."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _names(node: str) -> Iterator[str]:
+    """Yield the canonical keys under which a graph's node may be cited."""
+    yield canonical_key(node)
+    if node.startswith("name:"):
+        name, *more = node.split("; ")
+        yield canonical_key(name.removeprefix("name:"))
+        for end in range(len(more)):
+            yield canonical_key("; ".join((name, *more[:end])))
+
+
+def _readings(node: str) -> Iterator[str]:
+    """Yield the canonical keys of what a cited text may mean: all of it, or without its number or explanation."""
+    yield canonical_key(node)
+    for bare in (_NUMBERED.sub("", node, count=1), _NUMBER_BEHIND.sub("", node), _EXPLANATION.sub("", node)):
+        if bare != node and (key := canonical_key(bare)):
+            yield key
+
+
+def _bare(text: str, mark: Mark) -> str:
+    """Return the text of an edge's part without the mark in front of it, if there is one."""
+    return text.strip(_WRAPPING).removeprefix(str(mark)).strip()
+
+
+def _is_box(head: str) -> bool:
+    """Tell whether a triple in commas is a box (x,y,w) of a scene graph and no edge."""
+    return head == "x" or head.lstrip("-").isdigit()

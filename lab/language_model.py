@@ -2,13 +2,16 @@
 
     python -m lab.language_model --data subq.jsonl --out tiny
     python -m ras_agent.train.graphllm.train --data subq.jsonl --language-model tiny --tuning full --rate 1e-3 ...
+    python -m lab.language_model --benchmark explagraphs --data train.tsv --out tiny
+    python -m ras_agent.train.graphqa.train --benchmark explagraphs --data train.tsv --language-model tiny ...
 
 It is there so that the way from samples to a cited answer can be walked where no weights of a language model are to be
 had. A few million weights learn the grammar of plans and the form of an answer from some hundred samples. They know no
 language and no world: do not expect right answers.
 
 The vocabulary is byte-level BPE, as GPT-2's and Llama 3's are, in the case of the texts. Prompts, graphs' facts
-included, and replies of the split "train" are the text; the weights are then trained to predict it word by word.
+included, and replies of the split "train" are the text; the weights are then trained to predict it word by word. With
+--benchmark the text is a set's questions with their whole graphs as CSV, and their answers.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.errors import MissingExtra
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.program import run_program
-from ras_agent.train.graphllm.examples import ExampleMaker
+from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample
 from ras_agent.train.loop import FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, Range, check_ranges
@@ -39,12 +43,14 @@ _RANGES: Mapping[str, Range] = dict.fromkeys(("vocabulary", "width", "layers", "
 class Config(FitConfig):
     """Everything that decides what comes out.
 
-    data: samples (ras_agent.train.subq). vocabulary: the most tokens. width, layers, heads: of the network, whose
-        hidden layers are three times as wide. text_tokens: the longest text. batch: texts at once.
+    data: samples (ras_agent.train.subq), or the questions of a benchmark. vocabulary: the most tokens. width, layers,
+        heads: of the network, whose hidden layers are three times as wide. text_tokens: the longest text. batch: texts
+        at once.
     """
 
     data: Path
     out: Path
+    benchmark: str = ""
     vocabulary: int = 2000
     width: int = 128
     layers: int = 4
@@ -66,9 +72,7 @@ def make(config: Config) -> FitResult:
         from transformers import LlamaConfig, LlamaForCausalLM
     except ImportError as error:
         raise MissingExtra("a language model", "llm") from error
-    maker = ExampleMaker(config.text_tokens)
-    examples = [maker.example(one) for one in read_samples(config.data, "train") if maker.asks(one)]
-    texts = ["\n\n".join(turn.text for turn in one.turns) + f"\n{one.reply}" for one in examples]
+    texts = ["\n\n".join(turn.text for turn in one.turns) + f"\n{one.reply}" for one in _examples(config)]
     tokenizer = _vocabulary(texts, config.vocabulary)
     torch.manual_seed(config.seed)
     network = LlamaForCausalLM(
@@ -109,6 +113,23 @@ def make(config: Config) -> FitResult:
         }
         (config.out / "training.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _examples(config: Config) -> Sequence[GraphLLMExample]:
+    """Return the examples whose texts are learnt."""
+    if not config.benchmark:
+        maker = ExampleMaker(config.text_tokens)
+        return [maker.example(one) for one in read_samples(config.data, "train") if maker.asks(one)]
+    from ras_agent.tools.embed.embedders import resolve_embedder
+    from ras_agent.tools.graph_tokens.features import GraphVectors
+    from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphView
+    from ras_agent.train.graphqa.examples import GraphQAExamples
+
+    read = benchmark(config.benchmark)
+    view = GraphView(task=read.instructions.get("answer", ""), graph_text_tokens=config.text_tokens)
+    # no vocabulary yet: rows are counted by their characters, which are more
+    prompts = GraphPrompts(view, GraphVectors(resolve_embedder("minilm")), len)
+    return [GraphQAExamples(read, prompts).example(one) for one in read.load(config.data)]
 
 
 def _vocabulary(texts: Sequence[str], most: int) -> Any:

@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ras_agent.arrays import Floats
+from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.protocols import Embedder
@@ -155,13 +155,15 @@ class GraphAligner(nn.Module):
         array: Floats = torch.stack(logits).cpu().numpy()
         return array
 
-    def prune(self, facts: Sequence[Fact], question: str, n_seed: int = 25) -> list[Fact]:
-        """Return the facts that touch one of the `n_seed` best nodes, in their order.
+    def prune(self, graph: GraphFeatures, question: str, n_seed: int = 25) -> tuple[Ints, Ints]:
+        """Return the places of the nodes and of the edges that stay, both ascending (section 3.2.4).
 
-        So the result is the best nodes, their neighbours, and the facts that join them.
+        They are the `n_seed` best nodes, their neighbours, and the edges that touch one of the best.
         """
-        near_best = self._places(facts, question)[0] < n_seed
-        return [fact for fact, keep in zip(facts, near_best, strict=True) if keep]
+        places = _node_places(self.scores(graph, query_vector(self.embedder, question)[None])[0])
+        edges = np.flatnonzero((places[graph.edge_index] < n_seed).any(axis=0))
+        nodes = np.union1d(np.flatnonzero(places < n_seed), graph.edge_index[:, edges].ravel())
+        return nodes.astype(np.int64), edges.astype(np.int64)
 
     def best(self, facts: Sequence[Fact], question: str, most: int) -> list[int]:
         """Return the places of the `most` best facts.
@@ -228,10 +230,14 @@ def representation_alignment(graphs: Tensor, texts: Tensor, temperature: float) 
 
 def fact_places(graph: GraphFeatures, scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Return (2, E): the ranks of each edge's better and worse node. Rank 0 is the highest score, ties by number."""
+    ends: npt.NDArray[np.int64] = np.sort(_node_places(scores)[graph.edge_index], axis=0)
+    return ends
+
+
+def _node_places(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     places = np.empty(len(scores), np.int64)
     places[best_places(scores, len(scores), relative=False)] = np.arange(len(scores))
-    ends: npt.NDArray[np.int64] = np.sort(places[graph.edge_index], axis=0)
-    return ends
+    return places
 
 
 def align_encoder(encoder: MessagePassing, folder: str | Path) -> None:

@@ -53,7 +53,7 @@ class GraphLLMConfig:
     language_model: a folder or a hub name; once trained whole, the folder beside this configuration.
     encoder: None for `graph_tokens` trained vectors that are the same for every graph, which is what G-Retriever
         compares its encoder with.
-    projector: the hidden width of the projector.
+    projector: the hidden width of the projector; 0 for none, where the encoder is as wide as a word's vector.
     text_tokens: the longest prompt, in tokens; its beginning is cut off.
     embedder: whose vectors the encoder reads.
     layout: how planner and answerer show the question's graph as text; "searches" leaves it to the graph tokens.
@@ -96,7 +96,15 @@ class GraphTokens(nn.Module):
     def __init__(self, encoder: EncoderConfig, tokens: int, hidden: int, width: int) -> None:
         super().__init__()
         self.encoder = build_encoder(encoder)
-        self.projector = nn.Sequential(nn.Linear(encoder.width, hidden), nn.GELU(), nn.Linear(hidden, tokens * width))
+        self.projector: nn.Module = nn.Identity()
+        if hidden:
+            wide = nn.Linear(hidden, tokens * width)
+            self.projector = nn.Sequential(nn.Linear(encoder.width, hidden), nn.GELU(), wide)
+        elif encoder.width != tokens * width:
+            raise SettingsError(
+                f"without a projector the encoder is as wide as its tokens' vectors, {tokens * width}, and not "
+                f"{encoder.width}"
+            )
         self.tokens, self.input = tokens, encoder.input
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
@@ -176,6 +184,10 @@ class GraphLLM(nn.Module):
         tokens = _chat_tokens(self.tokenizer, turns)
         most = self.config.text_tokens
         return tokens if len(tokens) <= most else [*tokens[:1], *tokens[1 - most :]]
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has inside a prompt."""
+        return len(self._plain_tokens(text))
 
     def forward(
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]

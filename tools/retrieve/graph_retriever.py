@@ -5,13 +5,11 @@ Facts that no passage states are written out as passages of their own.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -27,7 +25,7 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.retrieve.ranking import check_query
-from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name, textualise
 from ras_agent.tools.subgraph.paths import RankedPath
 
 Finder = TypeVar("Finder")
@@ -191,21 +189,3 @@ def _hits(candidates: Iterable[_Candidate], k: int) -> list[Hit]:
     scores = level(np.array([candidate.score for candidate in ranked]), relative=True).tolist()
     order = sorted(range(len(ranked)), key=lambda place: (-scores[place], ranked[place].row))
     return [Hit(ranked[place].passage, scores[place], tuple(ranked[place].why)) for place in order[:k]]
-
-
-def textualise(subgraph: Subgraph) -> str:
-    """Write a subgraph as G-Retriever's two CSV blocks, `node_id,node_attr` and `src,edge_attr,dst`.
-
-    Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
-    """
-    graph = subgraph.graph
-    numbers = {int(node): number for number, node in enumerate(subgraph.nodes)}
-    nodes, edges = StringIO(), StringIO()
-    writer = csv.writer(nodes, lineterminator="\n")
-    writer.writerow(["node_id", "node_attr"])
-    writer.writerows([number, graph.nodes[node]] for node, number in numbers.items())
-    writer = csv.writer(edges, lineterminator="\n")
-    writer.writerow(["src", "edge_attr", "dst"])
-    for head, relation, tail in graph.edges[subgraph.edges].tolist():
-        writer.writerow([numbers[head], graph.relations[relation], numbers[tail]])
-    return f"{nodes.getvalue()}\n{edges.getvalue()}"

@@ -5,9 +5,11 @@ Path and subgraph search work on this form, whether it was made from triples, a 
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -73,6 +75,17 @@ class Graph:
             edges[key] = triple
         names, labels = [name for _, name in nodes.values()], [name for _, name in relations.values()]
         return cls(names, labels, np.array(list(edges), np.int32).reshape(-1, 3), facts=tuple(edges.values()))
+
+    @classmethod
+    def of_texts(cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]) -> Self:
+        """Make a graph whose nodes stay apart even where their texts are equal.
+
+        edges: (place of the source in `nodes`, text, place of the target).
+        """
+        edges = list(edges)
+        relations = {text: number for number, text in enumerate(dict.fromkeys(text for _, text, _ in edges))}
+        rows = [(source, relations[text], target) for source, text, target in edges]
+        return cls(list(nodes), list(relations), np.array(rows, np.int32).reshape(-1, 3))
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
@@ -166,6 +179,13 @@ class Subgraph:
     def triples(self) -> tuple[Triple, ...]:
         return tuple(map(self.graph.triple, self.edges.tolist()))
 
+    def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
+        """Return the nodes' texts, and the edges as (source's place, text, target's place) among them."""
+        places = {node: place for place, node in enumerate(self.nodes.tolist())}
+        rows = self.graph.edges[self.edges].tolist()
+        edges = ((places[head], self.graph.relations[relation], places[tail]) for head, relation, tail in rows)
+        return tuple(self.graph.nodes[node] for node in places), tuple(edges)
+
     @cached_property
     def steps(self) -> dict[int, tuple[Step, ...]]:
         """Return the steps that leave each node, in the order of the edges; loops are left out."""
@@ -176,6 +196,18 @@ class Subgraph:
                 by_node.setdefault(head, []).append(Step(edge, tail, True))
                 by_node.setdefault(tail, []).append(Step(edge, head, False))
         return {node: tuple(steps) for node, steps in by_node.items()}
+
+
+def textualise(subgraph: Subgraph) -> str:
+    """Write a subgraph as G-Retriever's two CSV blocks, `node_id,node_attr` and `src,edge_attr,dst`.
+
+    Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
+    """
+    names, rows = subgraph.texts()
+    nodes, edges = StringIO(), StringIO()
+    csv.writer(nodes, lineterminator="\n").writerows([("node_id", "node_attr"), *enumerate(names)])
+    csv.writer(edges, lineterminator="\n").writerows([("src", "edge_attr", "dst"), *rows])
+    return f"{nodes.getvalue()}\n{edges.getvalue()}"
 
 
 def plain_name(name: str) -> str:

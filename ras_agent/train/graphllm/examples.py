@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from ras_agent.errors import ParseError
+from ras_agent.eval.metrics.answers import exact_match
+from ras_agent.graph_batch import GraphFeatures
 from ras_agent.marks import NUMBER
 from ras_agent.prompts import Turn, fact_line
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import support
+from ras_agent.tools.answer.citations import read_citations
+from ras_agent.tools.answer.forms import answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.dialogue import Dialogue
-from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
+from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.train.subq import SubqSample
 
@@ -29,9 +35,25 @@ _NUMBERED = re.compile(rf"^({NUMBER.live}) (.*)$", re.MULTILINE)
 _MOST_CITED = 2
 
 
+class GraphLLMExample(Protocol):
+    """Prompt, the graph that is read with it, and the reply to learn."""
+
+    @property
+    def turns(self) -> tuple[Turn, ...]: ...
+    @property
+    def reply(self) -> str: ...
+    def features(self, vectors: GraphVectors) -> GraphFeatures:
+        """Return the graph as an encoder reads it."""
+        ...
+
+    def scores(self, reply: str) -> Mapping[str, float]:
+        """Score a model's reply, each score in 0..1."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class GraphLLMExample:
-    """Prompt, the graph that is read with it, and the reply.
+class RoleExample:
+    """Example of a planner's or an answerer's prompt.
 
     graph: the facts of each search. reply: of an answer, with the numbers of the facts that hold it.
     """
@@ -40,6 +62,21 @@ class GraphLLMExample:
     turns: tuple[Turn, ...]
     graph: tuple[tuple[Fact, ...], ...]
     reply: str
+
+    def features(self, vectors: GraphVectors) -> GraphFeatures:
+        """Return the graph, a sub-graph for each search."""
+        return vectors.of_steps(self.graph)
+
+    def scores(self, reply: str) -> Mapping[str, float]:
+        """Score a reply, parsed as planner and answerer parse it."""
+        if self.sample.kind == "answer":
+            answer = read_citations(answer_part(reply, prose=False), {}).bare
+            return {"answers": exact_match(answer, self.sample.answers)}
+        try:
+            action: str = parse_plan(reply).action
+        except ParseError:
+            action = ""
+        return {"actions": float(action == self.sample.label), "plans": float(reply.strip() == self.reply)}
 
 
 class ExampleMaker:
@@ -60,19 +97,19 @@ class ExampleMaker:
         self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
         self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
         self._cites = citations
-        self._examples: dict[str, GraphLLMExample] = {}
+        self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
         """Tell whether the role of a sample would call its model; an answerer without any fact to show does not."""
         return sample.kind == "plan" or not sample.steps or any(step.triples for step in sample.steps)
 
-    def example(self, sample: SubqSample) -> GraphLLMExample:
+    def example(self, sample: SubqSample) -> RoleExample:
         """Return the example of a sample for which the role calls its model. It is made once."""
         if sample.id not in self._examples:
             self._examples[sample.id] = self._make(sample)
         return self._examples[sample.id]
 
-    def _make(self, sample: SubqSample) -> GraphLLMExample:
+    def _make(self, sample: SubqSample) -> RoleExample:
         graph, steps = sample.as_run()
         if sample.kind == "plan":
             request = _first(self._planner._dialogue(sample.question, graph, steps))
@@ -85,7 +122,7 @@ class ExampleMaker:
         graph_facts = tuple(
             tuple((fact.subject, fact.predicate, fact.object) for fact in facts) for facts in request.graph
         )
-        return GraphLLMExample(sample, request.turns, graph_facts, reply)
+        return RoleExample(sample, request.turns, graph_facts, reply)
 
 
 def _facts(graph: QuestionGraph, step: Step) -> list[Triple]:

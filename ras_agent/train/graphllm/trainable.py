@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from torch import Tensor, nn
 
-from ras_agent.errors import ParseError
-from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
-from ras_agent.tools.answer.citations import read_citations
-from ras_agent.tools.answer.forms import answer_part
 from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
-from ras_agent.tools.plan.grammar import parse_plan
-from ras_agent.train.graphllm.examples import ExampleMaker, GraphLLMExample
-from ras_agent.train.subq import SubqSample
+from ras_agent.train.graphllm.examples import GraphLLMExample
 
 _NEW_TOKENS = 100  # RAS's
 
@@ -24,20 +18,21 @@ _NEW_TOKENS = 100  # RAS's
 class TrainableGraphLLM(nn.Module):
     """GraphLLM with the loss of samples."""
 
-    def __init__(self, model: GraphLLM, maker: ExampleMaker) -> None:
+    def __init__(self, model: GraphLLM, example_of: Callable[[Any], GraphLLMExample]) -> None:
+        """Take the model, and a function from a sample to what the model reads and is to reply."""
         super().__init__()
-        self.model, self._maker = model, maker
+        self.model, self._example_of = model, example_of
 
-    def loss(self, batch: Sequence[SubqSample]) -> Tensor:
+    def loss(self, batch: Sequence[Any]) -> Tensor:
         """Return the mean cross-entropy of the replies' tokens."""
         examples = self._examples(batch)
         return cast(Tensor, self.model(*self._inputs(examples), [example.reply for example in examples]))
 
-    def validation(self, samples: Sequence[SubqSample], size: int, replies: int) -> Mapping[str, float]:
+    def validation(self, samples: Sequence[Any], size: int, replies: int) -> Mapping[str, float]:
         """Measure loss and accuracy of all target tokens, and the scores of `replies` replies, spread over the samples.
 
-        "loss" and "token_accuracy" are of each token given the right ones before it. "actions" is the share of plans
-        with the right move, "plans" of those that are right to the letter, "answers" of answers that match exactly.
+        "loss" and "token_accuracy" are of each token given the right ones before it. Of plans, "actions" is the share
+        with the right move and "plans" of those that are right to the letter; "answers" is of answers.
         """
         total_loss, right, tokens = 0.0, 0, 0
         for first in range(0, len(samples), size):
@@ -49,7 +44,7 @@ class TrainableGraphLLM(nn.Module):
         measured = {"loss": total_loss / tokens, "token_accuracy": right / tokens}
         return measured | self._reply_scores(samples, size, replies)
 
-    def _reply_scores(self, samples: Sequence[SubqSample], size: int, replies: int) -> dict[str, float]:
+    def _reply_scores(self, samples: Sequence[Any], size: int, replies: int) -> dict[str, float]:
         """Return the mean scores of `replies` replies, in batches of `size`."""
         every = max(1, -(-len(samples) // replies)) if replies else 0
         asked_examples = self._examples(samples[::every]) if every else []
@@ -58,26 +53,12 @@ class TrainableGraphLLM(nn.Module):
             examples = asked_examples[first : first + size]
             outputs = self.model.generate(*self._inputs(examples), _NEW_TOKENS)
             for example, output in zip(examples, outputs, strict=True):
-                for name, score in _scores(example, output.text).items():
+                for name, score in example.scores(output.text).items():
                     scores.setdefault(name, []).append(score)
         return {name: sum(values) / len(values) for name, values in scores.items()}
 
-    def _examples(self, samples: Sequence[SubqSample]) -> list[GraphLLMExample]:
-        return [self._maker.example(sample) for sample in samples]
+    def _examples(self, samples: Sequence[Any]) -> list[GraphLLMExample]:
+        return [self._example_of(sample) for sample in samples]
 
     def _inputs(self, examples: Sequence[GraphLLMExample]) -> tuple[list[tuple[Turn, ...]], list[GraphFeatures]]:
-        return [example.turns for example in examples], [
-            self.model.vectors.of_steps(example.graph) for example in examples
-        ]
-
-
-def _scores(example: GraphLLMExample, reply: str) -> dict[str, float]:
-    """Score a reply to an example, parsed as planner and answerer parse it."""
-    if example.sample.kind == "answer":
-        answer = read_citations(answer_part(reply, prose=False), {}).bare
-        return {"answers": exact_match(answer, example.sample.answers)}
-    try:
-        action: str = parse_plan(reply).action
-    except ParseError:
-        action = ""
-    return {"actions": float(action == example.sample.label), "plans": float(reply.strip() == example.reply)}
+        return [example.turns for example in examples], [example.features(self.model.vectors) for example in examples]

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from ras_agent.records import Triple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.tools.retrieve.graph_retriever import textualise
 from ras_agent.tools.subgraph.extract import Extraction
-from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, textualise
 from ras_agent.tools.subgraph.pcst import PCSTFinder, PCSTSettings, Prizes, instance_of, prizes_of, steiner_tree
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored

@@ -1,0 +1,129 @@
+"""Options that every training of a GraphLLM has: the model's form, where it starts from, and how it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from ras_agent.errors import SettingsError
+from ras_agent.train.loop import FitConfig
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig
+
+ENCODERS = ("graph-transformer", "gat", "gcn", "none")
+_NORMS = ("batch", "layer")
+_TUNINGS = ("frozen", "lora", "full")
+_RANGES = {
+    **dict.fromkeys(("encoder_layers", "encoder_heads", "encoder_width", "lora_rank", "lora_alpha"), COUNT),
+    **dict.fromkeys(("batch", "text_tokens"), COUNT),
+    **dict.fromkeys(("graph_tokens", "projector", "validation_replies"), NATURAL),
+    **dict.fromkeys(("lora_dropout", "encoder_dropout"), SHARE),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphLLMOptions(FitConfig):
+    """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing.
+
+    out: the folder to write. language_model: a folder or a hub name. start_from: a folder with a trained GraphLLM in
+        place of it, which is trained on; its form is that folder's, whatever the options below say.
+    tuning: "frozen" trains the graph part alone, "lora" an adapter too, "full" all weights.
+    encoder: "graph-transformer", "gat", "gcn", or "none" for trained tokens that are the same for every graph, of
+        which --graph-tokens 0 has none: the model reads text alone. encoder_norm: "batch" or "layer" (EncoderConfig).
+    projector: the hidden width between encoder and word vectors; 0 for none, where the encoder is as wide as these.
+    aligner: a folder of ras_agent.train.aligner.train, whose encoder the model takes and trains on, in place of a new
+        one by the encoder options (Align-GRAG).
+    batch: prompts at once. validation_replies: how many samples of the validation part are replied to each time.
+    """
+
+    CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (*FitConfig.CIRCUMSTANCES, "language_model")  # which may be a folder
+
+    out: Path
+    language_model: str = ""
+    start_from: Path | None = None
+    tuning: str = "lora"
+    encoder: str = "graph-transformer"
+    encoder_layers: int = 4
+    encoder_heads: int = 4
+    encoder_width: int = 1024
+    encoder_dropout: float = 0.0
+    encoder_norm: str = "batch"
+    projector: int = 2048
+    graph_tokens: int = 1
+    lora_rank: int = 8
+    lora_alpha: int = 16
+    lora_dropout: float = 0.05
+    lora_targets: tuple[str, ...] = ()
+    text_tokens: int = 2500
+    embedder: str = "minilm"
+    aligner: Path | None = None
+    batch: int = 2
+    validation_replies: int = 64
+
+    def __post_init__(self) -> None:
+        FitConfig.__post_init__(self)
+        check_ranges(self, _RANGES)
+        check_choices(self, {"tuning": _TUNINGS, "encoder": ENCODERS, "encoder_norm": _NORMS})
+        if bool(self.language_model) == (self.start_from is not None):
+            raise SettingsError("a training begins with --language-model or with --start-from: give one of them")
+        if not self.graph_tokens and self.encoder != "none":
+            raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
+        if self.start_from and self.aligner:
+            raise SettingsError("--start-from has an encoder already: leave --aligner out")
+
+    def model(self) -> GraphLLMConfig:
+        """Return the configuration of the model to train."""
+        from ras_agent.tools.embed.embedders import resolve_embedder
+        from ras_agent.tools.graph_tokens.encoders import EncoderConfig, EncoderKind, Norm
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLMConfig, Lora, Tuning
+
+        encoder = None
+        if self.aligner and self.encoder != "none":
+            from ras_agent.tools.graph_tokens.aligner import read_config
+
+            aligner = read_config(self.aligner)
+            if aligner.embedder != self.embedder:
+                raise SettingsError(
+                    f"{self.aligner} was trained with another embedder: add --embedder {aligner.embedder}"
+                )
+            encoder = aligner.encoder
+        elif self.encoder != "none":
+            kind, width = cast(EncoderKind, self.encoder), resolve_embedder(self.embedder).dimension
+            shape = (self.encoder_layers, self.encoder_heads, self.encoder_width, width)
+            encoder = EncoderConfig(kind, *shape, self.encoder_dropout, cast(Norm, self.encoder_norm))
+        base = Path(self.language_model)
+        return GraphLLMConfig(
+            language_model=str(base.resolve()) if base.is_dir() else self.language_model,
+            encoder=encoder,
+            graph_tokens=self.graph_tokens,
+            projector=self.projector,
+            tuning=cast(Tuning, self.tuning),
+            lora=Lora(self.lora_rank, self.lora_alpha, self.lora_dropout, self.lora_targets),
+            text_tokens=self.text_tokens,
+            embedder=self.embedder,
+        )
+
+    def of_form(self, model: GraphLLMConfig) -> Self:
+        """Return these options with the form of a model, where that is `start_from`'s."""
+        if not self.start_from:
+            return self
+        form: dict[str, Any] = {
+            name: getattr(model, name) for name in ("tuning", "graph_tokens", "projector", "text_tokens", "embedder")
+        }
+        form |= {f"lora_{name}": getattr(model.lora, name) for name in ("rank", "alpha", "dropout", "targets")}
+        if model.encoder is None:
+            return replace(self, **form, encoder="none")
+        names = ("layers", "heads", "width", "dropout", "norm")
+        parts = {f"encoder_{name}": getattr(model.encoder, name) for name in names}
+        return replace(self, **form, **parts, encoder=model.encoder.kind)
+
+
+def check_choices(config: object, choices: Mapping[str, Sequence[str]]) -> None:
+    """Raise SettingsError for the first option whose value is none of its choices."""
+    for name, values in choices.items():
+        if (value := getattr(config, name)) not in values:
+            raise SettingsError(f"--{name.replace('_', '-')} {value}: unknown; known: {', '.join(values)}")

@@ -1,0 +1,117 @@
+"""Questions with a graph each as a GraphLLM learns them: the part of the graph that it is shown, and the reply."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.metrics.registry import Outcome
+from ras_agent.eval.question import Question
+from ras_agent.graph_batch import GraphFeatures
+from ras_agent.prompts import Turn
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.graph_tokens.graph_reader import GraphInput, GraphPrompts
+from ras_agent.tools.subgraph.graph import Graph
+
+Prizes = tuple[int, int, float]
+PUBLISHED_PRIZES: Mapping[str, Prizes] = {
+    "explagraphs": (0, 0, 0.5),
+    "scenegraphs": (3, 3, 1.0),
+    "graphqa-webqsp": (3, 5, 0.5),
+    "webqsp": (3, 5, 0.5),
+}
+"""Prizes of nodes and edges, and the cost of an edge, that G-Retriever has for each set (appendix B.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQAExample:
+    """Question about a graph, what the model reads of it, and the reply to learn."""
+
+    question: Question
+    input: GraphInput
+    reply: str
+    scored_by: Benchmark
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Return the prompt."""
+        return self.input.turns
+
+    def features(self, vectors: GraphVectors) -> GraphFeatures:
+        """Return the part of the graph that is shown, as an encoder reads it."""
+        return self.input.features(vectors)
+
+    def scores(self, reply: str) -> Mapping[str, float]:
+        """Score a reply by the set's first metric."""
+        return {"answers": self.scored_by.score(self.question, Outcome(reply)).get(self.scored_by.headline, 0.0)}
+
+
+class GraphQAExamples:
+    """Maker of examples from a set's questions. Each is made once."""
+
+    def __init__(self, set_: Benchmark, prompts: GraphPrompts, *, cite: bool = False) -> None:
+        """Take the set and the maker of prompts. cite: whether a reply lists what it rests on; see `reply_of`."""
+        self._set, self._prompts, self._cite = set_, prompts, cite
+        self._examples: dict[str, GraphQAExample] = {}
+
+    def example(self, question: Question) -> GraphQAExample:
+        """Return the example of a question."""
+        if question.id not in self._examples:
+            item = self._prompts.input(question.question, graph_of(question))
+            reply = reply_of(question, item, cite=self._cite)
+            self._examples[question.id] = GraphQAExample(question, item, reply, self._set)
+        return self._examples[question.id]
+
+
+def graph_of(question: Question) -> Graph:
+    """Return the graph that a question brings."""
+    return Graph.of_texts(question.graph.nodes, question.graph.edges)
+
+
+def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str:
+    """Return the reply to learn: the answers, one a line.
+
+    cite: the nodes and edges that it rests on follow in the form that `answer_citing` asks for. These are the edges
+        that are shown and name an answer, all of them where none does, and their ends.
+    """
+    reply = "\n".join(question.answers)
+    if not cite:
+        return reply
+    keys = [f" {key} " for key in map(canonical_key, question.answers) if key]
+
+    def names_answer(text: str) -> bool:
+        return any(key in f" {canonical_key(text)} " for key in keys)
+
+    edges = [(item.nodes[source], text, item.nodes[target]) for source, text, target in item.edges]
+    edges = [edge for edge in edges if any(map(names_answer, edge))] or edges
+    nodes = [node for node in item.nodes if names_answer(node) or any(node in (edge[0], edge[2]) for edge in edges)]
+    lines = ["Nodes:", *(f"- {node}" for node in nodes), "Edges:", *(f"- ({'; '.join(edge)})" for edge in edges)]
+    return "\n".join([reply, *lines])
+
+
+def read_parts(
+    name: str, data: Path, validation: Path | None, shares: Sequence[float], limit: int
+) -> dict[str, list[Question]]:
+    """Return the questions of a set by part: "train", "validation", and "test" where it is held out of `data`.
+
+    validation: their file; without it they are `shares[0]` of `data`, and `shares[1]` of it are held out for a test.
+    Questions about one graph are in one part. limit: the most questions of each part; 0 for all.
+    Raises SettingsError for questions without graphs.
+    """
+    set_ = benchmark(name)
+    questions = set_.load(data)
+    if not any(question.graph.nodes for question in questions):
+        raise SettingsError(f"{data}: its questions have no graphs, and this training reads them")
+    parts: dict[str, list[Question]] = {"train": [], "validation": [], "test": []}
+    if validation is not None:
+        shares, parts["validation"] = (0.0, shares[1]), set_.load(validation)
+    for question in questions:
+        place = random.Random(str(question.metadata.get("image") or question.question)).random()
+        held = place < sum(shares)
+        parts["train" if not held else "validation" if place < shares[0] else "test"].append(question)
+    return {part: of_part[: limit or None] for part, of_part in parts.items()}

@@ -1,0 +1,169 @@
+"""Train a GraphLLM to answer questions about a graph each, as G-Retriever and Align-GRAG do, and score it.
+
+    python -m ras_agent.train.graphqa.train --benchmark explagraphs --data train.tsv --test val.tsv \\
+        --language-model meta-llama/Llama-2-7b-hf --tuning lora --out explagraphs-lora
+
+A prize-collecting Steiner tree takes the question's part out of the graph (with the paper's prizes for the set), an
+aligner may prune it (--aligner, --n-seed), the prompt shows the rest as CSV, and a graph encoder reads it. The same
+command goes on where a killed one stopped; under torchrun several processors share the work.
+
+In --out: what `GraphReader.load` takes, training.json, training/ (metrics.jsonl, where to go on) and, with --test, the
+folder test/ of an evaluation, which `ras-agent report` compares. docs/training-graphqa.md has recipes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.program import run_program
+from ras_agent.train.data import digest
+from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
+from ras_agent.train.graphllm.train import Start, begin, train_on
+from ras_agent.train.graphqa.evaluate import citing, evaluate
+from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, GraphQAExamples, read_parts
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.graph_reader import GraphReader, GraphView
+
+_RANGES = {
+    **dict.fromkeys(("n_seed", "limit", "graph_text_tokens", "top_nodes", "top_edges"), NATURAL),
+    **{"reply_tokens": COUNT, "shares": SHARE, "edge_cost": AMOUNT},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQATrainingConfig(GraphLLMOptions):
+    """Options of a training on questions with graphs. The defaults are G-Retriever's.
+
+    benchmark: explagraphs, scenegraphs, graphqa-webqsp, or another set whose questions bring graphs. data: their file.
+    validation: the file that chooses the weights. shares: without it, of `data` the share that does, and the share that
+        is held out and scored in the end. test: the file that is scored in the end. limit: questions of each part.
+    top_nodes, top_edges, edge_cost: of the Steiner tree; None for the paper's values of the set, 0 and 0 for the whole
+        graph.
+    n_seed: to how many nodes, with their neighbours, --aligner prunes it; 0 for no pruning. With --encoder none the
+        aligner prunes alone.
+    graph_text: whether the prompt has the graph's text, of at most graph_text_tokens tokens. task: whether it has the
+        set's instruction.
+    cite: learn to list the nodes and edges that an answer rests on; the test is then scored by those, too.
+    """
+
+    benchmark: str = "explagraphs"
+    data: Path
+    validation: Path | None = None
+    test: Path | None = None
+    shares: tuple[float, ...] = (0.1, 0.0)
+    limit: int = 0
+    top_nodes: int | None = None
+    top_edges: int | None = None
+    edge_cost: float | None = None
+    n_seed: int = 0
+    graph_text: bool = True
+    graph_text_tokens: int = 512
+    task: bool = True
+    cite: bool = False
+    reply_tokens: int = 32
+    text_tokens: int = 1024
+    batch: int = 4
+    epochs: int = 10
+    rate: float = 1e-5
+    decay: float = 0.05
+    beta2: float = 0.95
+    clip: float = 0.1
+    warmup: float = 0.1
+    patience: int = 2
+
+    def __post_init__(self) -> None:
+        GraphLLMOptions.__post_init__(self)
+        check_ranges(self, _RANGES)
+        check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
+        if len(self.shares) != 2 or sum(self.shares) >= 1:
+            raise SettingsError("--shares are two, of validation and test, and together below 1")
+        if self.n_seed and not self.aligner:
+            raise SettingsError("--n-seed prunes by an aligner: add --aligner FOLDER")
+
+    def view(self) -> GraphView:
+        """Return what the model is shown of a graph."""
+        from ras_agent.tools.graph_tokens.graph_reader import GraphView
+
+        chosen = self.top_nodes, self.top_edges, self.edge_cost
+        paper = PUBLISHED_PRIZES[self.benchmark]
+        nodes, edges, cost = (value if own is None else own for own, value in zip(chosen, paper, strict=True))
+        asked: dict[str, Any] = {
+            "task": benchmark(self.benchmark).instructions.get("answer", "") if self.task else "",
+            "reply_tokens": self.reply_tokens,
+        }
+        if self.cite:
+            asked = citing(self.benchmark, asked["task"])
+        return GraphView(
+            top_nodes=int(nodes),
+            top_edges=int(edges),
+            edge_cost=cost,
+            n_seed=self.n_seed,
+            text=self.graph_text,
+            graph_text_tokens=self.graph_text_tokens,
+            **asked,
+        )
+
+
+def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
+    """Return the model of a start, with the view that the options say."""
+    from ras_agent.tools.graph_tokens.aligner import GraphAligner
+    from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphReader
+
+    model = start.model
+    aligner = GraphAligner.load(config.aligner) if config.aligner and config.n_seed else None
+    return GraphReader(model, GraphPrompts(config.view(), model.vectors, model.count_tokens, aligner))
+
+
+def train(config: GraphQATrainingConfig) -> Mapping[str, Any]:
+    """Train, write the folder, score the test, and return the card's result and scores. Raises RasError children."""
+    start = begin(config)
+    reader = new_reader(start, config)
+    parts = read_parts(config.benchmark, config.data, config.validation, config.shares, config.limit)
+    maker = GraphQAExamples(benchmark(config.benchmark), reader.prompts, cite=config.cite)
+    reader.model.vectors.of_texts(  # in one go: batches are faster
+        list(dict.fromkeys(text for part in parts.values() for question in part for text in _texts(question)))
+    )
+    facts: dict[str, Any] = {"data": config.data.name, "questions": {part: len(of) for part, of in parts.items()}}
+    if any(weight.requires_grad and weight.numel() for weight in reader.model.parameters()):
+        digests = {"questions_sha256": digest(map(asdict, (question for of in parts.values() for question in of)))}
+        if config.aligner and config.n_seed:
+            from ras_agent.tools.graph_tokens.aligner import WEIGHTS
+
+            digests["pruned_by_sha256"] = file_sha256(config.aligner / WEIGHTS)
+        result = train_on(start, maker.example, parts, config, digests)
+        facts |= {**digests, "result": asdict(result)}
+        if not result.main:
+            return facts
+    reader.save(config.out, config.aligner)
+    if config.test is not None or parts["test"]:
+        file, questions = (config.test, []) if config.test else (config.data, parts["test"])
+        of_test: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": 2 * config.batch}
+        facts["scores"] = evaluate(reader, config.out, config.benchmark, file, config.out / "test", **of_test)
+    what = "a GraphLLM that answers questions about a graph each"
+    start.write_card(what, "ras_agent.train.graphqa.train", config, facts)
+    return facts
+
+
+def _texts(question: Question) -> list[str]:
+    return [*question.graph.nodes, *(text for _, text, _ in question.graph.edges)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options of the command line, and train."""
+    facts = train(config_from(GraphQATrainingConfig, __doc__, arguments))
+    print(json.dumps(facts, default=str))
+
+
+if __name__ == "__main__":
+    run_program(main)

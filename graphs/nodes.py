@@ -238,12 +238,19 @@ def shown_graph(
     return graph if pruned is None else pruned
 
 
-def answer(answerer: Answerer, memory: ThreadMemory | None = None, pruner: FactPruner | None = None) -> NodeBody:
+def answer(
+    answerer: Answerer,
+    memory: ThreadMemory | None = None,
+    pruner: FactPruner | None = None,
+    *,
+    asks_anyway: bool = False,
+) -> NodeBody:
     """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
 
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
 
-    Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL].
+    Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
+    `asks_anyway`, a search has found nothing.
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
@@ -253,7 +260,7 @@ def answer(answerer: Answerer, memory: ThreadMemory | None = None, pruner: FactP
         evidence = bool(passages or len(graph))
         if state["stop_reason"] == "model_refused":
             reply = None
-        elif evidence or state["stop_reason"] == "no_retrieval":
+        elif evidence or state["stop_reason"] == "no_retrieval" or (asks_anyway and steps):
             graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
             args = (state["question"], graph_shown, tuple(passages.values()), steps)
             reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)

@@ -45,7 +45,8 @@ class Preset:
     early_stops: whether a repeated sub-query or a hop without new facts ends the loop. bounded: whether the graph is.
     may_abstain: whether the answerer may. layout: what planner and answerer are shown; None for their own.
     follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
-    leads to an answer from the model's memory.
+    leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for what its model knows,
+    where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
     """
 
     early_stops: bool = True
@@ -54,6 +55,7 @@ class Preset:
     layout: EvidenceLayout | None = None
     follows_any: bool = False
     from_memory: bool = False
+    asks_anyway: bool = False
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""

@@ -14,7 +14,15 @@ from typing_extensions import Unpack
 
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.agent import Agent
-from ras_agent.graphs.parts import DEFAULT_PRESET, AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
+from ras_agent.graphs.parts import (
+    DEFAULT_PRESET,
+    AgentArguments,
+    AgentParts,
+    AnyCheckpointer,
+    AnyIndex,
+    Preset,
+    preset_named,
+)
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.protocols import Extractor
 from ras_agent.registry import names
@@ -76,7 +84,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     _check_names(arguments)
     spec, settings = graph_spec(graph), arguments.get("settings") or Settings()
     preset_name = arguments.get("preset") or settings.preset
-    if preset_name and not spec.presets:
+    is_plain = isinstance(preset_name, Preset) and replace(preset_name, asks_anyway=False) == DEFAULT_PRESET
+    if preset_name and not spec.presets and not is_plain:
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
     specs = _role_specs(spec, settings, arguments)
     retriever_spec = arguments.get("retriever") or settings.retriever
@@ -92,6 +101,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         follows_any=preset.follows_any,
         style=settings.style or spec.style,
         may_abstain=preset.may_abstain,
+        asks_anyway=preset.asks_anyway,
     )
     planner = _planner(spec, specs["planner"], options) if "planner" in specs else None
     answerer = resolve_answerer(specs["answerer"], options)
@@ -108,7 +118,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         answerer=answerer,
         retriever=scoped(retriever, settings.filter),
         limits=arguments.get("limits") or settings.limits,
-        preset=preset if spec.presets else DEFAULT_PRESET,
+        preset=preset if spec.presets else replace(DEFAULT_PRESET, asks_anyway=preset.asks_anyway),
         review=review,
         rewriter=resolve_rewriter(
             arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options

@@ -56,6 +56,7 @@ class RoleOptions:
     follows_any: bool = False
     style: AnswerStyle = "short"
     may_abstain: bool = True
+    asks_anyway: bool = False
     answer_tokens: int | None = None
     least_confidence: float | None = None
 

@@ -41,7 +41,7 @@ NO_ANSWER: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that asks the agent which `settings` describe."""
     agent = agent_from_settings(settings, task.index, task=task.instruction_text)
-    return graph_answerer(agent, partial(_inputs, task, settings))
+    return graph_answerer(agent, partial(agent_inputs, task, settings.graph))
 
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
@@ -150,10 +150,13 @@ def graph_answerer(agent: Agent, inputs: Callable[[Question], Inputs] | None = N
     return answer
 
 
-def _inputs(task: Task, settings: Settings, question: Question) -> Inputs:
-    """Return the agent's input. A graph without a static mode gets the benchmark's passages for its first hop."""
+def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
+    """Return the input of an agent of the graph called `graph`: the question, and passages that the benchmark gives.
+
+    A graph without a static mode gets these for its first hop.
+    """
     inputs = task.benchmark.inputs(question)
-    if "static_passages" in inputs and not graph_spec(settings.graph).static:
+    if "static_passages" in inputs and not graph_spec(graph).static:
         inputs["seed_passages"] = inputs.pop("static_passages")
     return cast("Inputs", inputs)
 

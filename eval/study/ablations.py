@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 from ras_agent.errors import RasError
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, LeftOut, extended, replaced
+from ras_agent.eval.study.design import Design, LeftOut, asked_anyway, extended
 from ras_agent.eval.study.tables import side_by_side
-from ras_agent.graphs.parts import DEFAULT_PRESET, AgentParts
+from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.question_graph import QuestionGraph
@@ -30,26 +30,32 @@ def ablations_design(task: Task, settings: Settings) -> Design:
 
     The full loop shows planner and answerer each sub-query with its triples and no passages, as RAS does. The others
     are without planning (one search, with the question), with raw text in place of triples, without retrieval, and,
-    where the answerer takes graph tokens, without these. One run more shows the passages beside the triples.
+    where the answerer takes graph tokens, without these. One run more shows the passages beside the triples. In all of
+    them the answerer is asked for what its model knows where there is nothing to show it, as it is without retrieval:
+    so the runs differ in the part alone that one of them lacks.
     """
-    settings = settings.model_copy(update={"layout": "chain"})
+    reads_facts = "extractor" in role_specs(settings)
+    layout: EvidenceLayout = "chain" if reads_facts else "evidence"
+    settings = settings.model_copy(update={"layout": layout})
     metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
     scored, specs = task.scored_by(metrics), role_specs(settings)
     names = {role: role_name(spec) for role, spec in specs.items()}
-    runs = [EvalAgent(FULL, settings, variant={"ablation": "none"})]
+    runs: list[EvalAgent] = []
     left_out: list[LeftOut] = []
 
-    def add(name: str, key: str, layout: EvidenceLayout = "chain", **changes: Any) -> None:
+    def add(name: str, key: str, layout: EvidenceLayout = layout, **changes: Any) -> None:
         laid_out = settings.model_copy(update={"layout": layout})
-        runs.append(EvalAgent(name, laid_out, variant={"ablation": key}, **changes))
+        runs.append(EvalAgent(name, laid_out, **{"make": asked_anyway(), "variant": {"ablation": key}, **changes}))
 
-    add(WITH_PASSAGES, "none, passages too", "evidence")
+    add(FULL, "none")
+    if reads_facts:
+        add(WITH_PASSAGES, "none, passages too", "evidence")
     if graph_spec(settings.graph).planner is None:
         left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
     else:
-        add("no planning", "no_planning", graph="single-shot", make=replaced(_without_planning))
-    if "extractor" in names:
-        changes = {"roles": {"extractor": "none"}, "make": replaced(_without_triples)}
+        add("no planning", "no_planning", graph="single-shot", make=asked_anyway(_without_planning))
+    if reads_facts:
+        changes = {"roles": {"extractor": "none"}, "make": asked_anyway(_without_triples)}
         add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
         left_out.append(
@@ -60,10 +66,10 @@ def ablations_design(task: Task, settings: Settings) -> Design:
         "no_retrieval",
         graph="ras",
         roles={"planner": "none", "retriever": "none"},
-        make=replaced(_without_retrieval),
+        make=asked_anyway(_without_retrieval, seeded=False),
     )
     if _takes_graph_tokens(specs["answerer"]):
-        add("no graph encoding", "no_graph_encoding", make=replaced(_without_graph_tokens))
+        add("no graph encoding", "no_graph_encoding", make=asked_anyway(_without_graph_tokens))
     else:
         why = f"the answerer {names['answerer']} reads the graph as text and takes no graph tokens"
         left_out.append(LeftOut("no graph encoding", why))
@@ -75,7 +81,7 @@ def ablations_design(task: Task, settings: Settings) -> Design:
 
 def _without_planning(roles: AgentParts) -> AgentParts:
     extractor = roles.extractor or ReadsNothing()  # where the full loop reads no facts, this run does not either
-    return replace(roles, graph="single-shot", planner=None, preset=DEFAULT_PRESET, extractor=extractor)
+    return replace(roles, graph="single-shot", planner=None, extractor=extractor)
 
 
 def _without_triples(roles: AgentParts) -> AgentParts:

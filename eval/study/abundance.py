@@ -1,6 +1,7 @@
 """Graph abundance (RAS, Fig. 4): the loop runs once, then its answerer sees only a part of each question's triples.
 
-With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too.
+With the evidence "facts", as in RAS, it sees each sub-query with its triples and no passages, in the full loop too. In
+all runs it is asked for what its model knows where there are no triples to show it.
 With orders in place of shuffles the study shows which of them finds the triples that an answer needs.
 """
 
@@ -21,10 +22,10 @@ from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, Shown, extended, parts
+from ras_agent.eval.study.design import Design, Shown, asked_anyway, extended, parts
 from ras_agent.eval.study.run import StudyFolder
 from ras_agent.eval.study.tables import lines
-from ras_agent.graphs.parts import AgentParts, Preset
+from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.resolve import assemble_agent
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Extraction, Hit, Passage, Plan, Step
@@ -66,7 +67,7 @@ def abundance_design(
         raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
     metrics = extended(task.metrics, "answer_in_facts")
     scored = task.scored_by(metrics)
-    runs = [EvalAgent(FULL, settings, seed=seed, variant={"abundance": None})]
+    runs = [EvalAgent(FULL, settings, seed=seed, make=asked_anyway(), variant={"abundance": None})]
     names: dict[tuple[str, float], list[str]] = {}
     order_of = {spec: fact_order(spec) for spec in dict.fromkeys(orders)}
     shuffled = [("", f"shuffle {number}", number) for number in range(1, shuffles + 1)]
@@ -105,7 +106,7 @@ class _Part:
     order: FactOrder | None = None
 
     def make(self, task: Task, settings: Settings) -> AnswerQuestion:
-        roles, traces = parts(task, settings), self.traces()
+        roles, traces = parts(task, settings, asks_anyway=True), self.traces()
 
         async def ask(question: Question) -> Mapping[str, Any]:
             if question.id not in traces:
@@ -129,7 +130,8 @@ def _again(roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequ
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
     limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
-    preset = Preset(early_stops=False, bounded=False, from_memory=trace.stop_reason == "no_retrieval")
+    from_memory = trace.stop_reason == "no_retrieval"
+    preset = replace(roles.preset, early_stops=False, bounded=False, from_memory=from_memory)
     return assemble_agent(
         replace(roles, graph="ras", planner=replay, retriever=replay, extractor=replay, limits=limits, preset=preset)
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent, MakeAnswerer, graph_answerer
+from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent, MakeAnswerer, agent_inputs, graph_answerer
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
-from ras_agent.graphs.parts import AgentParts
+from ras_agent.graphs.parts import AgentParts, Preset, preset_named
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import JSON
 from ras_agent.settings import Settings
@@ -61,14 +62,36 @@ def extended(metrics: Sequence[str], *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*metrics, *more)))
 
 
-def parts(task: Task, settings: Settings) -> AgentParts:
-    """Return the parts of the agent that a run without changes asks."""
-    return resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text)
+def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> AgentParts:
+    """Return the parts of the agent that a run without changes asks.
+
+    asks_anyway: whether its answerer is asked, for what its model knows, where a search found nothing to show it. A
+        study that holds agents with evidence against one without any needs it: else these would differ in whether
+        they answer at all.
+    """
+    preset: Preset | str | None = settings.preset
+    if asks_anyway:
+        preset = replace(preset_named(settings.preset), asks_anyway=True)
+    return resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text, preset=preset)
 
 
-def replaced(change: Callable[[AgentParts], AgentParts]) -> MakeAnswerer:
-    """Return a `MakeAnswerer` for the settings' agent with its parts changed by `change`."""
-    return lambda task, settings: graph_answerer(assemble_agent(change(parts(task, settings))))
+def unchanged(roles: AgentParts) -> AgentParts:
+    """Return the parts as they are."""
+    return roles
+
+
+def asked_anyway(change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True) -> MakeAnswerer:
+    """Return a `MakeAnswerer` for the settings' agent with its parts changed by `change`, which is asked in any case.
+
+    seeded: whether it gets the passages that a benchmark gives with its questions, as the agent without changes does.
+    """
+
+    def make(task: Task, settings: Settings) -> AnswerQuestion:
+        changed = change(parts(task, settings, asks_anyway=True))
+        inputs = partial(agent_inputs, task, changed.graph) if seeded else None
+        return graph_answerer(assemble_agent(changed), inputs)
+
+    return make
 
 
 def replaced_for_each(prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]]) -> MakeAnswerer:

@@ -184,6 +184,69 @@ def test_the_ablation_removes_an_answerer_s_graph_encoding(
     assert runs["no graph encoding"]["2hop__1_2"]["answer"] == "0 graph tokens"
 
 
+def _unreadable(tmp_path: Path, benchmark: str) -> Path:
+    """Write a question whose only passage states no fact that the offline extractor reads."""
+    text = {"title": "Visby", "text": "Oh Visby!"}
+    own = {"id": "q", "question": "Where is Visby?", "answers": ["Gotland"], "contexts": [text]}
+    popqa = {"id": "q", "question": "Where is Visby?", "possible_answers": ["Gotland"], "s_pop": 1, "ctxs": [text]}
+    path = tmp_path / "unreadable.jsonl"
+    path.write_text(json.dumps(popqa if benchmark == "popqa" else own) + "\n")
+    return path
+
+
+def test_the_runs_of_an_ablation_differ_in_one_part_and_not_in_whether_the_model_is_asked(
+    cli: Cli, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Gotland", "repeat": True})
+    done = cli("study", "ablations", "jsonl", "--data", _unreadable(tmp_path, "jsonl"), "--out", tmp_path / "s",
+               "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
+               "--max-hops", "1")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    answers = {name: (results["q"]["answer"], results["q"]["hops"]) for name, results in _runs(tmp_path / "s").items()}
+    assert answers == {
+        "full loop": ("Gotland", 1),
+        "full loop, passages beside the triples": ("Gotland", 1),
+        "no planning": ("Gotland", 1),
+        "no text-to-triples": ("Gotland", 1),
+        "no retrieval": ("Gotland", 0),
+    }
+
+
+def test_an_ablation_has_the_passages_that_a_benchmark_gives_but_without_retrieval(
+    cli: Cli, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Gotland", "repeat": True})
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(json.dumps({"id": "lund", "text": "Lund is a city in Scania."}) + "\n")
+    done = cli("study", "ablations", "popqa", "--data", _unreadable(tmp_path, "popqa"), "--corpus", corpus, "--out",
+               tmp_path / "s", "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
+               "--max-hops", "1")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    traces = {name: json.dumps(results["q"]["trace"]) for name, results in _runs(tmp_path / "s").items()}
+    assert {name for name, trace in traces.items() if "Oh Visby!" not in trace} == {"no retrieval"}
+
+
+def test_a_graph_that_reads_no_facts_is_ablated_with_its_passages(cli: Cli, tmp_path: Path, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "So the answer is: Gotland", "repeat": True})
+    done = cli("study", "ablations", "jsonl", "--data", _unreadable(tmp_path, "jsonl"), "--out", tmp_path / "s",
+               "--graph", "ircot", "--llm", scripted_llm.spec)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert list(_runs(tmp_path / "s")) == ["full loop", "no planning", "no retrieval"]
+    assert _manifest(tmp_path / "s", "full loop")["settings"]["layout"] == "evidence"
+    assert "Oh Visby!" in json.dumps(scripted_llm.requests()[-2]["messages"])
+
+
+def test_abundance_asks_for_what_the_model_knows_where_no_triples_were_read(
+    cli: Cli, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Gotland", "repeat": True})
+    done = cli("study", "abundance", "jsonl", "--data", _unreadable(tmp_path, "jsonl"), "--out", tmp_path / "s",
+               "--planner", "offline", "--extractor", "offline", "--answerer", scripted_llm.spec,
+               "--share", "1", "--shuffles", "1")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert {results["q"]["answer"] for results in _runs(tmp_path / "s").values()} == {"Gotland"}
+
+
 def test_abundance_answers_from_a_share_of_the_triples(cli: Cli, musique: Path, tmp_path: Path) -> None:
     study = ["study", "abundance", "musique", "--data", musique, "--out", tmp_path / "s", "--share", "0.3",
              "--share", "1", "--shuffles", "2"]  # fmt: skip

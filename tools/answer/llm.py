@@ -49,6 +49,8 @@ class LLMAnswerer:
     few_shot: whether worked examples come before the question.
     may_abstain: whether the model may say that the evidence does not hold the answer. If not, its reply is the answer,
         whatever its form.
+    asks_anyway: whether the model is asked for what it knows where something was found and the layout shows nothing of
+        it.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
     answer_tokens: how long an answer may get; None for 2,048. "reader" has it for the answer alone, not its reasons.
@@ -66,6 +68,7 @@ class LLMAnswerer:
         layout: EvidenceLayout = "evidence",
         few_shot: bool = False,
         may_abstain: bool = True,
+        asks_anyway: bool = False,
         task: str = "",
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
@@ -84,7 +87,7 @@ class LLMAnswerer:
         self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
         self._from_memory = _Instructions.load("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
         self._layout: EvidenceLayout = layout
-        self._may_abstain = may_abstain
+        self._may_abstain, self._asks_anyway = may_abstain, asks_anyway
         self._task = task
         self._max_tokens = MAX_TOKENS
         if answer_tokens is not None:
@@ -98,7 +101,7 @@ class LLMAnswerer:
         """Return the answer, also as AnswerToken events where events are streamed.
 
         Without any evidence the model answers from what it knows. It is not asked if something was found and the layout
-        shows nothing of it.
+        shows nothing of it, unless `asks_anyway`.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
         return converse(self._chat, self._dialogue(question, graph, passages, steps))
@@ -114,7 +117,7 @@ class LLMAnswerer:
     ) -> Dialogue[Answer]:
         everything = evidence = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
         grounded = bool(everything.passages or everything.facts)
-        if passages and not grounded:
+        if passages and not grounded and not self._asks_anyway:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
         instructions = self._on_evidence if grounded else self._from_memory
         tokens, left_out, by_subquery = _TokenStream(), "", graph.by_subquery(steps)
@@ -205,6 +208,7 @@ def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
         layout=options.layout or "evidence",
         few_shot=options.few_shot,
         may_abstain=options.may_abstain,
+        asks_anyway=options.asks_anyway,
         task=options.task,
         prompts_dir=options.prompts_dir,
         settings=options.chat,

@@ -54,6 +54,7 @@ def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
         _model(folder, options.chat),
         style=options.style,
         may_abstain=options.may_abstain,
+        asks_anyway=options.asks_anyway,
         answer_tokens=options.answer_tokens,
         **_of_both(options),
     )

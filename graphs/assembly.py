@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, get_type_hints
 
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import START, StateGraph
 
 from ras_agent.budget import Limits
@@ -13,11 +15,28 @@ from ras_agent.graphs.memory import ThreadMemory, recall
 from ras_agent.graphs.node import Node, NodeBody
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, Inputs, Outputs, State
+from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.tools.retrieve.search import scope_of
 
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
 _RECURSION_LIMIT = 1_000_000
+
+
+class Route(Runnable[Any, str]):
+    """Choice of the node that follows.
+
+    A plain function would do. But LangGraph runs one in a thread where the graph is asynchronous, and reports its call
+    to every callback, which costs as much as the rest of a hop.
+    """
+
+    def __init__(self, choose: Callable[[Any], str]) -> None:
+        self._choose, self.name = choose, choose.__name__
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        return self._choose(input)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
+        return self._choose(input)
 
 
 class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
@@ -32,9 +51,14 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         self._parts, self._records = parts, Records()
         self.memory = None if parts.store is None else ThreadMemory(parts.store, scope_of(parts.retriever))
 
-    def add_body(self, name: str, body: NodeBody, reads: Any = None) -> None:
-        """Add a node that runs `body`. reads: the TypedDict of its state, where that is not the graph's own."""
-        self.add_node(name, Node(name, body, self._bounds, self._records), input_schema=reads)
+    def add_body(self, name: str, body: NodeBody) -> None:
+        """Add a node that runs `body`, which reads what the annotation of its `state` says; all of it without one."""
+        node = Node(name, body, self._bounds, self._records)
+        self.add_node(name, node, input_schema=get_type_hints(body).get("state"))
+
+    def add_route(self, name: str, choose: Callable[[Any], str], ends: Sequence[str]) -> None:
+        """Let `choose` say which one of `ends` follows the node `name`, from what that node reads and has written."""
+        self.add_conditional_edges(name, Route(choose), list(ends))
 
     def add_beginning(
         self, following: str, *, least_steps: int = nodes.LEAST_STEPS, stop_reason: str = "", static: bool = False
@@ -47,7 +71,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         begin = nodes.begin(
             least_steps=least_steps, stop_reason=stop_reason, static=static, reviewed=bool(parts.review)
         )
-        self.add_body("begin", begin, reads=Beginning)
+        self.add_body("begin", begin)
         self.add_edge(START, "begin")
         if self.memory is not None:
             self.add_body("recall", recall(self.memory))
@@ -57,9 +81,7 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             self.add_edge("begin", following)
             return
         self.add_body("rewrite", nodes.rewrite(parts.rewriter))
-        self.add_conditional_edges(
-            "begin", lambda state: "rewrite" if state["turns"] else following, ["rewrite", following]
-        )
+        self.add_route("begin", lambda state: "rewrite" if state["turns"] else following, ["rewrite", following])
         self.add_edge("rewrite", following)
 
     def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:

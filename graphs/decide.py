@@ -5,27 +5,41 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
-from typing_extensions import TypedDict
+from langgraph.managed import RemainingSteps
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import State, Update
+from ras_agent.graphs.state import Reads, Update
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
-from ras_agent.records import Failure, Plan, StopReason
+from ras_agent.records import JSON, Failure, Plan, StopReason
 from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 
 # from `plan` on: retrieve, structure, merge, plan, answer
 _STEPS_OF_A_HOP = 5
+
+
+class DecideReads(Reads):
+    """State that a node reads which decides what comes next."""
+
+    subquery: str
+    stop_reason: str
+    static: bool
+    given: list[list[JSON]]
+    failures: list[JSON]
+    passages: dict[str, JSON]
+    graph: JSON
+    remaining_steps: RemainingSteps
 
 
 def plan(
@@ -48,7 +62,7 @@ def plan(
     more_steps: how many steps reviews may add from a plan to the answer.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
+    def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
         if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
@@ -97,7 +111,7 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
     facts; if not, a hop without new facts ends nothing. more_steps: as for `plan`.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
+    def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
         if (update := decide_without_planner(state, limits, structured=structured, more_steps=more_steps)) is not None:
             return update
@@ -115,19 +129,13 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
     return body
 
 
-class _Decided(TypedDict):
-    """Part of the state that a route reads: the sub-query that a decision has left."""
-
-    subquery: str
-
-
-def retrieve_or_answer(state: _Decided) -> Literal["retrieve", "answer"]:
+def retrieve_or_answer(state: Mapping[str, Any]) -> Literal["retrieve", "answer"]:
     """Go on while there is a sub-query."""
     return "retrieve" if state["subquery"] else "answer"
 
 
 def decide_without_planner(
-    state: State, limits: Limits, *, structured: bool = True, more_steps: int = 0
+    state: DecideReads, limits: Limits, *, structured: bool = True, more_steps: int = 0
 ) -> Update | None:
     """Decide what needs no planner: a limit ends the loop, given passages are read under the question; None otherwise.
 
@@ -149,7 +157,7 @@ def decide_without_planner(
     return {"subquery": state["question"]} if state["given"] else None
 
 
-def apply_plan(state: State, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
+def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
     """Emit a plan as an event, record it in the state, and go where it leads: to a search or to the answer.
 
     A plan that repeats a sub-query ends the loop instead. The node body calls this last.
@@ -174,7 +182,7 @@ def end_loop(reason: str) -> Update:
     return {"stop_reason": reason, "subquery": ""}
 
 
-def _budget_end(state: State, limits: Limits, more_steps: int) -> StopReason | None:
+def _budget_end(state: DecideReads, limits: Limits, more_steps: int) -> StopReason | None:
     """Return the budget that forbids another hop, or None.
 
     Tokens are looked at here, before every hop, and by the ledger before every model call.
@@ -187,7 +195,7 @@ def _budget_end(state: State, limits: Limits, more_steps: int) -> StopReason | N
     return None
 
 
-def _loop_end(state: State, limits: Limits) -> StopReason | None:
+def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
     """Return why the loop ends if its hops are used up or the last one brought no new facts, else None.
 
     A hop in which retrieval or extraction failed does not count as one without new facts: the next may do better.
@@ -201,7 +209,7 @@ def _loop_end(state: State, limits: Limits) -> StopReason | None:
     return None
 
 
-def _repeats(state: State, subquery: str) -> bool:
+def _repeats(state: DecideReads, subquery: str) -> bool:
     """Tell whether `subquery` was asked before and found passages."""
     key = canonical_key(subquery)
     return any(step["hits"] and canonical_key(step["subquery"]) == key for step in state["steps"])

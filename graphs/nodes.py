@@ -20,7 +20,7 @@ from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, State, Update, empty_state
+from ras_agent.graphs.state import Beginning, Reads, State, Update, empty_state
 from ras_agent.graphs.validate import (
     check_admitted,
     finite,
@@ -33,7 +33,7 @@ from ras_agent.graphs.validate import (
 )
 from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Exchange, Extraction, Failure, Hit, Passage, Step
+from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, Step
 from ras_agent.review import is_person
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
@@ -100,10 +100,22 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
     return body
 
 
+class RetrieveReads(Reads):
+    """State that `retrieve` reads."""
+
+    subquery: str
+    given: list[list[JSON]]
+    scope: JSON | list[JSON] | None
+    commit: str
+    passages: dict[str, JSON]
+    read: list[str]
+    graph: JSON
+
+
 def retrieve(retriever: Retriever) -> NodeBody:
     """Find passages for the sub-query, or take those given for this hop."""
 
-    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
+    def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
         hop, subquery, given_passages = len(state["steps"]) + 1, state["subquery"], state["given"]
         search = Search(retriever, Filter.of(state["scope"]), state["commit"])
         if given_passages:
@@ -140,6 +152,15 @@ def retrieve(retriever: Retriever) -> NodeBody:
     return body
 
 
+class StructureReads(Reads):
+    """State that `structure` reads."""
+
+    subquery: str
+    hits: list[JSON]
+    read: list[str]
+    passages: dict[str, JSON]
+
+
 def structure(extractor: Extractor) -> NodeBody:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known.
 
@@ -147,7 +168,7 @@ def structure(extractor: Extractor) -> NodeBody:
     """
     name = role_name(extractor)
 
-    def body(state: State, limits: Limits, records: Records) -> NodeSteps:
+    def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
         ids = [hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"]]
         passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
@@ -175,13 +196,24 @@ def structure(extractor: Extractor) -> NodeBody:
     return body
 
 
+class MergeReads(Reads):
+    """State that `merge` reads."""
+
+    subquery: str
+    hits: list[JSON]
+    triples: list[JSON]
+    graph: JSON
+    passages: dict[str, JSON]
+    recalled: list[str]
+
+
 def merge(*, thinking: bool = False) -> NodeBody:
     """Merge this hop's facts into the question's graph, and append the hop to the steps.
 
     thinking: whether sub-queries after the first are sentences of a chain of thought.
     """
 
-    def body(state: State, limits: Limits, records: Records) -> Update:
+    def body(state: MergeReads, limits: Limits, records: Records) -> Update:
         hop, hits = len(state["steps"]) + 1, state["hits"]
         before = records.graph(state["graph"])
         triples = records.triples(state["triples"])

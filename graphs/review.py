@@ -41,11 +41,9 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     if decides and "plan" in parts.review:
         graph.add_body("review_plan", _plan(decides if planner_accepts else ""))
         graph.add_edge(decides, "review_plan")
-        graph.add_conditional_edges(
-            "review_plan", _again_or(decide.retrieve_or_answer), ["retrieve", "answer", decides]
-        )
+        graph.add_route("review_plan", _again_or(decide.retrieve_or_answer), ["retrieve", "answer", decides])
     elif decides:
-        graph.add_conditional_edges(decides, decide.retrieve_or_answer)
+        graph.add_route(decides, decide.retrieve_or_answer, ["retrieve", "answer"])
     if "facts" in parts.review:
         graph.add_body("review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer)))
         graph.add_edge("structure", "review_facts")
@@ -57,9 +55,7 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
         back |= {"planner": decides} if planner_accepts else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
-        graph.add_conditional_edges(
-            "review_answer", _again_or(lambda state: END), [END, "answer", *filter(None, [decides])]
-        )
+        graph.add_route("review_answer", _again_or(lambda state: END), [END, "answer", *filter(None, [decides])])
     else:
         graph.add_edge("answer", END)
 

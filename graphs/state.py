@@ -138,6 +138,20 @@ class State(Outputs):
     remaining_steps: RemainingSteps
 
 
+class Reads(TypedDict):
+    """State that every node reads. What a node reads besides, the annotation of its body says: it extends this.
+
+    LangGraph reads and checks each key for each node, so a node of the loop that names a few of them costs less.
+    """
+
+    question: str
+    asked: str
+    steps: list[JSON]
+    usage: JSON
+    seconds: float
+    reviews: list[JSON]
+
+
 def empty_state() -> Update:
     """Return an update that clears all that an earlier question left in the thread's state."""
     return {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from math import inf
@@ -13,6 +12,7 @@ from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
 from ras_agent.records import Call, Failure
+from ras_agent.scoped_value import ScopedValue
 
 _ANSWERER = "answerer"
 _FOR_ANSWER = 0.25  # of max_seconds and of max_tokens
@@ -179,11 +179,6 @@ def record_call(model: str, input_tokens: int = 0, output_tokens: int = 0, *, se
         ledger.add(Call(ledger.role, ledger.hop, model, input_tokens, output_tokens, seconds=seconds))
 
 
-@contextmanager
-def metered(ledger: Ledger) -> Iterator[Ledger]:
+def metered(ledger: Ledger) -> ScopedValue[Ledger]:
     """Count model calls made inside the block, also in threads that copy the context, in `ledger`."""
-    token = _ledger.set(ledger)
-    try:
-        yield ledger
-    finally:
-        _ledger.reset(token)
+    return ScopedValue(_ledger, ledger)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ras_agent.errors import TraceError
 from ras_agent.records import JSON, Answer, Failure, Hit, Plan, Triple
+from ras_agent.scoped_value import ScopedValue
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -165,14 +166,9 @@ def streaming() -> bool:
     return _sink.get() is not None
 
 
-@contextmanager
-def emitting(sink: Callable[[Event], None] | None) -> Iterator[None]:
+def emitting(sink: Callable[[Event], None] | None) -> ScopedValue[Callable[[Event], None] | None]:
     """Send events emitted inside the block to `sink`; None drops them."""
-    token = _sink.set(sink)
-    try:
-        yield
-    finally:
-        _sink.reset(token)
+    return ScopedValue(_sink, sink)
 
 
 @contextmanager

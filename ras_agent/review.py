@@ -25,14 +25,14 @@ comes twice is then not taken for the next review. A wrong decision changes noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
 
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.records import JSON, Citation, Plan, Triple
+from ras_agent.scoped_value import ScopedValue
 from ras_agent.shape import Record
 
 Place = Literal["plan", "facts", "answer"]
@@ -300,11 +300,6 @@ def overruled() -> tuple[Triple, ...]:
     return tuple(Triple.from_dict(review["before"]) for review in facts)
 
 
-@contextmanager
-def reviewed(reviews: Iterable[Mapping[str, Any]]) -> Iterator[None]:
+def reviewed(reviews: Iterable[Mapping[str, Any]]) -> ScopedValue[tuple[Mapping[str, Any], ...]]:
     """Tell the roles that run inside the block of the `reviews` of a state."""
-    token = _reviews.set(tuple(reviews))
-    try:
-        yield
-    finally:
-        _reviews.reset(token)
+    return ScopedValue(_reviews, tuple(reviews))

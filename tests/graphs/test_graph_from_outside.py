@@ -59,7 +59,7 @@ def think(thinker):
 
 def assemble(parts, checkpointer=None):
     graph = AgentGraph(parts)
-    graph.add_body("begin", nodes.begin(), reads=Beginning)
+    graph.add_body("begin", nodes.begin())
     graph.add_body("think", think(parts.planner))
     graph.add_body("act", nodes.retrieve(parts.retriever))
     graph.add_body("observe", nodes.merge())

@@ -7,8 +7,6 @@ an agent of the role's. The calls of `Chat`, which counts them itself, are left 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from math import inf
@@ -17,6 +15,7 @@ from uuid import UUID
 
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.records import Call
+from ras_agent.scoped_value import ScopedValue
 from ras_agent.tools.chat.window import TOKENS_PER_TURN, estimate_tokens
 
 USUAL_REPLY = 256
@@ -25,24 +24,14 @@ USUAL_REPLY = 256
 _counter: ContextVar[Any] = ContextVar("ras_agent_counter", default=None)
 
 
-@contextmanager
-def counting() -> Iterator[None]:
+def counting() -> ScopedValue[Any]:
     """Enter the model calls that are made inside the block in the current ledger, and refuse them as its limits say."""
-    token = _counter.set(_handler())
-    try:
-        yield
-    finally:
-        _counter.reset(token)
+    return ScopedValue(_counter, _handler())
 
 
-@contextmanager
-def uncounted() -> Iterator[None]:
+def uncounted() -> ScopedValue[Any]:
     """Leave out the calls that are made inside the block: their caller enters them."""
-    token = _counter.set(None)
-    try:
-        yield
-    finally:
-        _counter.reset(token)
+    return ScopedValue(_counter, None)
 
 
 @cache

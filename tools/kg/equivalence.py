@@ -32,6 +32,7 @@ _STEP = np.float32(2**-10)
 _EXACT_UP_TO = 100_000
 _MONTHS = frozenset(MONTHS)
 _FIGURES, _WORDS = re.compile(r"\d+"), re.compile(r"[a-z]+")
+_DATED = re.compile("|".join((r"\d", *MONTHS)))
 
 
 IMPORTED = "imported"
@@ -73,7 +74,11 @@ def comparable(names: Iterable[str]) -> npt.NDArray[np.int64]:
     Encoders give "2016 World Series" and "2017 World Series" nearly the same vector, so names must agree in their
     figures and months. A name without a letter consists of figures alone, and is equivalent to none.
     """
-    return np.array([_figures(name) for name in names], dtype=np.int64)
+    plain = _figures("name")  # the class of most: those are told by one search
+    return np.array(
+        [plain if name[:1].isalpha() and not _DATED.search(name.lower()) else _figures(name) for name in names],
+        dtype=np.int64,
+    )
 
 
 def near_lists(vectors: Vectors, classes: npt.NDArray[np.int64], how: Equivalence) -> NearLists:
@@ -99,17 +104,17 @@ def near_lists_after(
     came_from: (N,) the number that each present entity had in `before`, -1 for a new one. If `before` was exact, the
     result equals that of `near_lists`.
     """
-    height = before.shape[0]
-    now = np.full(height + 1, -1, dtype=np.int64)
+    now = np.full(before.shape[0], -1, dtype=np.int64)
     old = np.flatnonzero(came_from >= 0)
     now[came_from[old]] = old
     cells = cells_of(before)
     moved = Cells(now[cells.rows], now[cells.columns], cells.cosines)
     alive = (moved.rows >= 0) & (moved.columns >= 0)
     # a list that was full and lost an entry may have other candidates, which had been crowded out
-    lost = moved.rows[(moved.rows >= 0) & (moved.columns < 0)]
-    full = np.flatnonzero(before.row_sizes() >= how.neighbours)
-    fresh = np.union1d(np.flatnonzero(came_from < 0), np.intersect1d(lost, now[full]))
+    lost = (moved.rows >= 0) & (moved.columns < 0) & (before.row_sizes() >= how.neighbours)[cells.rows]
+    is_fresh = came_from < 0
+    is_fresh[moved.rows[lost]] = True
+    fresh = np.flatnonzero(is_fresh)
     if 2 * len(fresh) > len(vectors):
         return near_lists(vectors, classes, how)
     found = cells_of(touching(vectors, classes, fresh, how.threshold, how.neighbours))
@@ -120,8 +125,10 @@ def mutual(lists: SparseRows) -> Pairs:
     """Return the pairs in which each entity is in the other's list."""
     cells = cells_of(lists)
     size = max(lists.width, 1)
-    there, back = cells.rows * size + cells.columns, cells.columns * size + cells.rows
-    keep = (cells.rows < cells.columns) & np.isin(there, back)
+    one_way = np.flatnonzero(cells.rows < cells.columns)
+    there, back = cells.rows * size + cells.columns, cells.columns[one_way] * size + cells.rows[one_way]
+    at = np.searchsorted(there, back)  # cells ascend
+    keep = one_way[there[np.minimum(at, max(len(there) - 1, 0))] == back]
     entities = np.stack([cells.rows[keep], cells.columns[keep]], axis=1).astype(np.int32)
     return Pairs(entities, cells.cosines[keep])
 
@@ -211,20 +218,21 @@ def approximate_cells(
 
 def _pairs(vectors: Vectors, classes: Ints, fresh: Ints, threshold: float) -> Iterator[Cells]:
     """Yield each pair with one end in `fresh`, once."""
-    others = np.setdiff1d(np.arange(len(vectors)), fresh)
-    order = np.concatenate([others, fresh])  # so that those still to be compared are one range
-    ordered = np.asarray(vectors, dtype=np.float32)[order]
-    least = np.float32(threshold) - _STEP
-    for start in range(len(others), len(order), _ROWS):
-        block = ordered[start : start + _ROWS]
-        for left in (*range(0, len(others), _COLUMNS), *range(start, len(order), _COLUMNS)):
-            right = min(left + _COLUMNS, len(others) if left < len(others) else len(order))
-            products = block @ ordered[left:right].T  # (rows, columns)
-            row, column = np.divmod(np.flatnonzero(products >= least), right - left)
-            cosines = products[row, column]
-            row, column = row + start, column + left
-            once = (column < len(others)) | (column > row)
-            yield _above(Cells(order[row[once]], order[column[once]], cosines[once]), classes, threshold)
+    count, least = len(vectors), np.float32(threshold) - _STEP
+    is_fresh = np.zeros(count, dtype=np.bool_)
+    is_fresh[fresh] = True
+    for left in range(0, count, _COLUMNS):
+        columns = np.arange(left, min(left + _COLUMNS, count))
+        others = np.asarray(vectors[left : left + _COLUMNS], dtype=np.float32)  # a block at a time, since all are large
+        for start in range(0, len(fresh), _ROWS):
+            rows = fresh[start : start + _ROWS]
+            # of two that are fresh, the lesser is the row
+            wanted = slice(max(rows[0] + 1 - left, 0) if is_fresh[columns].all() else 0, None)
+            products = np.asarray(vectors[rows], dtype=np.float32) @ others[wanted].T
+            row, column = np.divmod(np.flatnonzero(products >= least), max(products.shape[1], 1))
+            cells = Cells(rows[row], columns[wanted][column], products[row, column])
+            once = ~is_fresh[cells.columns] | (cells.columns > cells.rows)
+            yield _above(cells.at(np.flatnonzero(once)), classes, threshold)
 
 
 def _above(cells: Cells, classes: Ints, threshold: float) -> Cells:

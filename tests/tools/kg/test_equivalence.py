@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.tools.kg import equivalence
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
 
@@ -43,8 +44,8 @@ def test_dates_are_equivalent_in_any_order_and_not_across_months() -> None:
     assert pairs(np.ones((3, 1), dtype=np.float32), Equivalence(0.8), names) == [[0, 1]]
 
 
-def test_bare_figures_are_equivalent_to_nothing() -> None:
-    assert pairs(np.ones((2, 1), dtype=np.float32), Equivalence(0.8), ["1876", "1,876"]) == []
+def test_names_without_a_letter_are_equivalent_to_nothing() -> None:
+    assert pairs(np.ones((4, 1), dtype=np.float32), Equivalence(0.8), ["1876", "1,876", "!", "?"]) == []
 
 
 def test_no_entity_has_more_equivalences_than_allowed() -> None:
@@ -62,8 +63,10 @@ def test_no_neighbours_means_no_equivalences() -> None:
     assert pairs(np.ones((3, 1), dtype=np.float32), Equivalence(0.8, neighbours=0)) == []
 
 
-@given(st.integers(2, 60), st.integers(0, 9), st.integers(1, 4))
-def test_blocks_of_products_find_what_all_pairs_hold(count: int, seed: int, longest: int) -> None:
+@given(st.integers(2, 60), st.integers(0, 9), st.integers(1, 4), st.integers(1, 70), st.integers(1, 70))
+def test_blocks_of_products_find_what_all_pairs_hold(
+    count: int, seed: int, longest: int, rows: int, columns: int
+) -> None:
     random = np.random.default_rng(seed)
     signs = np.where(random.random((count, 16)) < 0.1, -1, 1) * np.repeat(random.choice([-1, 1], (count, 2)), 8, axis=1)
     vectors = (signs / 4).astype(np.float32)  # unit vectors whose products are exact, with many ties
@@ -75,7 +78,10 @@ def test_blocks_of_products_find_what_all_pairs_hold(count: int, seed: int, long
         ]
         expected.append({column for _, column in sorted(near)[:longest]})
     wanted = [[a, b] for a in range(count) for b in range(a + 1, count) if b in expected[a] and a in expected[b]]
-    assert pairs(vectors, Equivalence(0.7, longest)) == wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equivalence, "_ROWS", rows)
+        patch.setattr(equivalence, "_COLUMNS", columns)
+        assert pairs(vectors, Equivalence(0.7, longest)) == wanted
 
 
 @given(st.data())
@@ -88,7 +94,9 @@ def test_adding_and_removing_gives_what_a_fresh_search_gives(data: st.DataObject
     came_from = np.array([place.get(entity, -1) for entity in after.tolist()])
     classes = np.zeros(40, dtype=np.int64)
     lists = near_lists(vectors[before], classes[before], how)
-    updated = near_lists_after(lists, came_from, vectors[after], classes[after], how)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(equivalence, "_COLUMNS", data.draw(st.integers(1, 50)))
+        updated = near_lists_after(lists, came_from, vectors[after], classes[after], how)
     assert rows_of(updated) == rows_of(near_lists(vectors[after], classes[after], how))
 
 

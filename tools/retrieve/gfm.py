@@ -25,6 +25,7 @@ from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.kg.index import FOLDER, KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
@@ -224,8 +225,8 @@ def _fact_of(kg: KGIndex, graph: GFMGraph, message: int, message_target: str) ->
     return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
 
 
-def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
-    """Return the relations' vectors (R, text width).
+def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
+    """Return the relations' vectors (R, text width) as the graph holds them.
 
     Raises IndexMismatch for a graph without vectors, or with another encoder's.
     """
@@ -241,7 +242,7 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Floats:
             f"the GFM network reads vectors of {encoder}, the knowledge graph holds those of {identity.name}: build it "
             f"with that encoder, `ras-agent kg build {_place(graph)} --embedder {spec}`, or give other weights"
         )
-    vectors = np.asarray(graph.relation_vectors, dtype=np.float32)
+    vectors = graph.relation_vectors
     if vectors.shape[1] != config.text_width:
         raise IndexMismatch(
             f"the GFM network reads vectors of width {config.text_width}{f' of {encoder}' if encoder else ''}, the "
@@ -280,7 +281,7 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     """
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:
-        return vectors
+        return np.asarray(vectors, dtype=np.float32)
     embedder = embedder or graph.embedder
     assert embedder is not None
     texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
@@ -292,7 +293,8 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
 
     embedder: see `inverse_vectors`.
     """
-    vectors, inverse = relation_vectors(graph, config, embedder), inverse_vectors(graph, config, embedder)
+    vectors = relation_vectors(graph, config, embedder)
+    inverse = -vectors if config.inverse == "negated" else inverse_vectors(graph, config, embedder)
     return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.message_target)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ras_agent.errors import RasError, SettingsError
-from ras_agent.eval.metrics.answer_sets import set_score, split_answers
+from ras_agent.eval.metrics.answer_sets import set_score, split_answers, substring_set_score
+from ras_agent.eval.metrics.answers import golden_match
 from ras_agent.eval.question import Question
 from ras_agent.prompts import Prompt, as_data, as_line, load
 from ras_agent.protocols import Answerer
@@ -41,7 +42,9 @@ class GenerationScore:
     """Scores the answers to all questions; all but seconds in 0..1.
 
     hr_at_1: share of questions whose first answer is right; hr: with a right one among all. precision and recall are
-    means over questions, f1 their harmonic mean, as for the modules. seconds: per question, by the clock.
+    means over questions, f1 their harmonic mean, as for the modules. substring_hr_at_1, substring_f1: as the published
+    code scores, where an answer is right that has a gold answer in it; F1 is the mean of the questions' F1. seconds:
+    per question, by the clock.
     """
 
     hr_at_1: float
@@ -49,22 +52,27 @@ class GenerationScore:
     precision: float
     recall: float
     f1: float
+    substring_hr_at_1: float
+    substring_f1: float
     seconds: float
     failures: int
 
 
 def generation_score(questions: Sequence[Question], generated: Sequence[Generated]) -> GenerationScore:
-    """Score answers, which are right if their canonical keys are those of gold answers."""
+    """Score answers, which are right if their canonical keys are those of gold answers, and by the published rule."""
     keys = [list(dict.fromkeys(map(canonical_key, one.answers))) for one in generated]
     gold = [set(map(canonical_key, question.answers)) for question in questions]
     scores = [set_score(found, wanted) for found, wanted in zip(keys, gold, strict=True)]
     precision, recall = fmean(one.precision for one in scores), fmean(one.recall for one in scores)
+    pairs = [(one.answers, question.answers) for one, question in zip(generated, questions, strict=True)]
     return GenerationScore(
         hr_at_1=fmean(bool(found) and found[0] in wanted for found, wanted in zip(keys, gold, strict=True)),
         hr=fmean(one.recall > 0 for one in scores),
         precision=precision,
         recall=recall,
         f1=2 * precision * recall / (precision + recall) if precision + recall else 0.0,
+        substring_hr_at_1=fmean(bool(answers) and golden_match(answers[0], wanted) for answers, wanted in pairs),
+        substring_f1=fmean(substring_set_score(answers, wanted).f1 for answers, wanted in pairs),
         seconds=fmean(one.seconds for one in generated),
         failures=sum(bool(one.failure) for one in generated),
     )

@@ -8,7 +8,8 @@ print tables. Without --kb each question is asked over the graph that comes with
 Quality as in the paper (section 5.1): the answers against the entities of the subgraph, of the filtered paths, and of
 the paths that are kept; precision and recall are means over questions, F1 their harmonic mean, HR the share of
 questions with an answer among the entities. HR@1 of paths, ours, is the share whose best path ends in an answer. With
---answerer a model answers from the paths, and HR@1 and F1 are those of its answers.
+--answerer a model answers from the paths, and HR@1 and F1 are those of its answers: by canonical key, and ("substring")
+by the rule of the published code, where an answer is right that has a gold answer in it.
 Questions start from the entities that the set names. Times are processor time; models that are elsewhere cost none.
 With --out an instance that has its line there is not run again.
 """
@@ -85,11 +86,12 @@ def table(rows: Sequence[Row]) -> str:
 
 def answer_table(rows: Sequence[Row]) -> str:
     """Format the answers' scores as a Markdown table, in percent; "" where nothing was answered."""
-    head = "| no. | composition | kept | shots | answers: HR@1 | HR | P | R | F1 | s | failed |"
+    head = "| no. | composition | kept | shots | answers: HR@1 | HR | P | R | F1 | substring HR@1 | F1 | s | failed |"
     lines = []
     for row in rows:
         for shots, score in row.score.generation.items():
-            parts = (score.hr_at_1, score.hr, score.precision, score.recall, score.f1)
+            ours = (score.hr_at_1, score.hr, score.precision, score.recall, score.f1)
+            parts = (*ours, score.substring_hr_at_1, score.substring_f1)
             shown = [f"{100 * part:.1f}" for part in parts]
             cells = [*_named(row), shots, *shown, f"{score.seconds:.2f}", str(score.failures)]
             lines.append(f"| {' | '.join(cells)} |")

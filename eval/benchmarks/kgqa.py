@@ -11,7 +11,10 @@ from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
 
-_METRICS = ("hr@1", "golden_match", "answer_f1", "answer_precision", "answer_recall", "entity_recall", "entity_f1")
+_METRICS = (
+    *("hr@1", "golden_match", "answer_f1", "answer_precision", "answer_recall", "entity_recall", "entity_f1"),
+    *("substring_hr@1", "substring_f1"),  # LEGO-GraphRAG's rule beside ours
+)
 
 
 def kgqa_question(record: QuestionRecord) -> Question:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ras_agent.eval.metrics.answers import normalise_answer
+from ras_agent.eval.metrics.answers import golden_match, normalise_answer
 from ras_agent.eval.metrics.ranking import hit_at
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 
 _BREAK = re.compile(r"\n|;|\s\|\s")
-_BULLET = re.compile(r"^\s*(?:[-*•]|\(?\d{1,3}[.)](?=\s))\s*")
+_BULLET = re.compile(r"^\s*(?:[-•]|\*(?=\s)|\(?\d{1,3}[.)](?=\s))\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,29 @@ def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
     return hit_at(k, list(_keys(predicted)), _keys(gold))
 
 
+def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
+    """Return precision, recall and F1 where an answer is right if it has a gold answer in it: LEGO-GraphRAG's rule.
+
+    Both are normalised as for EM, and the gold answer may begin inside a word, as in golden match. Precision counts the
+    predictions that have a gold answer in them, recall the gold answers that are in a prediction. As published,
+    predictions that differ count apart, however alike; a gold answer that normalises to "" is compared unnormalised,
+    where the published rule finds it in everything.
+    """
+    predictions, answers = list(predicted), list(gold)
+    right = sum(bool(golden_match(prediction, answers)) for prediction in predictions)
+    hits = sum(any(golden_match(prediction, [answer]) for prediction in predictions) for answer in answers)
+    return _set_score(right, len(predictions), hits, len(answers))
+
+
 def split_answers(answer: str) -> list[str]:
     """Return the answers that an answer lists, in its order: by lines, semicolons and " | ", or else by commas.
 
-    Bullets and numbers at the front and repeated answers are dropped.
+    Bullets and numbers at the front, stars around an answer and repeated answers are dropped.
     """
     parts = _BREAK.split(answer)
     if len(parts) == 1:
         parts = answer.split(", ")
-    bare = (_BULLET.sub("", part).strip() for part in parts)
+    bare = (_BULLET.sub("", part).strip().strip("*").strip() for part in parts)
     return list(dict.fromkeys(part for part in bare if part))
 
 
@@ -86,6 +100,18 @@ def _contained_f1(question: Question, outcome: Outcome) -> float | None:
 @metric("hr", decides=50, cutoff="required")
 def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     return answer_hit(k, _listed(outcome), question.answers) if question.answers else None
+
+
+@metric("substring_f1")
+def _substring_f1(question: Question, outcome: Outcome) -> float | None:
+    return substring_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+
+
+@metric("substring_hr", cutoff="required")
+def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
+    if not question.answers:
+        return None
+    return float(any(golden_match(answer, question.answers) for answer in _listed(outcome)[:k]))
 
 
 def _listed(outcome: Outcome) -> list[str]:

@@ -208,6 +208,13 @@ def test_answers_are_compared_without_case_and_underscores() -> None:
     assert (score.hr_at_1, score.hr, score.precision, score.recall) == (0.5, 1.0, 0.75, 0.75)
 
 
+def test_answers_are_also_scored_by_the_gold_answers_inside_them() -> None:
+    questions = [Question("1", "?", ("France",)), Question("2", "?", ("Bob", "Ann"))]
+    score = generation_score(questions, [Generated(("It is France.",)), Generated(("Eve", "Bob Ray"))])
+    assert (score.hr_at_1, score.f1) == (0.0, 0.0)
+    assert (score.substring_hr_at_1, score.substring_f1) == (0.5, 0.75)
+
+
 @pytest.mark.parametrize(
     ("reply", "answers"),
     [

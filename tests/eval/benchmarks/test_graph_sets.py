@@ -193,6 +193,8 @@ def test_a_retrieved_graph_is_scored_by_the_answers_that_it_holds(tmp_path: Path
         "answer_recall": 1.0,
         "entity_recall": 1.0,
         "entity_f1": 0.5,  # 1 of 3 entities is the 1 gold entity
+        "substring_hr@1": 1.0,
+        "substring_f1": pytest.approx(2 / 3),
     }
 
 

@@ -13,7 +13,10 @@ from ras_agent.eval.metrics.answer_sets import (
     contained_set_score,
     set_score,
     split_answers,
+    substring_set_score,
 )
+from ras_agent.eval.metrics.registry import Outcome, score
+from ras_agent.eval.question import Question
 
 NAMES = st.lists(st.sampled_from(["Ardle", "Isla", "Tay", "Don", "Dee", "the Ardle", "isla"]), max_size=5)
 
@@ -41,6 +44,7 @@ def test_an_answer_of_marks_is_an_answer() -> None:
         ("1,710 mills", ["1,710 mills"]),
         ("1984", ["1984"]),
         (" \n ", []),
+        ("**Isla**\n* **Tay**\n*Don*", ["Isla", "Tay", "Don"]),
     ],
 )
 def test_an_answer_is_parted_into_answers(answer: str, parts: list[str]) -> None:
@@ -64,6 +68,26 @@ def test_set_scores_are_scikit_learns(predicted: set[int], gold: set[int]) -> No
     )
     found = set_score(predicted, gold)
     assert (found.precision, found.recall, found.f1) == pytest.approx((precision, recall, f1))
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(NAMES, NAMES)
+def test_answers_with_a_gold_answer_in_them_follow_the_published_rule(predicted: list[str], gold: list[str]) -> None:
+    def plain(text: str) -> str:
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower()).split())
+
+    right = [[plain(answer) in plain(prediction) for answer in gold] for prediction in predicted]
+    precision = sum(map(any, right)) / len(predicted) if predicted else 0.0
+    recall = sum(map(any, zip(*right, strict=True))) / len(gold) if gold else 0.0
+    score = substring_set_score(predicted, gold)
+    assert (score.precision, score.recall) == pytest.approx((precision, recall))
+
+
+def test_a_sentence_with_the_answer_in_it_is_right_by_the_substring_rule_alone() -> None:
+    question = Question("q", "Which river?", ("Isla",))
+    names = ("hr@1", "answer_f1", "substring_hr@1", "substring_f1")
+    assert score(question, Outcome("The answer is Isla."), names) == dict(zip(names, (0.0, 0.0, 1.0, 1.0), strict=True))
+    assert score(question, Outcome("Don\nthe Isla"), names) == dict(zip(names, (0.0, 2 / 3, 0.0, 2 / 3), strict=True))
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)

@@ -2,8 +2,9 @@
 
 The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
 (arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a batch norm over the nodes stands between their
-layers: what all graphs have in common would otherwise hide what one graph says. In use it has its running statistics,
-so that a graph's states do not depend on the graphs it is batched with.
+layers: what all graphs have in common would otherwise hide what one graph says (lab/graph-token.md). In use it has its
+running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells what
+is otherwise than in the published encoders.
 """
 
 from __future__ import annotations
@@ -96,13 +97,20 @@ class NodeBatchNorm(nn.Module):
 
 
 class MessagePassing(nn.Module):
-    """Layers that pass messages along the edges: each is convolution, norm, ReLU, and the node's own state added."""
+    """Layers that pass messages along the edges.
+
+    Each is convolution, norm and ReLU (no ReLU in the last), and from the second on its input is added. A convolution
+    has a linear map of the node's own state: the graph transformer brings one, and GAT and GCN get one, without which
+    they mix each node with its neighbours before anything is learnt.
+    """
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
         widths = [config.input, *[config.width] * config.layers]
         self.layers = nn.ModuleList(_convolution(config, inputs) for inputs in widths[:-1])
+        own = [] if config.kind == "graph-transformer" else widths[:-1]
+        self.own = nn.ModuleList(nn.Linear(inputs, config.width, bias=False) for inputs in own)
         norm = NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
         self.norms = nn.ModuleList(norm(config.width) for _ in self.layers)
         self.dropout = nn.Dropout(config.dropout)
@@ -123,7 +131,10 @@ class MessagePassing(nn.Module):
         for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
             edges = {} if self.config.kind == "gcn" else {"edge_attr": batch.edges}
-            update = norm(layer(states, batch.edge_index, **edges))
+            update = layer(states, batch.edge_index, **edges)
+            if self.own:
+                update = update + self.own[number](states)
+            update = norm(update)
             if number < len(self.layers) - 1:
                 update = self.dropout(torch.relu(update))
             states = states + update if number else update

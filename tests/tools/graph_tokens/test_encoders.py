@@ -61,7 +61,7 @@ def test_the_graph_transformer_attends_from_each_node_over_its_incoming_edges() 
     assert np.allclose(states, _normalised(expected), atol=1e-5)
 
 
-def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees() -> None:
+def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees_and_adds_a_map_of_the_nodes_own_state() -> None:
     torch.manual_seed(1)
     encoder = build_encoder(EncoderConfig("gcn", layers=1, heads=1, width=4, input=3)).train()
     nodes = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
@@ -70,6 +70,7 @@ def test_gcn_averages_over_neighbours_by_the_roots_of_their_degrees() -> None:
     mixed = nodes @ encoder.layers[0].lin.weight.detach().numpy().T
     # arXiv:1609.02907, eq. 2, with loops: node 0 has degree 1, node 1 has degree 2
     expected = np.stack([mixed[0], mixed[1] / 2 + mixed[0] / np.sqrt(2)])
+    expected += nodes @ encoder.own[0].weight.detach().numpy().T
     assert np.allclose(states, _normalised(expected), atol=1e-5)
 
 
@@ -88,8 +89,10 @@ def test_each_layer_but_the_first_adds_to_the_state_before_it(norm: Any, axis: i
     nodes = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     graph = GraphFeatures(nodes, np.zeros((0, 4), np.float32), np.empty((2, 0), np.int64), np.zeros(3, np.int64))
     states = deep(GraphBatch.of([graph], 4)).detach().numpy()
-    first, second = (layer.lin.weight.detach().numpy().T for layer in deep.layers)
     # a node without neighbours is its own only one
+    first, second = (
+        (layer.lin.weight + own.weight).detach().numpy().T for layer, own in zip(deep.layers, deep.own, strict=True)
+    )
     before = np.maximum(_normalised(nodes @ first, axis), 0)
     assert np.allclose(states, before + _normalised(before @ second, axis), atol=1e-5)
 

@@ -47,6 +47,7 @@ class AlignerConfig:
     temperature: divides the cosine of a node and the reasoning (eq. 5). contrast: the temperature of eq. 9.
     likeness: a node's score begins as its cosine with the question, and the network learns what to add to it.
     per_node: divide a graph's divergence by its number of nodes, as eq. 6 is printed.
+    align_nodes, align_graphs: whether each loss counts; without one is the paper's ablation (Table 2).
     embedder: the name of the sentence encoder whose vectors are read.
     """
 
@@ -57,6 +58,8 @@ class AlignerConfig:
     contrast: float = 0.1
     likeness: bool = True
     per_node: bool = False
+    align_nodes: bool = True
+    align_graphs: bool = True
     embedder: str = "minilm"
 
     def __post_init__(self) -> None:
@@ -67,6 +70,8 @@ class AlignerConfig:
             )
         if min(self.hidden, self.projected) < 1 or min(self.temperature, self.contrast) <= 0:
             raise SettingsError(f"an aligner's widths are at least 1 and its temperatures above 0, got {self}")
+        if not (self.align_nodes or self.align_graphs):
+            raise SettingsError("an aligner learns from nodes, from graphs or from both: leave one of them in")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -139,9 +144,20 @@ class GraphAligner(nn.Module):
         return nodes, representation_alignment(graphs, texts, self.config.contrast)
 
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
-        """Return the sum of both losses."""
+        """Return the sum of the losses that count."""
         nodes, representations = self.losses(batch)
-        return nodes + representations
+        return nodes * self.config.align_nodes + representations * self.config.align_graphs
+
+    @torch.no_grad()
+    def likeness(self, graphs: Sequence[GraphFeatures], texts: Floats) -> Floats:
+        """Return the cosine of each graph's state and its text, both mapped by the shared MLP (eq. 8), shape (B,).
+
+        texts: (B, d).
+        """
+        states, batch = self(graphs)
+        mapped = self.shared(pool(states, batch)), self.shared(torch.as_tensor(texts).to(self._device))
+        array: Floats = nn.functional.cosine_similarity(*mapped, dim=1).cpu().numpy()
+        return array
 
     @torch.no_grad()
     def scores(self, graph: GraphFeatures, questions: Floats) -> Floats:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Protocol, Self, cast
 
 import torch
 from safetensors import SafetensorError
@@ -78,6 +78,14 @@ class GraphLLMConfig:
         encoder, lora = data.get("encoder"), dict(data.get("lora", {}))
         lora["targets"] = tuple(lora.get("targets", ()))
         return cls(**{**data, "encoder": EncoderConfig(**encoder) if encoder else None, "lora": Lora(**lora)})
+
+
+class ReadsGraph(Protocol):
+    """Input of a GraphLLM that has a graph."""
+
+    def features(self, vectors: GraphVectors) -> GraphFeatures:
+        """Return the graph as an encoder reads it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +192,12 @@ class GraphLLM(nn.Module):
         tokens = _chat_tokens(self.tokenizer, turns)
         most = self.config.text_tokens
         return tokens if len(tokens) <= most else [*tokens[:1], *tokens[1 - most :]]
+
+    def features(self, item: ReadsGraph) -> GraphFeatures:
+        """Return an input's graph as the encoder reads it; an empty one for a model without an encoder."""
+        if self.config.encoder is None:  # nothing is embedded that nobody reads
+            return self.vectors.of_steps(())
+        return item.features(self.vectors)
 
     def count_tokens(self, text: str) -> int:
         """Return how many tokens a text has inside a prompt."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.graph_batch import GraphFeatures
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
 VIEW, ALIGNER, PROMPTS = "view.json", "aligner", "prompts"
-_PROMPT = "graph-question"
+_PROMPT, _CITING = "graph-question", "graph-question-citing"
 _FORMAT, _VERSION = "ras-agent graph view", 1
 
 
@@ -43,7 +43,8 @@ class GraphView:
     n_seed: to how many nodes, with their neighbours, an aligner prunes the rest; 0 for no pruning.
     text: whether the prompt has the graph as CSV. graph_text_tokens: of which it has the first rows, up to so many
         tokens.
-    task: an instruction above the question. reply_tokens: the longest reply.
+    task: an instruction above the question. cite: whether a reply is to list the nodes and edges that it rests on.
+    reply_tokens: the longest reply.
     Raises SettingsError for a number below 0.
     """
 
@@ -54,6 +55,7 @@ class GraphView:
     text: bool = True
     graph_text_tokens: int = 512
     task: str = ""
+    cite: bool = False
     reply_tokens: int = 32
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class GraphPrompts:
         if view.n_seed and aligner is None:
             raise SettingsError(f"pruning to {view.n_seed} nodes takes an aligner, and there is none")
         self.view, self._vectors, self._count, self.aligner = view, vectors, count, aligner
-        self.prompt = load(_PROMPT, prompts_dir)
+        self.prompt = load(_CITING if view.cite else _PROMPT, prompts_dir)
 
     def input(self, question: str, graph: Graph) -> GraphInput:
         """Return what the model reads for a question about a graph."""
@@ -149,7 +151,7 @@ class GraphReader:
         replies: list[Generated] = []
         for first in range(0, len(questions), batch):
             inputs = [self.prompts.input(*pair) for pair in questions[first : first + batch]]
-            graphs = [item.features(self.model.vectors) for item in inputs]
+            graphs = [self.model.features(item) for item in inputs]
             replies += self.model.generate([item.turns for item in inputs], graphs, self.prompts.view.reply_tokens)
         return replies
 
@@ -161,7 +163,7 @@ class GraphReader:
         (folder / VIEW).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (folder / PROMPTS).mkdir(exist_ok=True)
         turns = "\n".join(f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns)
-        (folder / PROMPTS / f"{_PROMPT}.txt").write_text(f"{turns}\n", encoding="utf-8")
+        (folder / PROMPTS / f"{self.prompts.prompt.name}.txt").write_text(f"{turns}\n", encoding="utf-8")
         if aligner is not None and self.prompts.view.n_seed:
             from ras_agent.tools.graph_tokens.aligner import CONFIG, WEIGHTS
 
@@ -170,15 +172,18 @@ class GraphReader:
                 shutil.copyfile(Path(aligner) / name, folder / ALIGNER / name)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read what `save` wrote, on a GPU if there is one. Raises WeightsError for a folder without it."""
+    def load(cls, folder: str | Path, **changes: Any) -> Self:
+        """Read what `save` wrote, on a GPU if there is one. Raises WeightsError for a folder without it.
+
+        changes: of the view, such as `cite`.
+        """
         import torch
 
         from ras_agent.tools.graph_tokens.aligner import GraphAligner
         from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 
         folder = Path(folder)
-        view = _read_view(folder / VIEW)
+        view = replace(_read_view(folder / VIEW), **changes)
         model = GraphLLM.load(folder).to("cuda" if torch.cuda.is_available() else "cpu")
         aligner = GraphAligner.load(folder / ALIGNER) if view.n_seed else None
         return cls(model, GraphPrompts(view, model.vectors, model.count_tokens, aligner, folder / PROMPTS))

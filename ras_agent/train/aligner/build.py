@@ -2,11 +2,14 @@
 
     python -m ras_agent.train.aligner.build --questions pq2h.jsonl --kb pq2h_kb.jsonl --out pq2h-aligner.jsonl
     python -m ras_agent.train.aligner.build --data DATA --sets hotpotqa,musique --out text-aligner.jsonl
+    python -m ras_agent.train.aligner.build --questions train.jsonl --benchmark webqsp --out webqsp-aligner.jsonl
 
 PathQuestion: the graph is the `max_ent` entities of highest PageRank around the question's entity, the reasoning its
 gold path in words; parts are those of `pathquestion.part_of`. Sets of questions over text (ras_agent.train.data): the
 graph has the facts of the gold passages and of the `k` that BM25 finds for the question; the reasoning is the gold
 passages' sentences that name the answer or each other; a fifth of the questions is the part "dev", the others "train".
+Sets whose questions bring graphs (ras_agent.train.graphqa): the graph is what the paper's prizes take of it, the
+reasoning a shortest path to each answer, or else the facts that name one, or all of them.
 With --model a chat model writes the reasoning, from question, answer and facts, as the paper has it; replies are stored
 in --cache, so that a stopped command goes on.
 """
@@ -21,20 +24,30 @@ from random import Random
 
 from ras_agent.calling import call
 from ras_agent.errors import SettingsError
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, Part, part_of, read_knowledge_base
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
+from ras_agent.tools.graph_tokens.graph_reader import GraphPrompts, GraphView
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.subgraph.extract import Extraction, ppr
 from ras_agent.tools.subgraph.graph import Graph, plain_name
-from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, supporting_sentences
+from ras_agent.train.aligner.reasoning import (
+    ChatReasoning,
+    path_in_words,
+    reasoning_in_graph,
+    supporting_sentences,
+)
 from ras_agent.train.aligner.samples import AlignerSample, write_samples
 from ras_agent.train.data import training_set
+from ras_agent.train.graphllm.options import check_choices
+from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, graph_of
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import COUNT, NATURAL, SEED, SHARE, check_ranges
 from ras_agent.train.subq.samples import split_of
@@ -44,7 +57,8 @@ from ras_agent.train.subq.samples import split_of
 class AlignerBuildConfig:
     """Options of a build. Raises SettingsError for a number out of its range and for no source.
 
-    questions, kb: PathQuestion's files. data, sets: a folder of public data, and which sets of it.
+    questions, kb: PathQuestion's files. questions, benchmark: a file of a set whose questions bring graphs.
+    embedder: of these graphs. data, sets: a folder of public data, and which sets of it.
     max_ent: entities of a graph. k: passages that BM25 finds. dev: the share of a set's questions in that part.
     sample: the most questions of each part, drawn by `seed`; 0 for all. model: who writes the reasoning.
     """
@@ -52,6 +66,8 @@ class AlignerBuildConfig:
     out: Path
     questions: Path | None = None
     kb: Path | None = None
+    benchmark: str = ""
+    embedder: str = "minilm"
     data: Path | None = None
     sets: tuple[str, ...] = ()
     max_ent: int = 100
@@ -67,15 +83,18 @@ class AlignerBuildConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, {"max_ent": COUNT, "k": COUNT, "dev": SHARE, "sample": NATURAL, "seed": SEED})
-        if (self.questions is None) != (self.kb is None) or (self.data is None) != (not self.sets):
-            raise SettingsError("--questions goes with --kb, and --data with --sets")
+        of_questions = bool(self.kb) + bool(self.benchmark)
+        if of_questions != (self.questions is not None) or (self.data is None) != (not self.sets):
+            raise SettingsError("--questions goes with --kb or with --benchmark, and --data with --sets")
+        if self.benchmark:
+            check_choices(self, {"benchmark": tuple(PUBLISHED_PRIZES)})
         if self.questions is None and self.data is None:
             raise SettingsError("there is nothing to build from: give --questions and --kb, or --data and --sets")
 
 
 def build(config: AlignerBuildConfig) -> list[AlignerSample]:
     """Write the samples and return them. Raises RasError children."""
-    samples = [sample for make in (_of_paths, _of_texts) for sample in make(config)]
+    samples = [sample for make in (_of_paths, _of_graphs, _of_texts) for sample in make(config)]
     if config.sample:
         samples = [sample for part in ("train", "dev", "test") for sample in _sample_of(samples, part, config)]
     if config.model:
@@ -111,6 +130,23 @@ def _of_paths(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
             text = plain_name(question.question)
             name = f"{config.questions.stem}/{question.id}"
             yield AlignerSample(name, part_of(question), text, answers, around(start), path_in_words(path))
+
+
+def _of_graphs(config: AlignerBuildConfig) -> Iterator[AlignerSample]:
+    if config.questions is None or not config.benchmark:
+        return
+    nodes, edges, cost = PUBLISHED_PRIZES[config.benchmark]
+    view = GraphView(top_nodes=nodes, top_edges=edges, edge_cost=cost)
+    prompts = GraphPrompts(view, GraphVectors(resolve_embedder(config.embedder)), len)
+    for question in benchmark(config.benchmark).load(config.questions):
+        names, rows = prompts.subgraph(question.question, graph_of(question)).texts()
+        facts = tuple((names[source], text, names[target]) for source, text, target in rows)
+        part: Part = "dev" if split_of(question.question, config.dev) == "validation" else "train"
+        starts = [str(name) for name in question.metadata.get("question_entities", ())]
+        reasoning = reasoning_in_graph(question.graph.triples(), starts, question.answers)
+        if facts and reasoning:
+            sample = (part, question.question, question.answers, facts, reasoning)
+            yield AlignerSample(f"{config.questions.stem}/{question.id}", *sample)
 
 
 def _of_texts(config: AlignerBuildConfig) -> Iterator[AlignerSample]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.subgraph.graph import Graph, Subgraph, textualise
 from ras_agent.train.aligner.samples import AlignerSample
 
 if TYPE_CHECKING:
@@ -73,6 +74,20 @@ def scores_of(aligner: GraphAligner, examples: Sequence[AlignedGraph]) -> list[n
         questions = np.stack([examples[place].question for place in places])
         scores.update(zip(places, aligner.scores(examples[places[0]].graph, questions), strict=True))
     return [scores[place] for place in range(len(examples))]
+
+
+def cosines_of(
+    aligner: GraphAligner, samples: Sequence[AlignerSample], examples: Sequence[AlignedGraph]
+) -> dict[str, float]:
+    """Return the mean cosines of graphs' states with questions, reasoning and texts (Align-GRAG, Fig. 2)."""
+    texts = [textualise(Subgraph.full(Graph.from_triples(sample.facts))) for sample in samples]
+    vectors = {
+        "question": np.stack([example.question for example in examples]),
+        "reasoning": np.stack([example.reasoning for example in examples]),
+        "text": aligner.vectors.of_texts(texts),
+    }
+    graphs = [example.graph for example in examples]
+    return {f"cosine_{name}": float(aligner.likeness(graphs, rows).mean()) for name, rows in vectors.items()}
 
 
 def likeness_of(examples: Sequence[AlignedGraph], *, reasoning: bool = False) -> list[npt.NDArray[Any]]:

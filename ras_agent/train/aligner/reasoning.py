@@ -5,8 +5,8 @@ All of it knows the answer, so it is for training alone.
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from ras_agent.errors import ParseError
 from ras_agent.prompts import as_line, fact_block, load
@@ -19,6 +19,8 @@ from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted, withou
 from ras_agent.tools.chat.fit import first_that_fit
 from ras_agent.tools.chat.window import estimate_tokens, estimate_turns
 from ras_agent.tools.graph_tokens.features import Fact
+from ras_agent.tools.subgraph.graph import Graph, Subgraph
+from ras_agent.tools.subgraph.paths import Path, shortest
 from ras_agent.train.aligner.samples import AlignerSample
 
 _MOST_TOKENS = 300
@@ -31,6 +33,29 @@ def path_in_words(path: Sequence[Sequence[str]]) -> str:
     'Ada mother Anna. Anna born in Kent.'
     """
     return " ".join(f"{' '.join(triple)}." for triple in path)
+
+
+def reasoning_in_graph(facts: Sequence[Fact], starts: Sequence[str], answers: Sequence[str]) -> str:
+    """Return the facts of a shortest path from a start to each answer as sentences, and the answer.
+
+    Where no path leads to an answer, the facts that name one are taken, and all of them where none does.
+
+    >>> reasoning_in_graph([("Ada", "mother", "Anna"), ("Anna", "born in", "Kent")], ["Ada"], ["Kent"])
+    'Ada mother Anna. Anna born in Kent. The answer is Kent.'
+    """
+    graph = Graph.from_triples(facts)
+    ends = {place for answer in answers if (place := graph.find(answer)) is not None}
+    places = [place for start in starts if (place := graph.find(start)) is not None]
+    first: dict[int, Path] = {}
+    for path in shortest(Subgraph.full(graph), places).paths if places and ends else ():
+        if path.end in ends:
+            first.setdefault(path.end, path)
+    chosen = [(fact.subject, fact.predicate, fact.object) for path in first.values() for fact in path.triples(graph)]
+    if not chosen:
+        keys = [f" {key} " for key in map(canonical_key, answers) if key]
+        texts = ((fact, f" {canonical_key(' '.join(fact))} ") for fact in facts)
+        chosen = [fact for fact, text in texts if any(key in text for key in keys)] or list(facts)
+    return f"{path_in_words(list(dict.fromkeys(chosen)))} The answer is {', '.join(answers)}.".strip()
 
 
 def supporting_sentences(gold: Sequence[Passage], answers: Sequence[str]) -> str:
@@ -49,7 +74,7 @@ class ChatReasoning:
     """Chat model that writes how a graph's facts lead from the question to its answer (section 3.2.1)."""
 
     def __init__(
-        self, model: object, settings: ChatSettings | None = None, prompts_dir: str | Path | None = None
+        self, model: object, settings: ChatSettings | None = None, prompts_dir: str | pathlib.Path | None = None
     ) -> None:
         """Take a model as `as_chat` does. prompts_dir: a folder with a reasoning-chain.txt of the caller's own."""
         self._chat = as_chat(model, settings)

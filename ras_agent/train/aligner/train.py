@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
@@ -39,7 +41,10 @@ class AlignerTrainingConfig(FitConfig):
 
     encoder, layers, heads, dropout, norm: see EncoderConfig; its width is that of the embedder's vectors. The paper
         has 4 layers.
-    projected, temperature, contrast, likeness, per_node: see AlignerConfig.
+    projected, temperature, contrast, likeness, per_node, align_nodes, align_graphs: see AlignerConfig.
+    random_labels: learn from random vectors in place of the reasoning's, the paper's ablation (Table 2).
+    cosines: measure at each validation how near a graph's state is to its question, its reasoning and its text
+        (Fig. 2); with --validate-first before the first step, too.
     batch: graphs of a step, each one's reasoning against that of all others.
     judged: the most samples of a validation, spread over the part. n_seeds: to how many nodes they are pruned.
     """
@@ -56,6 +61,10 @@ class AlignerTrainingConfig(FitConfig):
     contrast: float = 0.1
     likeness: bool = True
     per_node: bool = False
+    align_nodes: bool = True
+    align_graphs: bool = True
+    random_labels: bool = False
+    cosines: bool = False
     embedder: str = "minilm"
     batch: int = 16
     n_seeds: tuple[int, ...] = (1, 2, 5, 10, 25)
@@ -80,6 +89,8 @@ def train(config: AlignerTrainingConfig, embedder: Embedder | None = None) -> tu
     train_part, dev_part = of_part(samples, "train"), spread_out(of_part(samples, "dev"), config.judged)
     aligner = new_aligner(config, embedder)
     graphs = aligned_graphs(aligner, [*train_part, *dev_part])
+    if config.random_labels:
+        graphs = with_random_labels(graphs, config.seed)
     result = train_on(aligner, graphs[: len(train_part)], dev_part, graphs[len(train_part) :], config)
     return aligner, result
 
@@ -136,6 +147,8 @@ def _aligner_config(config: AlignerTrainingConfig, width: int) -> AlignerConfig:
         contrast=config.contrast,
         likeness=config.likeness,
         per_node=config.per_node,
+        align_nodes=config.align_nodes,
+        align_graphs=config.align_graphs,
         embedder=config.embedder,
     )
 
@@ -156,6 +169,14 @@ def aligned_graphs(aligner: GraphAligner, samples: Sequence[AlignerSample]) -> l
     ]
 
 
+def with_random_labels(examples: Sequence[AlignedGraph], seed: int) -> list[AlignedGraph]:
+    """Return examples with random unit vectors in place of their reasoning's."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((len(examples), len(examples[0].reasoning) if examples else 0)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return [replace(example, reasoning=row) for example, row in zip(examples, rows, strict=True)]
+
+
 def batches_of(examples: Sequence[AlignedGraph], size: int, seed: int) -> BatchesOfEpoch[Sequence[AlignedGraph]]:
     """Return a function from the number of an epoch to its batches; each epoch has an order of its own."""
 
@@ -174,14 +195,17 @@ def validation(
     config: AlignerTrainingConfig,
 ) -> Mapping[str, float]:
     """Return both losses, and the shares of answers and facts that pruning to each of `n_seeds` keeps."""
-    from ras_agent.train.aligner.measure import kept_by_seeds, scores_of
+    from ras_agent.train.aligner.measure import cosines_of, kept_by_seeds, scores_of
 
     sums, parts = [0.0, 0.0], list(range(0, len(examples), config.batch))
     for start in parts:
         for place, loss in enumerate(aligner.losses(examples[start : start + config.batch])):
             sums[place] += float(loss.detach()) / len(parts)
     scores = scores_of(aligner, examples)
-    measured = {"loss": sum(sums), "nodes": sums[0], "representations": sums[1]}
+    counted = sums[0] * config.align_nodes + sums[1] * config.align_graphs
+    measured = {"loss": counted, "nodes": sums[0], "representations": sums[1]}
+    if config.cosines:
+        measured |= cosines_of(aligner, samples, examples)
     for n in config.n_seeds:
         shares = kept_by_seeds(samples, examples, scores, n)
         measured |= {f"answers@{n}": shares.answers, f"facts@{n}": shares.facts}

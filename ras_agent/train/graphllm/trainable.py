@@ -61,4 +61,4 @@ class TrainableGraphLLM(nn.Module):
         return [self._example_of(sample) for sample in samples]
 
     def _inputs(self, examples: Sequence[GraphLLMExample]) -> tuple[list[tuple[Turn, ...]], list[GraphFeatures]]:
-        return [example.turns for example in examples], [example.features(self.model.vectors) for example in examples]
+        return [example.turns for example in examples], [self.model.features(example) for example in examples]

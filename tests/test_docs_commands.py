@@ -107,6 +107,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory, run: Run, memorising_mo
         _write(here / name, triples)
     own_graph = {"question": "who was born in edinburgh", "q_entity": ["Edinburgh"], "answer": ["Bell"]}
     _write(here / "webqsp.jsonl", [{**own_graph, "id": "w1", "graph": [["Bell", "people.born", "Edinburgh"]]}])
+    _write(here / "nodes.jsonl", [{"id": "12", "text": "Bell was born in Edinburgh."}])
+    (here / "qa/prime/stark_qa").mkdir(parents=True)
+    (here / "qa/prime/stark_qa/stark_qa.csv").write_text("id,query,answer_ids\n0,Who was born in Edinburgh?,[12]\n")
     (here / "wiki.nt").write_text("<http://x.org/Leith> <http://x.org/flowsThrough> <http://x.org/Edinburgh> .\n")
     (here / "facts.tsv").write_text("Leith\tflows through\tEdinburgh\n")
     (here / "prices.json").write_text(json.dumps({"gpt-4o-mini": {"input": 0.15, "output": 0.6}}))

@@ -1,13 +1,17 @@
-"""Questions over Freebase with a subgraph each: the record that RoG (Luo et al., 2024) made for WebQSP and CWQ.
+"""Questions over Freebase: each set's official files, and the record with a subgraph that RoG (Luo et al., 2024) made.
 
-GrailQA and WebQuestions are read in the same form, as LEGO-GraphRAG (Cao et al., 2024) uses them, and WebQSP also as
-GraphQA has it, in lower case.
+Official records bring no subgraph. They are asked over an index, or over the graph that somebody has put under the key
+`graph` of each of them, as LEGO-GraphRAG (Cao et al., 2024) does for the four sets. WebQSP is also read as GraphQA has
+it, in lower case.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+
 from ras_agent.eval.benchmarks.graphqa import VALIDITY
-from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
+from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, ReadRecord, registered
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
 
@@ -38,6 +42,113 @@ def kgqa_question(record: QuestionRecord) -> Question:
     )
 
 
+def webqsp_question(record: QuestionRecord) -> Question:
+    """Return the question of a record of WebQSP.train.json or WebQSP.test.json, which has Parses, or of RoG's.
+
+    The answers are those of all parses, by name or, of a value, as it stands; the question starts from the parses'
+    topics.
+    """
+    if "Parses" not in record:
+        return kgqa_question(record)
+    parses = record.objects("Parses")
+    answers = (answer for parse in parses for answer in parse.objects("Answers"))
+    return _official(
+        record,
+        record.text("QuestionId"),
+        record.text("RawQuestion"),
+        [answer.text("EntityName", "AnswerArgument") for answer in answers],
+        [parse.text("TopicEntityName") for parse in parses if "TopicEntityName" in parse],
+    )
+
+
+def cwq_question(record: QuestionRecord) -> Question:
+    """Return the question of a record of ComplexWebQuestions_train.json or _dev.json, or of RoG's.
+
+    An answer's first name is the one that counts, its aliases are in the metadata. The official test file has no
+    answers, and so no scores.
+    """
+    if "ID" not in record:
+        return kgqa_question(record)
+    answers = record.objects("answers") if "answers" in record else []
+    aliases = {
+        answer.text("answer"): list(answer.texts("aliases")) if "aliases" in answer else []
+        for answer in answers
+        if "answer" in answer
+    }
+    kind = record.text("compositionality_type") if "compositionality_type" in record else ""
+    return _official(record, record.text("ID"), record.text("question"), aliases, (), kind, aliases=aliases)
+
+
+def grailqa_question(record: QuestionRecord) -> Question:
+    """Return the question of a record of grailqa_v1.0_train.json, _dev.json or _test_public.json, or of RoG's.
+
+    It starts from the entities and values of its gold query graph, whose edges are the gold triples. `level` says how
+    far it is from the training questions. The public test file has neither.
+    """
+    if "qid" not in record:
+        return kgqa_question(record)
+    answers = record.objects("answer") if "answer" in record else []
+    query = record.inside(record.data["graph_query"], "graph_query") if "graph_query" in record else None
+    nodes = {node.text("nid"): node for node in query.objects("nodes")} if query else {}
+    names = {number: node.text("friendly_name", "id") for number, node in nodes.items()}
+    starts = [names[number] for number, node in nodes.items() if node.text("node_type") in ("entity", "literal")]
+    triples = [
+        [names[edge.text("start")], edge.text("relation"), names[edge.text("end")]]
+        for edge in (query.objects("edges") if query else ())
+        if {edge.text("start"), edge.text("end")} <= names.keys()
+    ]
+    return _official(
+        record,
+        record.text("qid"),
+        record.text("question"),
+        [answer.text("entity_name", "answer_argument") for answer in answers],
+        starts,
+        record.text("level") if "level" in record else "",
+        triples=triples,
+    )
+
+
+def webquestions_question(record: QuestionRecord) -> Question:
+    """Return the question of a record of webquestions.examples.train.json or .test.json, or of RoG's.
+
+    It starts from the entity that its page's address names, as in http://www.freebase.com/view/en/fell_mill.
+    """
+    if "targetValue" not in record:
+        return kgqa_question(record)
+    page = record.text("url").rpartition("/")[2].replace("_", " ") if "url" in record else ""
+    answers = _described(record.text("targetValue"), record)
+    return _official(record, str(record.number), record.text("utterance"), answers, [page] if page else [])
+
+
+def _described(text: str, record: QuestionRecord) -> list[str]:
+    """Return the names of SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError."""
+    if not _TARGETS.fullmatch(text):
+        raise record.error(f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}")
+    found = _DESCRIPTION.findall(text)
+    return [re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for quoted, bare in found]
+
+
+def _official(
+    record: QuestionRecord,
+    identity: str,
+    question: str,
+    answers: Iterable[str],
+    starts: Iterable[str],
+    kind: str = "",
+    **more: object,
+) -> Question:
+    """Return the question of an official record, with the graph that somebody may have put into it."""
+    graph = TextualGraph.from_triples(record.triples("graph")) if "graph" in record else TextualGraph()
+    known: Mapping[str, object] = {"question_entities": list(dict.fromkeys(starts)), "graph": graph.to_dict(), **more}
+    return Question(
+        id=identity,
+        question=question,
+        answers=tuple(dict.fromkeys(answers)),
+        type=kind,
+        metadata={name: value for name, value in known.items() if value},
+    )
+
+
 def _lower_case(record: QuestionRecord) -> Question:
     """Return the question with answers and graph in lower case, so that nodes which differ only in case are one."""
     lower: dict[str, object] = {
@@ -48,30 +159,61 @@ def _lower_case(record: QuestionRecord) -> Question:
     return kgqa_question(QuestionRecord({**record.data, **lower}, record.where, record.number))
 
 
-def _benchmark(name: str, title: str, source: str, hub: HubDataset | None = None) -> Benchmark:
+def _benchmark(
+    name: str, title: str, source: str, read: ReadRecord, files: Mapping[str, str], hub: HubDataset | None = None
+) -> Benchmark:
     return registered(
         Benchmark(
             name=name,
             title=title,
             source=source,
-            read=kgqa_question,
+            read=read,
             metrics=_METRICS,
             instructions={"answer": "Give every answer, one a line, the surest first."},
-            files={"test": "test.jsonl", "validation": "validation.jsonl", "train": "train.jsonl"},
+            files={"test": "test.jsonl", "validation": "validation.jsonl", "train": "train.jsonl", **files},
             hub=hub,
+            under="Questions" if name == "webqsp" else "",
         )
     )
 
 
+_DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*+)"|([^()\s"]++))\)')
+_TARGETS = re.compile(rf"\(list(?: {_DESCRIPTION.pattern})*+\)")
 _EXPORT = "get it through the datasets library or as Parquet files, huggingface.co/datasets/"
 _OWN = (
-    "bring its records into RoG's form, one JSON object a line: id, question, answer, q_entity, a_entity and graph (a "
-    "list of [head, relation, tail]); the questions are at "
+    "; for questions over graphs of their own put a list of [head, relation, tail] under the key graph of each record, "
+    "or write RoG's form, one JSON object a line: id, question, answer, q_entity, a_entity and graph"
 )
-WEBQSP = _benchmark("webqsp", "WebQSP", _EXPORT + "rmanluo/RoG-webqsp", HubDataset("rmanluo/RoG-webqsp", split="test"))
-CWQ = _benchmark("cwq", "ComplexWebQuestions", _EXPORT + "rmanluo/RoG-cwq", HubDataset("rmanluo/RoG-cwq", split="test"))
-GRAILQA = _benchmark("grailqa", "GrailQA", _OWN + "dki-lab.github.io/GrailQA")
-WEBQUESTIONS = _benchmark("webquestions", "WebQuestions", _OWN + "nlp.stanford.edu/software/sempre")
+WEBQSP = _benchmark(
+    "webqsp",
+    "WebQSP",
+    _EXPORT + "rmanluo/RoG-webqsp" + ", or the official files at aka.ms/WebQSP",
+    webqsp_question,
+    {"official test": "WebQSP.test.json", "official train": "WebQSP.train.json"},
+    HubDataset("rmanluo/RoG-webqsp", split="test"),
+)
+CWQ = _benchmark(
+    "cwq",
+    "ComplexWebQuestions",
+    _EXPORT + "rmanluo/RoG-cwq" + ", or the official files at tau-nlp.sites.tau.ac.il/compwebq" + _OWN,
+    cwq_question,
+    {"official validation": "ComplexWebQuestions_dev.json", "official train": "ComplexWebQuestions_train.json"},
+    HubDataset("rmanluo/RoG-cwq", split="test"),
+)
+GRAILQA = _benchmark(
+    "grailqa",
+    "GrailQA",
+    "get the official files at dki-lab.github.io/GrailQA" + _OWN,
+    grailqa_question,
+    {"official validation": "grailqa_v1.0_dev.json", "official train": "grailqa_v1.0_train.json"},
+)
+WEBQUESTIONS = _benchmark(
+    "webquestions",
+    "WebQuestions",
+    "get the official files at nlp.stanford.edu/software/sempre" + _OWN,
+    webquestions_question,
+    {"official test": "webquestions.examples.test.json", "official train": "webquestions.examples.train.json"},
+)
 GRAPHQA_WEBQSP = registered(
     Benchmark(
         name="graphqa-webqsp",

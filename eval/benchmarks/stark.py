@@ -1,0 +1,77 @@
+"""STaRK (Wu et al., 2024): questions that ask for nodes of a knowledge base of texts and relations.
+
+The nodes are the passages: a corpus file holds one a line, whose id is the node's number. STaRK's own package keeps its
+knowledge bases pickled, so they are written out with it once (docs/evaluation.md shows how), and never read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.tools.index.text_files import parse_line
+
+_SPLITS = ("train", "val", "test")
+
+
+def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
+    """Return the question of a row of stark_qa.csv: id, query, answer_ids, a list of the numbers of nodes."""
+    identity, text = record.text("id"), record.text("answer_ids")
+    try:
+        nodes = parse_line(text)
+    except ValueError:
+        nodes = None
+    if not isinstance(nodes, list) or not nodes or not all(type(node) is int for node in nodes):
+        raise record.error(f"'answer_ids' should be a list of nodes' numbers, as [32299, 95312], found {text!r:.80}")
+    return Question(
+        id=identity,
+        question=record.text("query"),
+        answers=(),
+        supporting=tuple(dict.fromkeys(map(str, nodes))),
+        type=splits.get(identity, ""),
+    )
+
+
+def _reader(questions: Path) -> Callable[[QuestionRecord], Question]:
+    """Return a function that reads a row; a question's type is its split, where ../split/ has the official lists."""
+
+    @cache
+    def splits() -> Mapping[str, str]:
+        if "human" in questions.name:
+            return {}
+        lists = {name: questions.parent.parent / "split" / f"{name}.index" for name in _SPLITS}
+        return {
+            line.strip(): name
+            for name, file in lists.items()
+            if file.is_file()
+            for line in file.read_text("utf-8").splitlines()
+        }
+
+    return lambda record: _read(splits(), record)
+
+
+def _benchmark(name: str, title: str) -> Benchmark:
+    return registered(
+        Benchmark(
+            name=f"stark-{name}",
+            title=f"STaRK: {title}",
+            source=f"get the folder qa/{name} of huggingface.co/datasets/snap-stanford/stark, and write the nodes with "
+            "the package stark-qa to a corpus file (docs/evaluation.md)",
+            reader=_reader,
+            metrics=("hit@1", "hit@5", "recall@20", "mrr"),
+            files={
+                "all": "stark_qa/stark_qa.csv",
+                "human": "stark_qa/stark_qa_human_generated_eval.csv",
+            },
+            gold_by="id",
+        )
+    )
+
+
+STARK_AMAZON = _benchmark("amazon", "products")
+STARK_MAG = _benchmark("mag", "papers and authors")
+STARK_PRIME = _benchmark("prime", "biomedicine")

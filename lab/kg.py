@@ -34,9 +34,11 @@ from ras_agent.records import Extraction, Passage
 from ras_agent.tools.index.load import Document, load
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.writer import KGProgress
 from ras_agent.tools.roles import resolve_extractor
+from ras_agent.tools.store.schema import GRAPH
+from ras_agent.tools.store.sqlite import SqliteDatabase
 from ras_agent.tools.structure.build_graph import build_graph
 
 _KILLS = ("reading:0.33", "reading:0.67", "embedding:0.5", "writing:0")
@@ -90,12 +92,23 @@ def _indexed(corpus: Path, folder: Path, size: int) -> None:
     PassageIndex.create(folder).add(islice(passages, size))
 
 
+def _without_graph(folder: Path) -> None:
+    """Take the graph out of an index."""
+    with SqliteDatabase(folder).writing() as connection:
+        for statement in GRAPH:
+            connection.execute(f"DELETE FROM {statement.split()[2]}")
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def _build(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Build the graph of the index in `folder` in this process; return counts, seconds, and sizes in MB."""
     import resource
 
     extractor, stages = _CountedExtractor(arguments.extractor, arguments.notes), _Stages(arguments.die_at)
-    began = time.monotonic()
+    began, before = time.monotonic(), _bytes_in(folder)
     graph = build_graph(
         folder,
         extractor=extractor,
@@ -108,7 +121,7 @@ def _build(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     opening = times.pop("opening")
     if arguments.workers == 1:
         times = {"extracting": extractor.processor, **times, "reading": times["reading"] - extractor.processor}
-    disk = sum(path.stat().st_size for path in (folder / FOLDER).rglob("*") if path.is_file())
+    disk = _bytes_in(folder) - before
     unit = 1 if sys.platform == "darwin" else 1024
     return {
         "passages": held.documents,
@@ -154,8 +167,11 @@ def _deleted_and_added(folder: Path, arguments: argparse.Namespace) -> dict[str,
     gone = set(names).difference(less.keys)
     # a name may be part of another that stays, in any spelling, or of two that are next to each other in a file
     staying = "".join([*less.keys, "\n", *less.arrays.relation_keys])
-    searched = [names[key].encode() for key in gone if len(key) >= _LONG and key not in staying]
-    stored = [path.read_bytes() for path in (folder / FOLDER).rglob("*") if path.is_file()]
+    staying += "\n".join(f"{one.title}. {one.text}" for one in index.passages if one.document_id not in documents)
+    searched = [
+        names[key].encode() for key in gone if len(key) >= _LONG and key not in staying and names[key] not in staying
+    ]
+    stored = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     left = sum(any(name in data for data in stored) for name in searched)
     PassageIndex.open(folder).add(passages)
     added, _ = _timed(lambda: build_graph(folder, extractor=_CountedExtractor(arguments.extractor, None)))
@@ -246,7 +262,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.kills:
         broken = arguments.work / "killed.index"
         shutil.rmtree(broken, ignore_errors=True)
-        shutil.copytree(whole, broken, ignore=shutil.ignore_patterns(FOLDER))
+        shutil.copytree(whole, broken)
+        _without_graph(broken)
         _report(killed=_killed(broken, arguments), compared=_compared(whole, broken))
     if arguments.delete:
         changed = arguments.work / "changed.index"

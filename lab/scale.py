@@ -40,7 +40,6 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.vector_index import VectorSettings
-from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -114,15 +113,15 @@ def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     vectors = VectorSettings("hnsw") if part == "hnsw" else None
     index = PassageIndex.create(folder / "an.index", Drawn() if part in {"flat", "hnsw"} else None, vectors=vectors)
     ids: list[str] = []
-    drawing = 0.0
+    drawing, before = 0.0, 0
     began = time.process_time()
     with index.batch():
         while batch := list(islice(passages, _AT_ONCE)):
             ids += [passage.id for passage in batch]
             index.add(batch)
     if part == "graph":
-        began = time.process_time()
-        with open_writer(folder / "an.index" / FOLDER, None) as writer:
+        began, before = time.process_time(), _bytes_in(folder)
+        with open_writer(folder / "an.index", None) as writer:
             facts = _facts(ids)
             while some := list(islice(facts, 1000)):
                 writer.put(some)
@@ -131,9 +130,12 @@ def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
         sum(1 for _ in _facts(ids))
         drawing = time.process_time() - at
     seconds = time.process_time() - began - 2 * drawing
-    where = folder / "an.index" / (FOLDER if part == "graph" else "")
-    disk = sum(path.stat().st_size for path in where.rglob("*") if path.is_file())
+    disk = _bytes_in(folder) - before
     return {"make_s": seconds, "make_mb": _peak_mb(), "disk_mb": disk / 1e6}
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _search(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:

@@ -240,7 +240,6 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
 
 def _knowledge_graph(task: Task, settings: Settings) -> str | None:
     """Return the fingerprint of the index's knowledge graph; None without one or a retriever that reads it."""
-    folder = task.index.path
-    if folder is None or not KGIndex.exists(folder) or not reads_graph(settings.retriever):
+    if not reads_graph(settings.retriever) or not KGIndex.exists(task.index):
         return None
-    return KGIndex.open(folder).fingerprint
+    return KGIndex.open(task.index).fingerprint

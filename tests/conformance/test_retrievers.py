@@ -13,7 +13,7 @@ from ras_agent.protocols import Retriever
 from ras_agent.records import Passage, Triple
 from ras_agent.testing import RETRIEVER_CHECKS, Check
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
@@ -53,6 +53,12 @@ def _words_of(passage: Passage) -> PassageFacts:
         "langchain-vector-store",
         "bm25-postgres",
         "hybrid-postgres",
+        "ppr-postgres",
+        "gfm-postgres",
+        "graph-postgres",
+        "paths-postgres",
+        "pcst-postgres",
+        "ppr-stored-in-memory",
     ]
 )
 def build(
@@ -82,13 +88,16 @@ def build(
     def network() -> dict[str, Any]:
         return {"weights": gfm_folder(hash_embedder.dimension), "ranker": DocumentRanker(0, "score-rarity")}
 
+    def stored(index: PassageIndex, passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
+        with open_writer(index, hash_embedder) as writer:
+            writer.put(map(_words_of, passages))
+            graph = writer.write()
+        return retriever_over(index, name, graph=graph, **options)
+
     def with_graph_reopened(passages: Sequence[Passage]) -> Retriever:
         folder = tmp_path / str(next(number))
         PassageIndex.create(folder, hash_embedder).add(passages)
-        with open_writer(folder / FOLDER, hash_embedder) as writer:
-            writer.put(map(_words_of, passages))
-            graph = writer.write()
-        return retriever_over(PassageIndex.open(folder, hash_embedder), "ppr", graph=graph)
+        return stored(PassageIndex.open(folder, hash_embedder), passages, "ppr")
 
     def through_langchain(passages: Sequence[Passage]) -> Retriever:
         return LangChainRetriever(as_langchain(BM25Retriever.from_passages(passages), k=10))
@@ -111,15 +120,23 @@ def build(
         )
         return LangChainRetriever(store.as_retriever())
 
-    def in_postgres(passages: Sequence[Passage], name: str) -> Retriever:
+    def in_postgres(passages: Sequence[Passage], name: str, **options: Any) -> Retriever:
         address = Address(request.getfixturevalue("postgres"), f"conformance_{uuid4().hex}")
         index = PassageIndex.create(address, hash_embedder if name != "bm25" else None)
         index.add(passages)
-        return retriever_over(index, name)
+        return retriever_over(index, name) if name in ("bm25", "hybrid") else stored(index, passages, name, **options)
 
     builds: dict[str, Build] = {
         "bm25-postgres": lambda passages: in_postgres(passages, "bm25"),
         "hybrid-postgres": lambda passages: in_postgres(passages, "hybrid"),
+        "ppr-postgres": lambda passages: in_postgres(passages, "ppr"),
+        "gfm-postgres": lambda passages: in_postgres(passages, "gfm", **network()),
+        "graph-postgres": lambda passages: in_postgres(passages, "graph", **network()),
+        "paths-postgres": lambda passages: in_postgres(passages, "paths"),
+        "pcst-postgres": lambda passages: in_postgres(passages, "pcst"),
+        "ppr-stored-in-memory": lambda passages: stored(
+            PassageIndex.in_memory(passages, hash_embedder), passages, "ppr"
+        ),
         "bm25": BM25Retriever.from_passages,
         "dense": lambda passages: retriever_over(PassageIndex.in_memory(passages, hash_embedder), "dense"),
         "dense-minilm": lambda passages: retriever_over(PassageIndex.in_memory(passages, "minilm"), "dense"),

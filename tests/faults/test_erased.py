@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -28,12 +27,13 @@ from ras_agent.errors import EditError, IngestError
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index import segment, store
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.passages import hash_of, term_hash
+from ras_agent.tools.index.passages import ERASED, hash_of, term_hash
 from ras_agent.tools.index.store import CACHE, PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.kg.build import delete_documents, erase_gone
+from ras_agent.tools.kg.build import delete_documents
+from ras_agent.tools.kg.disk import read_graph
 from ras_agent.tools.kg.edit import add_fact, merge_entities, remove_fact, replace_fact, undo_edit
-from ras_agent.tools.kg.edits import read_edits
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.store.sqlite import FILE
 from ras_agent.tools.structure.build_graph import build_graph
@@ -75,15 +75,15 @@ def _nothing(*_: Path) -> None:
 
 
 def _index(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> None:
-    ingest([docs], out, embedder=Hashes() if vectors else None, erase_too=lambda: erase_gone(out), **options)
+    ingest([docs], out, embedder=Hashes() if vectors else None, **options)
 
 
 def _index_one(docs: Path, out: Path) -> None:
-    ingest([docs / "f0.txt"], out, erase_too=lambda: erase_gone(out))
+    ingest([docs / "f0.txt"], out)
 
 
 def _forget(docs: Path, out: Path) -> None:
-    ingest([], out, forget=["docs/secret.txt", "docs/old.txt"], erase_too=lambda: erase_gone(out))
+    ingest([], out, forget=["docs/secret.txt", "docs/old.txt"])
 
 
 def _build(docs: Path, out: Path, *, vectors: bool = False) -> None:
@@ -100,7 +100,7 @@ def _both(docs: Path, out: Path, *, vectors: bool = False, **options: Any) -> No
 
 
 def _graph_of_before(docs: Path, out: Path) -> None:
-    """Build a graph of the texts as they were, and index them as they are: the graph has to follow."""
+    """Build a graph of the texts as they were, and index them as they are: the graph has lost what they said before."""
     _both(docs, out, vectors=True)
     _change(docs)
     ingest([docs], out, embedder=Hashes(), prune=True)
@@ -178,7 +178,14 @@ COMMANDS = [
     Command("index --forget, graph", _both, _nothing, _forget, _BOTH),
     Command("kg build", _index, _nothing, _build),
     Command("kg build, vectors", _with_vectors, _nothing, partial(_build, vectors=True)),
-    Command("kg build update, vectors", _graph_of_before, _nothing, partial(_build, vectors=True), _BOTH),
+    Command(
+        "index update --prune, graph with vectors",
+        _graph_with_vectors,
+        _change,
+        partial(_index, vectors=True, prune=True),
+        _BOTH,
+    ),
+    Command("kg build update, vectors", _graph_of_before, _nothing, partial(_build, vectors=True)),
     Command("kg edit", _both, _nothing, _correct),
     Command("kg edit, vectors", _graph_with_vectors, _nothing, partial(_correct, vectors=True)),
     Command("kg edit undo", _corrected, _nothing, _undo, (WORDS[0],)),
@@ -303,29 +310,38 @@ def _state(out: Path) -> dict[str, Any]:
         found = retriever_over(PassageIndex.open(out, Hashes() if name == "dense" else None), name)
         held[name] = [(hit.passage.id, round(hit.score, 4)) for hit in found.retrieve("Which town is on River 1?", 8)]
     index.close()
-    for path in sorted(out.rglob("*")):
-        name = re.sub(r"-\d+", "-N", str(path.relative_to(out)))
-        exact = path.is_file() and re.match(r"kg/graph", name)
-        if not name.startswith((CACHE, f"{FILE}-")):
-            held[name] = path.read_bytes() if exact else ""
+    held |= {path.name: "" for path in out.iterdir() if not path.name.startswith((CACHE, f"{FILE}-"))}
     held["cache"] = _odd_segments(out / CACHE, snapshot.state.epoch)
     with closing(sqlite3.connect(out / FILE)) as journal:
         for table in ("documents", "files"):
             columns = {"documents": "id, file, place, digest", "files": "label, stamp"}[table]
             held[table] = journal.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()
         held["erasing"] = journal.execute("SELECT * FROM erasing").fetchall()
-    if (out / "kg" / "facts.sqlite").exists():
-        with closing(sqlite3.connect(out / "kg" / "facts.sqlite")) as facts:
-            held["names"] = sorted(facts.execute("SELECT name FROM names").fetchall())
-            held["pending"] = facts.execute("SELECT * FROM pending_vectors").fetchall()
-    held["edits"] = [(str(edit), edit.anchors) for edit in read_edits(out / "kg")]
+        held["names"] = journal.execute(f"SELECT name FROM kg_names WHERE crc <> {ERASED} ORDER BY 1").fetchall()
+    if KGIndex.exists(out):
+        held |= _graph(out)
     return held
+
+
+def _graph(out: Path) -> dict[str, Any]:
+    """Return the graph of an index, which has to be saved as it is in the database, and alone."""
+    (saved,) = (path for path in (out / CACHE / "graph").iterdir() if path.suffix != ".sum")
+    as_saved = read_graph(saved, "").manifest
+    shutil.rmtree(out / CACHE / "graph")
+    graph = KGIndex.open(out, Hashes() if as_saved.embedder else None)
+    vectors = () if graph.entity_vectors is None else (np.asarray(graph.entity_vectors), graph.relation_vectors)
+    return {
+        "graph": as_saved,
+        "made again": graph.manifest == as_saved,
+        "vectors of names": [np.asarray(one).tobytes() for one in vectors],
+        "edits": [(str(edit), edit.anchors) for edit in graph.edits],
+    }
 
 
 def _odd_segments(cache: Path, epoch: int) -> list[str]:
     """Return what is in a cache and should not be: other epochs, half a segment, two of the same cells, damage."""
     folders = [path.name for path in cache.iterdir()] if cache.exists() else []
-    odd = [name for name in folders if name != str(epoch)]
+    odd = [name for name in folders if name not in (str(epoch), "graph")]
     folder = cache / str(epoch)
     odd += [name for name in os.listdir(folder) if name.endswith(".new")] if folder.exists() else []
     odd += [f"{path.name}: {problem}" for path, problem in segment.check_saved(folder) if problem]

@@ -13,7 +13,6 @@ from ras_agent.errors import IngestError
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
 from tests.messages import says
@@ -43,7 +42,7 @@ def files(tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch) -
     """An index with a graph, and three questions."""
     index = PassageIndex.create(tmp_path / "i", hash_embedder)
     index.add([Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell"), Passage("x", "Nothing.", "X")])
-    with open_writer(tmp_path / "i" / FOLDER, hash_embedder) as writer:
+    with open_writer(tmp_path / "i", hash_embedder) as writer:
         writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     rows = [{"question": "Where was Alexander Graham Bell born?", "supporting_ids": ["bell"]}] * 3

@@ -100,7 +100,6 @@ def ingest(
     forget: Sequence[str] = (),
     follow_links: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-    erase_too: Callable[[], object] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
@@ -112,9 +111,8 @@ def ingest(
     and remembers; by default english. prune: remove the documents of files that were indexed from the named folders and
     no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of
     files and folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone
-    from every file of passages when this returns; if it is interrupted, the same call ends what it began. follow_links:
-    load what links inside the named folders lead to. erase_too: called if documents were removed, perhaps by an
-    interrupted run, to erase them from what was made of the passages, such as a graph.
+    from every file of the index, and from its graph, when this returns; if it is interrupted, the same call ends what
+    it began. follow_links: load what links inside the named folders lead to.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
@@ -151,8 +149,6 @@ def ingest(
         with index.batch():
             run = _IngestRun(index, journal, chunking, rules, given, strict=strict, on_progress=on_progress)
             report = run.take(found, prune=prune, forget=forget)
-        if erase_too and journal.erasing():
-            erase_too()
         journal.end_erasing()
         return replace(report, finished=finished)
 

@@ -109,7 +109,7 @@ def row_of(passage: Passage, line: bytes, cell: int, place: int, vector: int, to
     fields = np.array(sorted(_fields_of(passage)), dtype="<u8").tobytes()
     identity = hash_of(passage.id), hash_of(passage.document_id), hash_of(text)
     columns = cell, place, *identity, vector, length
-    return Row(*columns, _data_crc(line) | _crc(_numbers(columns), terms, fields), line, terms, fields)
+    return Row(*columns, _data_crc(line) | checksum(as_bytes(columns), terms, fields), line, terms, fields)
 
 
 def _fields_of(passage: Passage) -> set[int]:
@@ -175,8 +175,8 @@ def rows_between(connection: Connection, first: int, end: int, database: Databas
     query = f"""SELECT {", ".join(COLUMNS)}, terms, fields, crc FROM passages
         WHERE cell >= ? AND cell < ? AND crc <> {ERASED} ORDER BY cell"""
     for *columns, terms, fields, crc in connection.execute(query, (first, end)):
-        if crc & _LOW != _crc(_numbers(columns), terms, fields) & _LOW:
-            raise _damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
+        if crc & _LOW != checksum(as_bytes(columns), terms, fields) & _LOW:
+            raise damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
         yield *columns, terms, fields
 
 
@@ -189,7 +189,7 @@ def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | No
             query = f"SELECT cell, crc, data FROM passages WHERE cell IN ({', '.join('?' * len(part))})"
             for cell, crc, data in connection.execute(query, part):
                 if crc != ERASED and crc & ~_LOW != _data_crc(data):
-                    raise _damaged(database, f"the passage in cell {cell:,} is not what was written")
+                    raise damaged(database, f"the passage in cell {cell:,} is not what was written")
                 by_cell[cell] = None if crc == ERASED else passage_in(data)
     return [by_cell.get(cell) for cell in cells]
 
@@ -220,14 +220,14 @@ def read_vectors(database: Database, numbers: Ints, dimension: int, epoch: int |
                 if number not in row:
                     continue
                 if crc != ERASED and (crc != _vector_crc(number, data) or len(data) != width):
-                    raise _damaged(database, f"vector {number:,} is not what was written")
+                    raise damaged(database, f"vector {number:,} is not what was written")
                 if crc != ERASED:
                     vectors[row[number]] = np.frombuffer(data, "<f4")
                 del row[number]
         if row and epoch is not None and connection.execute("SELECT epoch FROM index_state").fetchone() != (epoch,):
             row = {}
     if row:
-        raise _damaged(database, f"vector {next(iter(row)):,} is missing")
+        raise damaged(database, f"vector {next(iter(row)):,} is missing")
     return vectors[inverse]
 
 
@@ -241,7 +241,7 @@ def check_rows(database: Database) -> None:
             pass
         for number, crc, data in connection.execute("SELECT number, crc, data FROM vectors"):
             if crc != ERASED and crc != _vector_crc(number, data):
-                raise _damaged(database, f"vector {number:,} is not what was written")
+                raise damaged(database, f"vector {number:,} is not what was written")
 
 
 def read_passage(database: Database, cell: int) -> Passage:
@@ -259,9 +259,12 @@ def passage_in(data: bytes) -> Passage:
     return Passage.from_dict(json.loads(data.decode("utf-8", "surrogatepass")))
 
 
-def _crc(*blobs: bytes) -> int:
-    """Return 31 bits of a checksum, never 0, so that it is not that of what was erased."""
-    crc = 0
+def checksum(*blobs: bytes, start: int = 0) -> int:
+    """Return 31 bits of a checksum, never 0, so that it is not that of what was erased, and a 63rd that is set.
+
+    start: a number that is summed, too.
+    """
+    crc = start & 0xFFFFFFFF
     for blob in blobs:
         crc = zlib.crc32(blob, crc)
     return _FULL | crc & _LOW | 1
@@ -269,18 +272,20 @@ def _crc(*blobs: bytes) -> int:
 
 def _data_crc(data: bytes) -> int:
     """Return the upper half of a passage's checksum, which is of its text; the lower half is of what is searched."""
-    return _FULL | (_crc(data) & _LOW) << 31
+    return _FULL | (checksum(data) & _LOW) << 31
 
 
 def _vector_crc(number: int, data: bytes) -> int:
-    return _crc(_numbers([number]), data)
+    return checksum(as_bytes([number]), data)
 
 
-def _numbers(numbers: Sequence[int]) -> bytes:
+def as_bytes(numbers: Sequence[int]) -> bytes:
+    """Return whole numbers as checksums read them."""
     return np.array(numbers, "<i8").tobytes()
 
 
-def _damaged(database: Database, what: str) -> IndexMismatch:
+def damaged(database: Database, what: str) -> IndexMismatch:
+    """Return the error of a row that is not what was written."""
     return IndexMismatch(f"{database.where} is damaged ({what}): {database.remedy}")
 
 

@@ -9,12 +9,10 @@ them and every passage is joined with others a logarithmic number of times. What
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +25,7 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.tools.index.passages import COLUMNS, ERASED, terms_in
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
+from ras_agent.tools.store import array_file
 from ras_agent.tools.store.durable import sync_folder, writing
 
 SAVED_FROM = 256
@@ -34,10 +33,7 @@ SAVED_FROM = 256
 _FACTOR = 4
 _ARRAYS, _VECTORS = "arrays", "vectors"
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
-_TYPES = {"I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4"}
 _COLUMN_TYPES = {name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS}
-_SMALL = 8 << 20
-"""Arrays of up to so many bytes, which take some milliseconds, are compared whole when they are opened."""
 
 ReadVectors = Callable[[Ints], Floats]
 
@@ -92,11 +88,11 @@ class Segment:
         shutil.rmtree(fresh, ignore_errors=True)
         with writing(fresh):
             fresh.mkdir(parents=True)
-            _write_arrays(fresh / _ARRAYS, self._arrays())
+            array_file.write_arrays(fresh / _ARRAYS, self._arrays())
         if self._vectors is not None:
             self._vectors.save(fresh / _VECTORS)
             with writing(fresh):
-                _write_sum(fresh / _VECTORS)
+                array_file.sum_anew(fresh / _VECTORS)
         sync_folder(fresh)
         with writing(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -125,7 +121,7 @@ class Segment:
         slots = saved.slots_of(cells)
         path = self.folder / _ARRAYS
         with writing(path), path.open("rb+") as file, mmap.mmap(file.fileno(), 0) as mapped:
-            arrays = _arrays_in(mapped, path)
+            arrays = array_file.arrays_in(mapped, path)
             for name in ("id", "document", "text"):
                 arrays[name][slots] = ERASED
             for name in ("terms", "fields"):
@@ -136,13 +132,13 @@ class Segment:
             del arrays, keys
             mapped.flush()
             os.fsync(file.fileno())
-        _write_sum(path, whole=path.stat().st_size <= _SMALL)
+        array_file.sum_anew(path, whole=path.stat().st_size <= array_file.SMALL)
         vectors = self.folder / _VECTORS
         if not os.path.lexists(vectors):
             return
         whole = _load_vectors(vectors, len(saved)) is not None
         if whole and VectorIndex.overwrite(vectors, slots, len(saved)):
-            _write_sum(vectors, whole=vectors.stat().st_size <= _SMALL)
+            array_file.sum_anew(vectors, whole=vectors.stat().st_size <= array_file.SMALL)
         elif vectors.is_dir():  # it is made anew from the database
             shutil.rmtree(vectors)
         else:
@@ -237,13 +233,13 @@ def load(cache: Path, first: int, end: int) -> Segment | None:
     """Open a saved segment, memory-mapped; None for one that is gone or damaged, which is then made anew."""
     folder = cache / f"cells-{first}-{end}"
     try:
-        arrays = _read_arrays(folder / _ARRAYS)
+        arrays, _ = array_file.read_arrays(folder / _ARRAYS)
         columns = {name: arrays[name] for name in COLUMNS}
         terms, fields = (
             Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields)) for name in ("terms", "fields")
         )
         _check(columns, terms, fields, first, end)
-        if len(terms.slots) < _SMALL // 4:
+        if len(terms.slots) < array_file.SMALL // 4:
             _check_slots(len(columns["cell"]), terms, fields)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError):
         return None
@@ -258,7 +254,7 @@ def check_saved(cache: Path) -> list[tuple[Path, str]]:
             path = cache / f"cells-{first}-{end}" / _ARRAYS
             problem = ""
             try:
-                if not _is_whole(path):
+                if not array_file.is_whole(path):
                     problem = "its bytes are not those that were written"
             except (OSError, ValueError) as error:
                 problem = str(error)
@@ -273,7 +269,7 @@ def check_saved(cache: Path) -> list[tuple[Path, str]]:
 
 def _problem_of(vectors: Path, whole: Segment | None) -> str:
     try:
-        if not _is_whole(vectors):
+        if not array_file.is_whole(vectors):
             return "its bytes are not those that were written"
     except (OSError, ValueError) as error:
         return str(error)
@@ -308,69 +304,9 @@ def _check_slots(count: int, terms: Postings, fields: Postings) -> None:
 
 def _load_vectors(path: Path, count: int) -> VectorIndex | None:
     try:
-        if path.stat().st_size <= _SMALL and not _is_whole(path):
+        if path.stat().st_size <= array_file.SMALL and not array_file.is_whole(path):
             return None
         index = VectorIndex.load(path)
     except (OSError, RuntimeError, ValueError):
         return None
     return index if index.count == count else None
-
-
-# Arrays lie in one file, as safetensors lays them out: the length of a JSON header, the header, the arrays.
-
-
-def _write_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    kinds = {np.dtype(kind): name for name, kind in _TYPES.items()}
-    header, at = {}, 0
-    listed = sorted(arrays.items(), key=lambda one: -one[1].itemsize)
-    for name, array in listed:
-        header[name] = {"dtype": kinds[array.dtype], "shape": [len(array)], "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for _, array in listed:
-            file.write(np.ascontiguousarray(array).data)
-        file.flush()
-        os.fsync(file.fileno())
-    _write_sum(path)
-
-
-def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if size <= _SMALL and not _is_whole(path):
-        raise ValueError("its bytes are not those that were written")
-    return _arrays_in(mapped, path)
-
-
-def _arrays_in(mapped: mmap.mmap, path: Path) -> dict[str, npt.NDArray[Any]]:
-    start = 8 + int.from_bytes(mapped[:8], "little")
-    if start > len(mapped):
-        raise ValueError(f"{path} is damaged")
-    header = json.loads(mapped[8:start])
-    arrays = {}
-    for name, said in header.items():
-        (count,), (begin, end) = said["shape"], said["data_offsets"]
-        dtype = np.dtype(_TYPES[said["dtype"]])
-        if end - begin != count * dtype.itemsize or begin < 0:
-            raise ValueError(f"{path} is damaged")
-        arrays[name] = np.frombuffer(mapped, dtype, count, start + begin)
-    return arrays
-
-
-def _write_sum(path: Path, *, whole: bool = True) -> None:
-    """Write the checksum of a file beside it, or that none is known."""
-    with path.with_name(f"{path.name}.sum").open("wb") as file:
-        file.write(b"%d" % zlib.crc32(path.read_bytes()) if whole else b"")
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _is_whole(path: Path) -> bool:
-    """Return whether a file has its checksum, if one is known: a large one has none after something was erased."""
-    expected = path.with_name(f"{path.name}.sum").read_bytes()
-    return not expected or int(expected) == zlib.crc32(path.read_bytes())

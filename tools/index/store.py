@@ -12,7 +12,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Self
@@ -35,39 +34,22 @@ from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
+from ras_agent.tools.kg import facts, make
+from ras_agent.tools.kg.forget import forget_passages
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
-from ras_agent.tools.store.schema import JOURNAL, PASSAGES, VERSION
-from ras_agent.tools.store.sqlite import ANEW, FILE, LOCK, NEW, SqliteDatabase, make_file
+from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, VERSION
+from ras_agent.tools.store.sqlite import ANEW, FILE, LOCKS, NEW, SqliteDatabase, make_file
 
 CACHE = "cache"
-_GRAPH = "kg/kg.json"
-"""what a write to the knowledge graph beside an index replaces"""
 _EARLIER = "index.json"
-_OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", LOCK, CACHE}
+_OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", *LOCKS.values(), CACHE}
 _COMPACT_FROM = 1000
 """Rows of erased passages that are always left; more are taken out once they are more than the passages"""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """State of an index: of its database, and of the knowledge graph beside it."""
-
-    passages: object
-    graph: tuple[int, ...]
-
-    @classmethod
-    def of(cls, database: Database, folder: Path | None) -> Self:
-        """Look at an index. Raises IndexNotFound if it is gone."""
-        try:
-            seen = (folder / _GRAPH).stat() if folder else None
-        except (FileNotFoundError, NotADirectoryError):
-            seen = None
-        return cls(database.state(), (seen.st_ino, seen.st_mtime_ns, seen.st_size) if seen else ())
-
-
 class PassageIndex:
-    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index.
+    """Holds passages in a fixed order with a BM25 matrix and, given an embedder, a vector index; perhaps a graph, too.
 
     Made by `create`, `open` or `in_memory`. One process may write while others read; a second writer waits. Retrievers
     search the passages that were there when they were made; `refresh` takes what others have written since.
@@ -79,13 +61,13 @@ class PassageIndex:
     def __init__(self, database: Database, embedder: Embedder | None, path: Path | None = None) -> None:
         """Open the index in a database. path: the folder that it is in, where it is in one."""
         self.database, self.path = database, path
-        self._cache = path / CACHE if path else None
-        self.snapshot = self._committed = take_snapshot(database, self._cache)
+        self.cache = path / CACHE if path else None
+        self.snapshot = self._committed = take_snapshot(database, self.cache)
         self._embedder = embedder
         self._lock, self._in_batch = RLock(), False
         self._whole: PassageIndex | None = None  # what this is a view of
         self._opening = Lock()
-        self._seen: Stamp | None = None
+        self._seen: object = None
         self._rollbacks = database.rollbacks
 
     @classmethod
@@ -222,13 +204,12 @@ class PassageIndex:
 
     @property
     def commit(self) -> str:
-        """Name the state that is searched: another one after each write, and after the graph beside it was written."""
+        """Name the state that is searched: another one after each write of passages, and of the graph."""
         state = self.snapshot.state
-        graph = self._seen.graph if self._seen else ()
-        return "-".join(format(number, "x") for number in (state.epoch, state.revision, *graph))
+        return f"{state.epoch:x}-{state.revision:x}"
 
     def refresh(self) -> None:
-        """Take the last commit, if somebody has written since; costs two looks at the files if nobody has.
+        """Take the last commit, if somebody has written since; costs a look at the database if nobody has.
 
         Raises IndexNotFound if the index is gone, IndexMismatch if it is damaged or now has other vectors than the
         embedder that was given to `open`.
@@ -236,14 +217,12 @@ class PassageIndex:
         if self._whole is not None or self.database.is_writing():
             return
         with self._opening:
-            seen = Stamp.of(self.database, self.path)
-            as_written = self._rollbacks == self.database.rollbacks
-            if seen == self._seen and seen.passages is not None and as_written:
+            seen = self.database.state()
+            if seen == self._seen and seen is not None and self._rollbacks == self.database.rollbacks:
                 return
-            if self._seen is None or seen.passages != self._seen.passages or not as_written:
-                now = self._take()
-                if self._cache is None:  # else who wrote has joined and saved them
-                    self.snapshot = self._committed = now.with_segments(_joined(now))
+            now = self._take()
+            if self.cache is None:  # else who wrote has joined and saved them
+                self.snapshot = self._committed = now.with_segments(_joined(now))
             self._seen = seen
 
     def _take(self) -> Snapshot:
@@ -253,7 +232,7 @@ class PassageIndex:
             self._rollbacks = self.database.rollbacks
             self.snapshot = self._committed  # without what a transaction wrote that was taken back
             self._committed.names.forget()
-        now = take_snapshot(self.database, self._cache, self.snapshot if writing else self._committed)
+        now = take_snapshot(self.database, self.cache, self.snapshot if writing else self._committed)
         if now.manifest.embedder != self.snapshot.manifest.embedder:
             self._embedder = None
         self.snapshot = now
@@ -287,7 +266,7 @@ class PassageIndex:
         return self.delete_documents([document_id])
 
     def delete_documents(self, document_ids: Iterable[str]) -> Changes:
-        """Delete several documents' passages in one write, and their texts and vectors from every file."""
+        """Delete several documents' passages in one write, with what the graph rests on them alone, from every file."""
         names = list(document_ids)
         return self._write(lambda connection, now: delete(connection, now, names))
 
@@ -311,18 +290,25 @@ class PassageIndex:
         return not self._remains()
 
     def finish(self) -> None:
-        """Join and save segments, and overwrite what interrupted writes left of erased passages."""
+        """Join and save segments, save the graph's arrays, and overwrite what writes left of erased text."""
         if self._whole is not None:
             raise TypeError("a view of an index cannot be written to: write to the index itself")
         with self._lock:
             now = self._take()
-            if len(now.dead) > max(_COMPACT_FROM, len(now)):
+            if max(len(now.dead), self._dead_facts()) > max(_COMPACT_FROM, len(now)):
                 self._compact()
             with self.database.writing() as connection:  # one writer at a time, in the cache too
                 self._tidy(connection)
+            make.keep_graph(self.database, self.cache)
             if (remains := self._remains()) and self.database.sweep():
                 with self.database.writing() as connection:
                     connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (remains,))
+
+    def _dead_facts(self) -> int:
+        """Return how many erased rows of the graph's documents are to be taken out."""
+        with self.database.reading() as connection:
+            state = facts.read_graph_state(connection, self.database)
+        return state.dead if state else 0
 
     def _remains(self) -> int:
         """Return the first commit whose erasures may not have ended, 0 for none."""
@@ -348,6 +334,8 @@ class PassageIndex:
                     self.snapshot = self._committed  # without what a transaction wrote that was taken back
                 before = self._take()
                 changes = change(connection, before)
+                if changes.replaced or changes.deleted:
+                    forget_passages(connection, self.database, self._take().table)
             if not inside and not self._in_batch:
                 self.finish()
             elif changes:
@@ -365,9 +353,9 @@ class PassageIndex:
             if one.folder is None and len(one.slots_of(now.dead)):  # nothing that was erased is saved
                 segments[number] = segment.joined([one], now.dead, settings, now.read_vectors)
         self.snapshot = self._committed = now.with_segments(segments)
-        if self._cache is None:
+        if self.cache is None:
             return
-        folder = folder_of(self._cache, now.state.epoch)
+        folder = folder_of(self.cache, now.state.epoch)
         fresh = [one for one in segments if one.folder is None and len(one) >= segment.SAVED_FROM]
         for one in fresh:
             if settings is not None:
@@ -376,8 +364,8 @@ class PassageIndex:
         remains = self._remains()
         if fresh or remains:
             segment.clear_away(folder, segments)
-            for other in self._cache.iterdir() if self._cache.is_dir() else ():
-                if other.name != folder.name:
+            for other in self.cache.iterdir() if self.cache.is_dir() else ():
+                if other.name not in (folder.name, make.CACHE):
                     shutil.rmtree(other, ignore_errors=True)
         if remains:
             query = "SELECT cell FROM dead WHERE revision >= ? ORDER BY cell"
@@ -391,6 +379,7 @@ class PassageIndex:
             now = self._take()
             used = set(now.column("vector").tolist())
             take_out_dead(connection, used)
+            facts.take_out_dead(connection)
             connection.execute("UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),))
         self.database.compact()
 
@@ -440,7 +429,10 @@ def _check_free(path: Path) -> None:
 def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
     """Return the statements that make an empty index."""
     state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?)"
-    return [*((statement, ()) for statement in (*PASSAGES, *JOURNAL)), (state, (VERSION, _epoch(), manifest.to_json()))]
+    return [
+        *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *GRAPH)),
+        (state, (VERSION, _epoch(), manifest.to_json())),
+    ]
 
 
 def _epoch() -> int:

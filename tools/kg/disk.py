@@ -1,49 +1,39 @@
-"""Stores a knowledge graph on disk as generations of memory-mapped arrays; kg.json names the current one.
-
-Replacing kg.json commits a write.
-"""
+"""A knowledge graph's arrays in one file: the cache of an index's graph, or what a network is trained on."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-import shutil
+import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.kg.arrays import SOURCE, KGArrays, SparseRows, StringTable
 from ras_agent.tools.kg.equivalence import Equivalence
-from ras_agent.tools.store.checksums import FileSum, check_file, file_sums, load_array, reading, sums_from_dict
-from ras_agent.tools.store.durable import ManifestFile, save_array, sync_folder
+from ras_agent.tools.store.array_file import read_arrays, write_arrays
+from ras_agent.tools.store.durable import sync_folder, writing
 
-NAME = "kg.json"
-GRAPH_ANEW = (
-    "run the `ras-agent kg build` that made the graph again: it makes the arrays anew from {folder}/facts.sqlite"
-)
-"""What mends damaged arrays of a graph."""
-_FILE = ManifestFile(NAME, "ras-agent knowledge graph", 2, "knowledge graph", "ras-agent kg build", GRAPH_ANEW)
-_GENERATION = re.compile(r"graph-\d+")
 _TABLES = ("entities", "keys", "relations", "relation_keys", "documents")
+_ABOUT = "ras-agent knowledge graph, version 3"
 
 
 @dataclass(frozen=True, slots=True)
 class KGManifest:
-    """Describes one generation of a graph.
+    """Describes a graph.
 
     fingerprint: a digest of entities, relations, edges, similarities and mentions: equal for equal graphs.
     extractor: what read the facts; embedder: what made the vectors. texts: whether it records which texts were read.
     exact: whether names are one entity only if they are equal, instead of by their canonical keys.
-    sums: of the files of arrays, by their path in the folder.
     """
 
-    generation: int = 0
     documents: int = 0
     entities: int = 0
     relations: int = 0
@@ -55,7 +45,6 @@ class KGManifest:
     equivalence: Equivalence = field(default_factory=Equivalence)
     texts: bool = False
     exact: bool = False
-    sums: Mapping[str, FileSum] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -63,128 +52,92 @@ class KGManifest:
         return cls(
             embedder=EmbedderIdentity(**embedder) if embedder else None,
             equivalence=Equivalence(**data.pop("equivalence")),
-            sums=sums_from_dict(data.pop("sums")),
             **data,
         )
 
 
-def read_kg_manifest(folder: Path) -> KGManifest:
-    """Read the manifest. Raises IndexNotFound without a graph, IndexMismatch for a layout of another version."""
-    return _FILE.read(folder, KGManifest.from_dict)
+class SavedGraph(NamedTuple):
+    """Graph, what describes it, and the numbers that the names of its entities, then relations, have in the database.
+
+    names: (N + R,), -1 for a name that has none; empty for a graph that was in no database.
+    """
+
+    arrays: KGArrays
+    manifest: KGManifest
+    names: Ints = np.empty(0, np.int64)
 
 
-def readable_kg_manifest(folder: Path) -> KGManifest | None:
-    """Return the manifest in `folder`, though the arrays may be damaged; None if it cannot be read."""
+def write_graph(path: Path, graph: SavedGraph) -> None:
+    """Write a graph into the file `path`, which is there whole, or not at all."""
+    fresh = path.with_name(f"{path.name}.new")
+    about = {_ABOUT: json.dumps(asdict(graph.manifest), ensure_ascii=False)}
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_arrays(fresh, {**_parts(graph.arrays), "names": graph.names}, about)
+        os.replace(fresh.with_name(f"{fresh.name}.sum"), path.with_name(f"{path.name}.sum"))
+        os.replace(fresh, path)
+        sync_folder(path.parent)
+
+
+def read_graph(path: Path, remedy: str) -> SavedGraph:
+    """Open the graph in a file, memory-mapped.
+
+    Raises IndexNotFound for none, and IndexMismatch, which ends in `remedy`, for one that is damaged or of another
+    version.
+    """
     try:
-        return read_kg_manifest(folder)
-    except (IndexNotFound, IndexMismatch):
-        return None
-
-
-def write_kg_manifest(folder: Path, manifest: KGManifest) -> None:
-    """Commit `manifest`: from here on readers see it."""
-    _FILE.write(folder, manifest)
-
-
-def save_arrays(folder: Path, graph: KGArrays) -> None:
-    """Write every array as .npy into `folder`, which is created, and wait until they are on the disk."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
-    arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts", "sources")}
-    arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
-    if graph.entity_vectors is not None and graph.relation_vectors is not None and graph.near is not None:
-        arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
-        arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
-    if graph.texts is not None:
-        arrays["texts"] = graph.texts
-    for name, array in arrays.items():
-        save_array(folder / f"{name}.npy", array)
-    sync_folder(folder)
-    sync_folder(folder.parent)
-
-
-def load_arrays(folder: Path, manifest: KGManifest, *, whole: bool = False) -> KGArrays:
-    """Open the arrays of `manifest` in the graph's `folder`, memory-mapped.
-
-    whole: compare the checksums of large files too. Raises FileNotFoundError for a missing file, IndexMismatch for
-    damaged ones.
-    """
-    remedy, place = GRAPH_ANEW.format(folder=folder), f"graph-{manifest.generation}"
-
-    def array(name: str) -> Any:  # each has a type of its own
-        path = folder / place / f"{name}.npy"
-        check_file(path, manifest.sums.get(f"{place}/{name}.npy"), remedy, whole=whole)
-        return load_array(path, remedy)
-
-    tables = {name: StringTable(array(f"{name}_text"), array(f"{name}_starts")) for name in _TABLES}
-    with_vectors = manifest.embedder is not None
-
-    def rows(name: str, width: int) -> SparseRows:
-        return SparseRows(array(f"{name}_starts"), array(f"{name}_columns"), array(f"{name}_values"), width)
-
-    graph = KGArrays(
-        **tables,
-        edges=array("edges"),
-        similarities=array("similarities"),
-        mentions=rows("mention", len(tables["documents"])),
-        source_starts=array("source_starts"),
-        sources=array("sources"),
-        entity_vectors=array("entity_vectors") if with_vectors else None,
-        relation_vectors=array("relation_vectors") if with_vectors else None,
-        near=rows("near", len(tables["entities"])) if with_vectors else None,
-        texts=array("texts") if manifest.texts else None,
-    )
-    with reading(folder / place, remedy):
+        arrays, about = read_arrays(path)
+        if _ABOUT not in about:
+            raise ValueError("it is no graph that this ras-agent reads")
+        manifest = KGManifest.from_dict(json.loads(about[_ABOUT]))
+        graph = _graph(arrays)
         _check(graph)
-    return graph
-
-
-def write_generation(folder: Path, graph: KGArrays, manifest: KGManifest) -> None:
-    """Commit `graph` as what `folder` holds, and delete other generations."""
-    name = f"graph-{manifest.generation}"
-    if (folder / name).exists():  # left by a write that was interrupted
-        shutil.rmtree(folder / name)
-    save_arrays(folder / name, graph)
-    write_kg_manifest(folder, replace(manifest, sums=file_sums(folder, [name])))
-    clear_away(folder, manifest.generation)
-
-
-def clear_away(folder: Path, current: int | None) -> None:
-    """Delete all generations but that of the number `current`; readers that have mapped them can still read."""
-    (folder / f"{NAME}.new").unlink(missing_ok=True)
-    for path in folder.iterdir():
-        if _GENERATION.fullmatch(path.name) and path.name != f"graph-{current}":
-            try:
-                shutil.rmtree(path)
-            except PermissionError:
-                continue  # in use, where files in use cannot be deleted: the next write tries again
-
-
-def next_generation(folder: Path) -> int:
-    """Return a number that no generation in `folder` has, whole, damaged or half written."""
-    taken = [int(path.name.removeprefix("graph-")) for path in folder.iterdir() if _GENERATION.fullmatch(path.name)]
-    return max(taken, default=-1) + 1
-
-
-def open_generation(folder: Path, *, whole: bool = False) -> tuple[KGManifest, KGArrays]:
-    """Open the current generation. Raises IndexNotFound, or IndexMismatch if it is damaged or of another version.
-
-    whole: compare the checksums of large files too.
-    """
-    while True:
-        manifest = read_kg_manifest(folder)
-        try:
-            graph = load_arrays(folder, manifest, whole=whole)
-        except FileNotFoundError as error:
-            if read_kg_manifest(folder).generation == manifest.generation:
-                raise IndexMismatch(f"{error.filename} is missing: {GRAPH_ANEW.format(folder=folder)}") from error
-            continue  # a writer committed and deleted the old files between our two reads: take its generation
-        counted = (len(graph.documents), len(graph.entities), len(graph.relations), graph.facts)
+        counted = len(graph.documents), len(graph.entities), len(graph.relations), graph.facts
         if counted != (manifest.documents, manifest.entities, manifest.relations, manifest.facts):
-            raise IndexMismatch(
-                f"{folder} does not hold the {manifest.facts} facts it says: {GRAPH_ANEW.format(folder=folder)}"
-            )
-        return manifest, graph
+            raise ValueError(f"it does not hold the {manifest.facts} facts it says")
+        return SavedGraph(graph, manifest, arrays["names"])
+    except FileNotFoundError:
+        raise IndexNotFound(f"no knowledge graph at {path}: {remedy}") from None
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
+
+
+def read_kg_manifest(path: Path, remedy: str) -> KGManifest:
+    """Return what describes the graph in a file. Raises as `read_graph` does."""
+    return read_graph(path, remedy).manifest
+
+
+def described(
+    graph: KGArrays,
+    embedder: EmbedderIdentity | None,
+    extractor: str,
+    equivalence: Equivalence,
+    *,
+    exact: bool = False,
+) -> KGManifest:
+    """Return the manifest of a graph."""
+    return KGManifest(
+        documents=len(graph.documents),
+        entities=len(graph.entities),
+        relations=len(graph.relations),
+        facts=graph.facts,
+        equivalences=len(graph.similarities),
+        fingerprint=digest_of(graph),
+        extractor=extractor,
+        embedder=embedder,
+        equivalence=equivalence,
+        texts=graph.texts is not None,
+        exact=exact,
+    )
 
 
 def digest_of(graph: KGArrays) -> str:
@@ -195,6 +148,41 @@ def digest_of(graph: KGArrays) -> str:
     for array in [*tables, *rest, graph.source_starts, graph.sources]:
         digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _parts(graph: KGArrays) -> dict[str, npt.NDArray[Any]]:
+    arrays = {f"{name}_{part}": getattr(getattr(graph, name), part) for name in _TABLES for part in ("text", "starts")}
+    arrays |= {name: getattr(graph, name) for name in ("edges", "similarities", "source_starts")}
+    arrays["sources"] = np.ascontiguousarray(graph.sources).view("<i4").reshape(-1, 3)
+    arrays |= {f"mention_{part}": getattr(graph.mentions, part) for part in ("starts", "columns", "values")}
+    if graph.entity_vectors is not None and graph.relation_vectors is not None:
+        arrays |= {"entity_vectors": graph.entity_vectors, "relation_vectors": graph.relation_vectors}
+    if graph.near is not None:
+        arrays |= {f"near_{part}": getattr(graph.near, part) for part in ("starts", "columns", "values")}
+    if graph.texts is not None:
+        arrays["texts"] = graph.texts
+    return arrays
+
+
+def _graph(arrays: Mapping[str, npt.NDArray[Any]]) -> KGArrays:
+    tables = {name: StringTable(arrays[f"{name}_text"], arrays[f"{name}_starts"]) for name in _TABLES}
+
+    def rows(name: str, width: int) -> SparseRows:
+        starts, columns, values = (arrays[f"{name}_{part}"] for part in ("starts", "columns", "values"))
+        return SparseRows(starts, columns, values, width)
+
+    return KGArrays(
+        **tables,
+        edges=arrays["edges"],
+        similarities=arrays["similarities"],
+        mentions=rows("mention", len(tables["documents"])),
+        source_starts=arrays["source_starts"],
+        sources=arrays["sources"].view(SOURCE).reshape(-1),
+        entity_vectors=arrays.get("entity_vectors"),
+        relation_vectors=arrays.get("relation_vectors"),
+        near=rows("near", len(tables["entities"])) if "near_starts" in arrays else None,
+        texts=arrays.get("texts"),
+    )
 
 
 def _check(graph: KGArrays) -> None:

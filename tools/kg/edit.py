@@ -2,7 +2,7 @@
 
     replace_fact("my.index", ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh"), by="Ada")
 
-Each call is logged before the graph is written; one that was killed is ended by the same call, or by any that writes.
+Each call is one transaction: a call that was killed has made its edit, and the graph that follows it, or neither.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ras_agent.address import Address, place_of
 from ras_agent.errors import EditError, IndexNotFound
 from ras_agent.review import person
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import for_erasing, passages_held
-from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, PassageLookup, key_of, read_edits, write_edits
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, key_of
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.writer import KGProgress, KGWriter, open_writer
 
 Fact = tuple[str, str, str]
@@ -37,16 +37,22 @@ class EditReport:
     edit: Edit
 
 
-def edits_of(index: str | Path) -> tuple[Edit, ...]:
+def edits_of(index: str | Path | Address) -> tuple[Edit, ...]:
     """Return the edits of the graph of the index at `index`, oldest first. Raises IndexNotFound, IndexMismatch."""
-    path = Path(index)
-    if not KGIndex.exists(path):
-        raise IndexNotFound(f"{path} has no knowledge graph: make it with `ras-agent kg build {path}`")
-    return read_edits(path / FOLDER)
+    return KGIndex.open(_with_graph(index)).edits
+
+
+def _with_graph(index: str | Path | Address) -> PassageIndex:
+    """Open the index. Raises IndexNotFound if it has no graph."""
+    place = place_of(index)
+    passages = PassageIndex.open(place)
+    if not KGIndex.exists(passages):
+        raise IndexNotFound(f"{place} has no knowledge graph: make it with `ras-agent kg build {place}`")
+    return passages
 
 
 def remove_fact(
-    index: str | Path, fact: Fact, *, by: str = "", embedder: object = None, on_progress: _OnProgress = None
+    index: str | Path | Address, fact: Fact, *, by: str = "", embedder: object = None, on_progress: _OnProgress = None
 ) -> EditReport:
     """Take a fact out of the graph of the index at `index`, and of every graph that is built there later.
 
@@ -59,7 +65,7 @@ def remove_fact(
 
 
 def replace_fact(
-    index: str | Path,
+    index: str | Path | Address,
     fact: Fact,
     by_fact: Fact,
     *,
@@ -74,7 +80,7 @@ def replace_fact(
 
 
 def add_fact(
-    index: str | Path,
+    index: str | Path | Address,
     fact: Fact,
     *,
     passage_id: str = "",
@@ -91,7 +97,7 @@ def add_fact(
 
 
 def merge_entities(
-    index: str | Path,
+    index: str | Path | Address,
     name: str,
     into: str,
     *,
@@ -112,7 +118,7 @@ def merge_entities(
 
 
 def undo_edit(
-    index: str | Path,
+    index: str | Path | Address,
     number: int | None = None,
     *,
     embedder: object = None,
@@ -130,42 +136,35 @@ def undo_edit(
 
 
 @contextmanager
-def _editing(index: str | Path, embedder: object, on_progress: _OnProgress) -> Iterator[_Editing]:
-    path = Path(index)
-    if not KGIndex.exists(path):
-        raise IndexNotFound(f"{path} has no knowledge graph: make it with `ras-agent kg build {path}`")
-    with open_writer(path / FOLDER, embedder or for_erasing(path), None, on_progress) as writer:
-        passages = PassageIndex.open(path, None) if PassageIndex.exists(path) else None
-        held = passages_held(passages) if passages else None
-        yield _Editing(path, writer, passages, held)
+def _editing(index: str | Path | Address, embedder: object, on_progress: _OnProgress) -> Iterator[_Editing]:
+    passages = _with_graph(index)
+    with open_writer(passages, embedder, None, on_progress) as writer:
+        yield _Editing(passages, writer)
 
 
 class _Editing:
-    """Makes one edit, alone. The graph is up to date before it: an edit that was killed is ended first."""
+    """Makes one edit, alone, of a graph that is up to date."""
 
-    def __init__(self, path: Path, writer: KGWriter, passages: PassageIndex | None, held: PassageLookup | None) -> None:
-        self._path, self._writer, self._passages, self._held = path, writer, passages, held
-        self.graph = writer.write(held)
-        self.edits = read_edits(path / FOLDER)
+    def __init__(self, passages: PassageIndex, writer: KGWriter) -> None:
+        self._path, self._passages, self._writer = str(passages), passages, writer
+        self.graph = writer.write()
+        self.edits = self.graph.edits
 
     def key(self, name: str) -> str:
         return key_of(name, exact=self.graph.manifest.exact)
 
     def done(self, edit: Edit) -> EditReport:
-        """Log an edit and write the graph; one that is there already is not logged twice."""
+        """Write an edit and the graph; one that is there already is not written twice."""
         same = {(one.kind, one.old, one.new, one.start, one.end): one for one in self.edits}
         if (known := same.get((edit.kind, edit.old, edit.new, edit.start, edit.end))) is not None:
             return EditReport(self.graph, known)
         number = 1 + max((one.number for one in self.edits), default=0)
         edit = replace(edit, number=number, at=datetime.now(UTC).isoformat(timespec="seconds"))
-        write_edits(self._path / FOLDER, (*self.edits, edit))
-        return EditReport(self._writer.write(self._held), edit)
+        return EditReport(self._writer.write((*self.edits, edit)), edit)
 
     def without(self, edit: Edit) -> EditReport:
-        """Take an edit out of the log and write the graph."""
-        self._writer.forget_edits()
-        write_edits(self._path / FOLDER, [one for one in self.edits if one.number != edit.number])
-        return EditReport(self._writer.write(self._held), edit)
+        """Take an edit back and write the graph."""
+        return EditReport(self._writer.write([one for one in self.edits if one.number != edit.number]), edit)
 
     def stating(self, fact: Fact) -> tuple[Anchor, ...]:
         """Return the passages that state a fact. Raises EditError if the graph does not hold it."""
@@ -175,7 +174,7 @@ class _Editing:
             return self._anchors(source.passage_id for source in self.graph.triple(edge).sources)
         for edit in self.edits:
             if edit.old == (subject, predicate, object_):
-                return edit.anchors  # a call that was killed after it had logged the edit, or one that is given twice
+                return edit.anchors  # a call that is given twice
         raise EditError(self._unknown(fact))
 
     def naming(self, name: str, *, must: bool = True) -> tuple[Anchor, ...]:
@@ -199,7 +198,7 @@ class _Editing:
             if quote:
                 raise EditError("a quote needs the id of the passage that it is from: give --passage")
             return (), 0, 0
-        passage = self._passages.get(passage_id) if self._passages else None
+        passage = self._passages.get(passage_id)
         if passage is None or self.graph.document_id(passage_id) is None:
             missing = "is not in the index" if passage is None else "was not read yet: `ras-agent kg build` reads it"
             raise EditError(f"passage {passage_id!r} {missing}")

@@ -1,7 +1,6 @@
-"""A person's edits of a knowledge graph: their records, the log that holds them, and how a graph follows them.
+"""A person's edits of a knowledge graph: their records, and how a graph follows them.
 
-The log is one file in the graph's folder, a checksummed JSON line for each edit, and is replaced whole. A graph is
-always assembled of what was read, and then of the edits in their order: so they outlive every build.
+A graph is always assembled of what was read, and then of the edits in their order: so they outlive every build.
 
 An edit goes when nothing is left of what it is about: neither what it changes is still read, nor is one of the passages
 there, with the same text, that it was read in. So nothing of a text that was deleted stays here.
@@ -9,28 +8,21 @@ there, with the same text, that it was read in. So nothing of a text that was de
 
 from __future__ import annotations
 
-import hashlib
-import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch
 from ras_agent.records import JSON
 from ras_agent.review import person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import Occurrences
-from ras_agent.tools.store.durable import replace_file
 
 EditKind = Literal["remove", "replace", "add", "merge"]
 
-LOG = "edits.jsonl"
 MOST_ANCHORS = 8  # a frequent name is in thousands of passages
 
 
@@ -100,65 +92,6 @@ class Edit:
                 return f"added {new}"
             case "merge":
                 return f"merged {old} into {new}"
-
-
-# ---- the log
-
-
-def read_edits(folder: Path) -> tuple[Edit, ...]:
-    """Return the edits of the graph in `folder`, in their order. Raises IndexMismatch for a damaged log."""
-    path = folder / LOG
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return ()
-    found = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            data = json.loads(line)
-            crc = data.pop("crc")
-            edit = Edit.from_dict(data)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            crc, edit = None, None
-        if edit is None or crc != _crc(edit):
-            raise IndexMismatch(
-                f"{path} line {number} is damaged: put back a copy of the file, or delete the line, which takes back "
-                "the edit in it"
-            )
-        found.append(edit)
-    return tuple(found)
-
-
-def write_edits(folder: Path, edits: Sequence[Edit]) -> None:
-    """Replace the log; without edits there is none."""
-    path = folder / LOG
-    if edits:
-        lines = [json.dumps({**edit.to_dict(), "crc": _crc(edit)}, ensure_ascii=False) for edit in edits]
-        replace_file(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
-    else:
-        path.unlink(missing_ok=True)
-
-
-def clear_half_written(folder: Path) -> None:
-    """Delete what a writer that was killed may have left of another log."""
-    (folder / f"{LOG}.new").unlink(missing_ok=True)
-
-
-def digest_of_edits(edits: Sequence[Edit]) -> str:
-    """Return a digest of what edits do to a graph; "" for none."""
-    if not edits:
-        return ""
-    done = json.dumps([[edit.kind, edit.old, edit.new, edit.start, edit.end, _place(edit)] for edit in edits])
-    return hashlib.blake2b(done.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _place(edit: Edit) -> str:
-    """Return the passage of an added fact, "" for none and for another edit, whose passages change nothing."""
-    return edit.anchors[0].passage_id if edit.kind == "add" and edit.anchors else ""
-
-
-def _crc(edit: Edit) -> int:
-    return zlib.crc32(json.dumps(edit.to_dict(), sort_keys=True).encode())
 
 
 # ---- what they do

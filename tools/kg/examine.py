@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,14 +12,10 @@ from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.segment import check_saved
 from ras_agent.tools.index.store import CACHE, PassageIndex
-from ras_agent.tools.kg import store
-from ras_agent.tools.kg.database import check_database
-from ras_agent.tools.kg.disk import GRAPH_ANEW, read_kg_manifest, readable_kg_manifest
-from ras_agent.tools.kg.disk import NAME as GRAPH_NAME
-from ras_agent.tools.kg.edits import LOG, read_edits
-from ras_agent.tools.kg.index import FOLDER
-from ras_agent.tools.kg.writer import STORE
-from ras_agent.tools.store.checksums import check_file
+from ras_agent.tools.kg.disk import read_graph
+from ras_agent.tools.kg.facts import check_graph
+from ras_agent.tools.kg.make import CACHE as GRAPHS
+from ras_agent.tools.store.array_file import is_whole
 from ras_agent.tools.store.sqlite import ANEW, FILE, SqliteDatabase
 
 
@@ -33,13 +28,10 @@ class FileReport:
 
 
 def examine(folder: Path) -> list[FileReport]:
-    """Read an index whole, and the graph in it. Raises IndexNotFound if there is neither."""
-    reports: list[FileReport] = []
-    for there, read in ((folder, _index), (folder / FOLDER, _graph)):
-        found = list(read(there))
-        if any(report.problem for report in found):
-            found = list(read(there))  # a writer may have replaced what was being read
-        reports += found
+    """Read an index whole, and the graph in it. Raises IndexNotFound if there is none."""
+    reports = list(_index(folder))
+    if any(report.problem for report in reports):
+        reports = list(_index(folder))  # a writer may have replaced what was being read
     if not reports:
         raise IndexNotFound(f"no index at {folder}: make one with `ras-agent index`")
     return reports
@@ -56,23 +48,10 @@ def _index(folder: Path) -> Iterator[FileReport]:
             remedy = f"delete {file.parent}, which is then made anew from what the index holds"
             yield FileReport(file, f"{file} is damaged ({problem}): {remedy}" if problem else "")
         index.close()
-
-
-def _graph(folder: Path) -> Iterator[FileReport]:
-    manifest = readable_kg_manifest(folder)
-    if manifest or (folder / GRAPH_NAME).exists() or any(folder.glob("graph-*")):
-        yield _report(folder / GRAPH_NAME, partial(read_kg_manifest, folder))
-    for name, expected in manifest.sums.items() if manifest else ():
-        remedy = GRAPH_ANEW.format(folder=folder)
-        yield _report(folder / name, partial(check_file, folder / name, expected, remedy, whole=True))
-    yield from _database(folder / STORE, store.REMEDY)
-    if (folder / LOG).exists():
-        yield _report(folder / LOG, partial(read_edits, folder))
-
-
-def _database(path: Path, remedy: str) -> Iterator[FileReport]:
-    if any(os.path.lexists(there) for there in (path, path.with_name(f"{path.name}.sum"))):
-        yield _report(path, partial(check_database, path, remedy.format(path=path), whole=True))
+    graphs = folder / CACHE / GRAPHS
+    for file in sorted(graphs.iterdir()) if graphs.is_dir() else ():
+        if file.suffix != ".sum":
+            yield _report(file, partial(_read_graph, file))
 
 
 def _read_index(folder: Path) -> None:
@@ -83,9 +62,17 @@ def _read_index(folder: Path) -> None:
     try:
         database.check()
         check_rows(database)
+        check_graph(database)
         PassageIndex(database, None, folder)
     finally:
         database.close()
+
+
+def _read_graph(path: Path) -> None:
+    remedy = f"delete {path}, which is then made anew from what the index holds"
+    read_graph(path, remedy)
+    if not is_whole(path):
+        raise IndexMismatch(f"{path} is damaged (its bytes are not those that were written): {remedy}")
 
 
 def _report(path: Path, read: Callable[[], object]) -> FileReport:

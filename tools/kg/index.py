@@ -1,4 +1,4 @@
-"""Opens the knowledge graph of a corpus for reading: in memory, or memory-mapped from a folder."""
+"""Opens the knowledge graph of a corpus for reading: of an index, of a file of arrays, or made in memory."""
 
 from __future__ import annotations
 
@@ -11,58 +11,83 @@ from typing import Self, cast
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.address import Address, place_of
 from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch, UnknownName
+from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import of_unit_length, reopened_embedder, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import hash_of
+from ras_agent.tools.index.snapshot import read_state
+from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
-from ras_agent.tools.kg.disk import NAME, KGManifest, digest_of, open_generation
-from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of, read_edits
+from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
+from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
+from ras_agent.tools.kg.facts import read_graph_state
+from ras_agent.tools.kg.make import open_graph
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
-
-FOLDER = "kg"
-"""The folder of a graph inside that of the passage index it belongs to."""
+from ras_agent.tools.store.database import Database
 
 
 class KGIndex:
     """Gives access to entities, relations, edges and the documents that name them; see KGArrays for shapes and order.
 
-    It does not change: a write to its folder makes another generation. May be read from several threads at once.
+    It does not change: a write makes another graph. May be read from several threads at once.
     """
 
     is_part = False
-    """whether the graph at `path` holds more than this one"""
+    """whether the database holds more than this one"""
 
     def __init__(
-        self, arrays: KGArrays, manifest: KGManifest, embedder: Embedder | None = None, path: Path | None = None
+        self,
+        arrays: KGArrays,
+        manifest: KGManifest,
+        embedder: Embedder | None = None,
+        database: Database | None = None,
+        edits: tuple[Edit, ...] = (),
     ) -> None:
-        """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed."""
-        self.arrays, self.manifest, self.path = arrays, manifest, path
-        self._embedder = embedder
+        """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed.
+
+        database: that of the index whose graph it is. edits: those of persons, oldest first.
+        """
+        self.arrays, self.manifest, self.database = arrays, manifest, database
+        self._embedder, self._edits = embedder, edits
 
     @classmethod
-    def open(cls, path: str | Path, embedder: object = None) -> Self:
-        """Open the graph in the folder `path`, or in the folder of a passage index that has one.
+    def open(cls, index: str | Path | Address | PassageIndex, embedder: object = None) -> Self:
+        """Open the graph of an index, as it was last written.
 
         Raises IndexNotFound, or IndexMismatch for a damaged graph, another version or another embedder.
         """
-        folder = Path(path)
-        if not (folder / NAME).exists():
-            folder = folder / FOLDER
-        manifest, arrays = open_generation(folder)
         resolved = None if embedder is None else resolve_embedder(embedder)
-        if resolved is not None and manifest.embedder != EmbedderIdentity(resolved.name, resolved.dimension):
+        if isinstance(index, PassageIndex):
+            database, cache = index.database, index.cache
+        else:
+            place = place_of(index)
+            database, cache = database_at(place), place / CACHE if isinstance(place, Path) else None
+            if isinstance(place, Path) and not PassageIndex.exists(place):
+                raise IndexNotFound(f"no knowledge graph at {place}: make one with `ras-agent kg build`")
+        with database.reading() as connection:
+            read_state(connection, database)
+            state = read_graph_state(connection, database)
+        made = state.settings.embedder if state else None
+        if state and resolved is not None and made != EmbedderIdentity(resolved.name, resolved.dimension):
             raise IndexMismatch(
-                f"{folder} holds vectors of {manifest.embedder or 'no embedder'}, not of {resolved.name!r}: "
+                f"{database.where} holds vectors of {made or 'no embedder'} for its graph, not of {resolved.name!r}: "
                 "open it with the former, or build the graph anew with the latter"
             )
-        return cls(arrays, manifest, resolved, folder)
+        saved, edits = open_graph(database, cache, resolved)
+        return cls(saved.arrays, saved.manifest, resolved, database, edits)
+
+    @classmethod
+    def of_file(cls, path: Path, remedy: str) -> Self:
+        """Open the graph in a file of arrays. Raises as `read_graph` does."""
+        saved = read_graph(path, remedy)
+        return cls(saved.arrays, saved.manifest)
 
     @classmethod
     def in_memory(
@@ -88,12 +113,25 @@ class KGIndex:
             graph = replace(graph, entity_vectors=entities, relation_vectors=relations)
             graph = replace(graph, near=near_lists(entities, comparable(graph.entities), how))
             graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(cast(SparseRows, graph.near)))
-        return cls(graph, described(graph, resolved, extractor, how, exact=exact), resolved)
+        identity = EmbedderIdentity(resolved.name, resolved.dimension) if resolved else None
+        return cls(graph, described(graph, identity, extractor, how, exact=exact), resolved)
 
     @staticmethod
-    def exists(path: str | Path) -> bool:
-        """Return whether the folder `path`, or the passage index there, has a graph."""
-        return (Path(path) / NAME).is_file() or (Path(path) / FOLDER / NAME).is_file()
+    def exists(index: str | Path | Address | PassageIndex) -> bool:
+        """Return whether there is an index with a graph. Raises StoreError for a database that cannot be reached."""
+        if not isinstance(index, PassageIndex) and not PassageIndex.exists(index):
+            return False
+        database = index.database if isinstance(index, PassageIndex) else database_at(place_of(index))
+        with database.reading() as connection:
+            if not isinstance(index, PassageIndex):
+                read_state(connection, database)
+            state = read_graph_state(connection, database)
+        return state is not None and state.published > 0
+
+    @property
+    def where(self) -> str:
+        """Return the place of the index whose graph it is, as a command takes it."""
+        return self.database.where if self.database else "INDEX"
 
     @property
     def entities(self) -> Sequence[str]:
@@ -168,7 +206,7 @@ class KGIndex:
         """Return this graph without what some documents, (D,), state; entities and relations keep their numbers."""
         arrays = without_documents(self.arrays, documents)
         manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
-        return type(self)(arrays, manifest, self._embedder, self.path)
+        return type(self)(arrays, manifest, self._embedder, self.database, self._edits)
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
         """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else."""
@@ -182,7 +220,7 @@ class KGIndex:
             equivalences=len(arrays.similarities),
             fingerprint=digest_of(arrays),
         )
-        part = type(self)(arrays, manifest, self._embedder, self.path)
+        part = type(self)(arrays, manifest, self._embedder, self.database, self._edits)
         part.is_part = True
         return part
 
@@ -191,7 +229,7 @@ class KGIndex:
         """Return what embeds queries; None for a graph without vectors. Raises RasError if it cannot be loaded."""
         if self._embedder is None and self.manifest.embedder:
             known = self.manifest.embedder
-            self._embedder = reopened_embedder(known.name, known.dimension, str(self.path))
+            self._embedder = reopened_embedder(known.name, known.dimension, self.where)
         return self._embedder
 
     def entity_id(self, text: str) -> int | None:
@@ -217,11 +255,10 @@ class KGIndex:
 
         A part has those that rest on a passage of its own: others would tell what is stated elsewhere.
         """
-        found = read_edits(self.path) if self.path else ()
         if not self.is_part:
-            return found
+            return self._edits
         return tuple(
-            edit for edit in found if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
+            edit for edit in self._edits if any(self.document_id(one.passage_id) is not None for one in edit.anchors)
         )
 
     def made_by(self, triple: Triple) -> Edit | None:
@@ -329,29 +366,3 @@ def _check(number: int, count: int, kind: str, found_by: str) -> None:
     if not isinstance(number, int | np.integer) or not 0 <= number < count:
         known = f"numbers from 0 to {count - 1}, as {found_by}() finds them" if count else "none"
         raise UnknownName(kind, number, (known,))
-
-
-def described(
-    graph: KGArrays,
-    embedder: Embedder | None,
-    extractor: str,
-    equivalence: Equivalence,
-    generation: int = 0,
-    *,
-    exact: bool = False,
-) -> KGManifest:
-    """Return the manifest of a graph."""
-    return KGManifest(
-        generation=generation,
-        documents=len(graph.documents),
-        entities=len(graph.entities),
-        relations=len(graph.relations),
-        facts=graph.facts,
-        equivalences=len(graph.similarities),
-        fingerprint=digest_of(graph),
-        extractor=extractor,
-        embedder=EmbedderIdentity(embedder.name, embedder.dimension) if embedder else None,
-        equivalence=equivalence,
-        texts=graph.texts is not None,
-        exact=exact,
-    )

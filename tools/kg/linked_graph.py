@@ -48,7 +48,7 @@ class LinkedGraph:
         linking: Linking | None = None,
         mentions: Mentions | None = None,
     ) -> LinkedGraph:
-        """Link the graph in the index's folder, or `graph`; one that is linked already is returned unchanged.
+        """Link the graph of the index, or `graph`; one that is linked already is returned unchanged.
 
         Of an index within a filter, what the graph holds of other passages is left out. Raises IndexMismatch if there
         is no graph, or its vectors come from another embedder.
@@ -68,18 +68,16 @@ class LinkedGraph:
 
 
 def graph_of(index: PassageIndex) -> KGIndex:
-    """Open the graph in the index's folder, without what it holds of texts that are no longer in the index.
+    """Open the graph of an index, without what it holds of texts that are no longer in the index.
 
     Raises IndexMismatch if there is none, naming the remedy.
     """
-    if index.path is None:
+    if not KGIndex.exists(index):
         raise IndexMismatch(
-            f"{index} has no knowledge graph: give one, retriever(..., graph=...), or make an index in a folder, "
-            "`ras-agent index FILES --out FOLDER`, and its graph with `ras-agent kg build`"
+            f"{index} has no knowledge graph: make it with `ras-agent kg build {index}`, or give one, "
+            "retriever(..., graph=...)"
         )
-    if not KGIndex.exists(index.path):
-        raise IndexMismatch(f"{index.path} has no knowledge graph: make it with `ras-agent kg build {index.path}`")
-    graph = KGIndex.open(index.path)
+    graph = KGIndex.open(index)
     if index.filter:
         return graph_within(index, graph)
     texts = graph.arrays.texts
@@ -130,7 +128,7 @@ def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int
     }
     for what, number in unknown.items():
         if number:
-            where = index.path or "INDEX"
+            where = index.path or index.database.where
             warnings.warn(
                 f"{number:,} of {count:,} passages {what} the knowledge graph and cannot be found through it: "
                 f"`ras-agent kg build {where}` brings it up to date",

@@ -32,7 +32,6 @@ def counts(graph: KGIndex) -> dict[str, Any]:
         "embedder": str(manifest.embedder) if manifest.embedder else "none",
         "threshold": manifest.equivalence.threshold if manifest.embedder else "none",
         "fingerprint": manifest.fingerprint,
-        "generation": manifest.generation,
     }
 
 

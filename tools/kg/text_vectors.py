@@ -1,114 +1,100 @@
-"""Stores the vectors of a graph's texts beside it, so that each is embedded once, by whichever command comes first.
+"""Stores the vectors of a graph's texts in its database, so that each is embedded once, by whichever command comes
+first.
 
-One file for each use and embedder: an array of rows, each with a digest of its text, a checksum and the vector. Texts
-that are new are added, those that are gone are removed; a damaged row is embedded again.
+Each use and embedder has rows of its own. Texts that are new are added, those that are gone are overwritten, also as
+soon as the name or passage that they are about is erased; a damaged row is embedded again.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
 import time
 import warnings
-import zlib
-from collections.abc import Sequence
-from pathlib import Path
-from threading import get_ident
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.protocols import Embedder
-from ras_agent.tools.store.durable import save_array
+from ras_agent.tools.index.passages import hash_of
+from ras_agent.tools.kg.facts import erase_text_rows, put_texts_of, read_texts
+from ras_agent.tools.store.database import Database
 
 _AT_ONCE = 1024
 _SECONDS = 60.0
-_Rows = npt.NDArray[Any]
 
 
 def stored_vectors(
-    folder: Path | None,
+    database: Database | None,
     use: str,
     embedder: Embedder,
     texts: Sequence[str],
+    owners: Sequence[str] | None = None,
     *,
     seconds: float = _SECONDS,
     part: bool = False,
 ) -> Floats:
     """Return unit vectors of `texts`, shape (len(texts), dimension), float32; embed those that are not stored.
 
-    folder: of the graph; None for one in memory, for which nothing is stored. use: a word, part of the file's name.
-    seconds: what is embedded is stored at least that often, so that a long run that is interrupted can go on.
-    part: whether the graph has other texts too, whose vectors stay stored.
+    database: of the graph; None for one in memory, for which nothing is stored. use: a word that tells these texts
+    from those of other uses. owners: the name, or the id of the passage, that each text is about; by default the texts
+    are names. seconds: what is embedded is stored at least that often, so that a long run that is interrupted can go
+    on. part: whether the graph has other texts too, whose vectors stay stored.
     """
-    path = None if folder is None else folder / f"{use}-{_digest(embedder.name).hex()[:12]}.npy"
-    keys = [_digest(text) for text in texts]
-    known = _read(path) if path is not None else {}
-    found = {key: known[key] for key in keys if key in known}
-    stored = known if part else found
-    if len(found) < len(set(keys)) and any(len(vector) != embedder.dimension for vector in stored.values()):
+    maker = hash_of(f"{use} {embedder.name}")
+    keys = [hash_of(text) for text in texts]
+    owner_of = dict(zip(keys, texts if owners is None else owners, strict=True))
+    found, numbers = _read(database, maker)
+    if len(found.keys() & set(keys)) < len(set(keys)) and any(len(one) != embedder.dimension for one in found.values()):
         found = {}  # of another model that had the same name
-    elif part:
-        found = dict(known)
-    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-    if missing or len(found) < len(known):
-        for key, vector in _embedded(embedder, missing, found, path, seconds):
-            found[key] = vector
-        _store(path, found)
+    text_of = dict(zip(keys, texts, strict=True))
+    missing = {key: text for key, text in text_of.items() if key not in found}
+    # rows that are damaged, or of another model, are written anew
+    gone = [number for key, number in numbers.items() if key not in found or (key not in text_of and not part)]
+    pending: list[int] = []
+    saved = time.monotonic()
+
+    def store() -> None:
+        nonlocal gone
+        _store(database, maker, gone, [(key, hash_of(owner_of[key]), found[key]) for key in pending])
+        gone = []
+        pending.clear()
+
+    for key, vector in _embedded(embedder, missing):
+        found[key] = vector
+        pending.append(key)
+        if len(pending) >= _AT_ONCE and time.monotonic() - saved >= seconds:
+            store()
+            saved = time.monotonic()
+    store()
     if not texts:
         return np.empty((0, embedder.dimension), dtype=np.float32)
     return np.stack([found[key] for key in keys])
 
 
-def _embedded(
-    embedder: Embedder, missing: dict[bytes, str], found: dict[bytes, Floats], path: Path | None, seconds: float
-) -> Any:
-    """Yield digests and vectors of `missing` texts; store what was found every now and then."""
-    saved = time.monotonic()
+def _embedded(embedder: Embedder, missing: dict[int, str]) -> Iterator[tuple[int, Floats]]:
+    """Yield hashes and vectors of `missing` texts."""
     keys = list(missing)
     for begin in range(0, len(keys), _AT_ONCE):
         some = keys[begin : begin + _AT_ONCE]
         yield from zip(some, np.asarray(embedder.embed([missing[key] for key in some]), dtype=np.float32), strict=True)
-        if begin + _AT_ONCE < len(keys) and time.monotonic() - saved >= seconds:
-            _store(path, found)
-            saved = time.monotonic()
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def _read(database: Database | None, maker: int) -> tuple[dict[int, Floats], dict[int, int]]:
+    if database is None:
+        return {}, {}
+    with database.reading() as connection:
+        return read_texts(connection, maker)
 
 
-def _row(width: int) -> np.dtype[Any]:
-    return np.dtype([("digest", "u1", 16), ("sum", "<u4"), ("vector", "<f4", (width,))])
-
-
-def _read(path: Path) -> dict[bytes, Floats]:
-    """Return the stored vectors by their texts' digests, without rows that are damaged; none of an unreadable file."""
-    try:
-        rows = np.load(path, allow_pickle=False)
-        if rows.ndim != 1 or rows.dtype != _row(rows.dtype["vector"].shape[0]):
-            return {}
-    except (OSError, ValueError, KeyError, IndexError, EOFError):
-        return {}
-    whole = [zlib.crc32(row["vector"].tobytes()) == row["sum"] for row in rows]
-    return {row["digest"].tobytes(): row["vector"] for row, good in zip(rows, whole, strict=True) if good}
-
-
-def _store(path: Path | None, found: dict[bytes, Floats]) -> None:
-    """Replace the file by what was found; warn where it cannot be written."""
-    if path is None or not found:
+def _store(database: Database | None, maker: int, gone: Sequence[int], rows: Iterable[tuple[int, int, Floats]]) -> None:
+    """Store vectors, and overwrite rows that are gone; warn where the database cannot be written."""
+    listed = list(rows)
+    if database is None or not (gone or listed):
         return
-    rows = np.empty(len(found), dtype=_row(len(next(iter(found.values())))))
-    rows["digest"] = np.frombuffer(b"".join(found), dtype=np.uint8).reshape(-1, 16)
-    rows["vector"] = np.stack(list(found.values()))
-    rows["sum"] = [zlib.crc32(vector.tobytes()) for vector in rows["vector"]]
-    fresh = path.with_name(f"{re.sub(r'[.]npy$', '', path.name)}.{os.getpid()}-{get_ident()}.new")
     try:
-        save_array(fresh, rows)
-        fresh.replace(path)
-    except (StoreError, OSError) as error:
+        with database.writing() as connection:
+            erase_text_rows(connection, gone)
+            put_texts_of(connection, maker, listed)
+    except StoreError as error:
         warnings.warn(f"vectors are not stored and will be made again next time: {error}", RuntimeWarning, stacklevel=4)

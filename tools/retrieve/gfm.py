@@ -26,7 +26,7 @@ from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.arrays import Vectors
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.text_vectors import stored_vectors
@@ -240,7 +240,7 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
         spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
             f"the GFM network reads vectors of {encoder}, the knowledge graph holds those of {identity.name}: build it "
-            f"with that encoder, `ras-agent kg build {_place(graph)} --embedder {spec}`, or give other weights"
+            f"with that encoder, `ras-agent kg build {graph.where} --embedder {spec}`, or give other weights"
         )
     vectors = graph.relation_vectors
     if vectors.shape[1] != config.text_width:
@@ -252,15 +252,10 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
     return vectors
 
 
-def _place(graph: KGIndex) -> str:
-    """Return the address of a graph's index, as a command takes it."""
-    return "INDEX" if graph.path is None else str(graph.path.parent if graph.path.name == FOLDER else graph.path)
-
-
 def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
     """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does.
 
-    Vectors that are embedded from texts are stored in the graph's folder. embedder: the one that made the graph's
+    Vectors that are embedded from texts are stored in the graph's database. embedder: the one that made the graph's
     vectors, if it is at hand; by default the one that the graph names.
     """
     _checked_vectors(graph, config)
@@ -269,7 +264,7 @@ def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]
-    return stored_vectors(graph.path, "inverse", embedder, texts, part=graph.is_part)
+    return stored_vectors(graph.database, "inverse", embedder, texts, graph.relations, part=graph.is_part)
 
 
 def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
@@ -285,7 +280,7 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     embedder = embedder or graph.embedder
     assert embedder is not None
     texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
-    return stored_vectors(graph.path, "relations", embedder, texts, part=graph.is_part)
+    return stored_vectors(graph.database, "relations", embedder, texts, graph.relations, part=graph.is_part)
 
 
 def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> GFMGraph:

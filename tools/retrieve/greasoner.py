@@ -32,6 +32,7 @@ from ras_agent.tools.kg.text_vectors import stored_vectors
 from ras_agent.tools.retrieve.ranker import RankedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
+from ras_agent.tools.store.database import Database
 
 NEAREST_DOCUMENTS = 5
 """So many documents, those nearest to the question, are start nodes in the published evaluation."""
@@ -132,20 +133,21 @@ def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
 
 
 def text_vectors(
-    folder: Path | None,
+    database: Database | None,
     use: str,
     embedder: Embedder,
     texts: Sequence[str],
     config: ReasonerConfig,
+    owners: Sequence[str] | None = None,
     *,
     part: bool = False,
 ) -> Floats:
-    """Return unit vectors (len(texts), text width), stored in the graph's `folder`; `part` as in `stored_vectors`.
+    """Return unit vectors (len(texts), text width), stored in `database`; `owners`, `part` as in `stored_vectors`.
 
     Of longer vectors the first numbers are taken, as the published `truncate_dim` does. Raises IndexMismatch for
     shorter ones.
     """
-    vectors = stored_vectors(folder, use, embedder, texts, part=part)
+    vectors = stored_vectors(database, use, embedder, texts, owners, part=part)
     if vectors.shape[1] < config.text_width:
         raise IndexMismatch(
             f"the network reads vectors of width {config.text_width} of {config.text_model or 'its encoder'}, and "
@@ -198,7 +200,7 @@ def greasoner(
 ) -> GReasonerRetriever:
     """Make the retriever registered as "greasoner", over the index's own graph or `graph`. It computes on the CPU.
 
-    The first call embeds the text of every node and relation, which is stored beside the graph: with the published
+    The first call embeds the text of every node and relation, which is stored with the graph: with the published
     encoder on a CPU that takes minutes for a thousand passages.
 
     weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the Hugging
@@ -220,14 +222,15 @@ def greasoner(
     config, tensors = load_reasoner(weights_folder(weights))
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 
-    def vectors_of(use: str, texts: Sequence[str]) -> Floats:
+    def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
         instructed = [config.passage_instruct + text for text in texts]
-        return text_vectors(kg.path, use, encoder, instructed, config, part=kg.is_part)
+        return text_vectors(kg.database, use, encoder, instructed, config, owners, part=kg.is_part)
 
-    nodes = vectors_of("nodes", node_texts(kg, passages, linked.rows))
+    nodes = vectors_of("nodes", node_texts(kg, passages, linked.rows), [*kg.entities, *kg.documents])
     names, inverses = relation_texts(kg)
-    relations = vectors_of("relations", names)
-    inverse = -relations if config.inverse == "negated" else vectors_of("inverses", inverses)
+    of_relations = [*kg.relations, MENTIONED]
+    relations = vectors_of("relations", names, of_relations)
+    inverse = -relations if config.inverse == "negated" else vectors_of("inverses", inverses, of_relations)
     messages = messages_with_documents(kg, relations, inverse)
     network = FastReasoner(tensors, messages, nodes, cache_bytes=cache_bytes, half_cache=half_cache)
     documents = nodes[len(kg.entities) :]

@@ -53,10 +53,11 @@ class Database(Protocol):
         """
         ...
 
-    def writing(self) -> AbstractContextManager[Connection]:
+    def writing(self, *, durable: bool = True) -> AbstractContextManager[Connection]:
         """Lend a connection in a transaction, after those of other writers; the end of the block commits it.
 
-        Blocks may lie in one another: the outermost one commits, and an error in any of them takes back all.
+        Blocks may lie in one another: the outermost one commits, and an error in any of them takes back all. durable:
+        False to wait for no disk, so that a crash of the machine may take back the last commits; a kill does not.
         """
         ...
 
@@ -68,8 +69,11 @@ class Database(Protocol):
         """Name the index and the remedy in what the database refuses within the block."""
         ...
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
+    def alone(self, what: str = "index") -> AbstractContextManager[None]:
+        """Be the only one that indexes files here, or that writes what = "graph".
+
+        Raises IngestError while another process or thread is.
+        """
         ...
 
     def state(self) -> object:
@@ -100,6 +104,6 @@ class Database(Protocol):
         ...
 
 
-def busy(where: object) -> IngestError:
+def busy(where: object, what: str) -> IngestError:
     """Return the error of a command that finds another one at work."""
-    return IngestError(f"{where}: another run is writing this index; wait for it to end")
+    return IngestError(f"{where}: another run is writing this {what}; wait for it to end")

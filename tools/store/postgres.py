@@ -133,7 +133,7 @@ class PostgresDatabase:
             yield _Statements(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[_Statements]:
+    def writing(self, *, durable: bool = True) -> Iterator[_Statements]:
         """Lend a connection in a transaction of its own, after those of other writers of the same schema."""
         with self._writers:
             if self._own is not None:
@@ -148,6 +148,8 @@ class PostgresDatabase:
                 with self._lent() as connection, connection.transaction():
                     key = f"write {self.address.schema}"
                     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
+                    if not durable:
+                        connection.execute("SET LOCAL synchronous_commit = off")
                     self._own, self._owner = _Statements(connection), get_ident()
                     yield self._own
                     if self._failed:
@@ -163,9 +165,9 @@ class PostgresDatabase:
         return self._owner == get_ident()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
-        key = (f"journal {self.address.schema}",)
+    def alone(self, what: str = "index") -> Iterator[None]:
+        """Be the only one that does something here. Raises IngestError while another process or thread is."""
+        key = (f"{what} {self.address.schema}",)
         with self.named_errors():
             connection = self._connect()
         import psycopg
@@ -175,7 +177,7 @@ class PostgresDatabase:
                 # the lock is the connection's: it ends with it, however the run ends
                 free = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", key).fetchone()
             if free != (True,):
-                raise busy(self.where)
+                raise busy(self.where, what)
             yield
         finally:
             # the server ends a closed connection, and its lock, a moment later: the next run would find it
@@ -198,7 +200,7 @@ class PostgresDatabase:
     def compact(self) -> None:
         """Let rows to come use the space of deleted ones."""
         with self._lent() as connection:
-            for table in ("passages", "vectors", "dead"):
+            for table in ("passages", "vectors", "dead", "kg_names", "kg_documents"):
                 connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
     def check(self) -> None:

@@ -1,4 +1,5 @@
-"""The tables of an index, its state, its passages and their vectors, and the journal of its files, and of caches.
+"""The tables of an index, its state, its passages and their vectors, the journal of its files and its knowledge graph;
+and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
 new cell at the same place of the corpus. What is deleted or replaced is listed in `dead`, and its text, terms and
@@ -8,7 +9,7 @@ space, which SQLite does not always clear.
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -60,6 +61,38 @@ JOURNAL = (
     "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
 )
 JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "erasing")
+
+# names are bytes: text may hold lone surrogates, which a database's text cannot
+GRAPH = (
+    """CREATE TABLE kg_state (
+    one INTEGER PRIMARY KEY CHECK (one = 1), published INTEGER NOT NULL, stamp INTEGER NOT NULL,
+    changes INTEGER NOT NULL, made INTEGER NOT NULL, dead INTEGER NOT NULL, settings TEXT NOT NULL
+)""",
+    "CREATE TABLE kg_names (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, name BLOB NOT NULL, key BLOB NOT NULL)",
+    """CREATE TABLE kg_documents (
+    number INTEGER PRIMARY KEY, since INTEGER NOT NULL, text INTEGER NOT NULL, crc INTEGER NOT NULL,
+    digest BLOB NOT NULL, reader TEXT NOT NULL, id BLOB NOT NULL, facts BLOB NOT NULL, mentions BLOB NOT NULL
+)""",
+    "CREATE TABLE kg_edges (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    "CREATE TABLE kg_files (name TEXT PRIMARY KEY, path TEXT NOT NULL)",
+    """CREATE TABLE kg_vectors (
+    name INTEGER NOT NULL, maker INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (name, maker)
+)""",
+    "CREATE TABLE kg_near (name INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    """CREATE TABLE kg_texts (
+    number INTEGER PRIMARY KEY, maker INTEGER NOT NULL, text INTEGER NOT NULL, owner INTEGER NOT NULL,
+    crc INTEGER NOT NULL, data BLOB NOT NULL
+)""",
+)
+"""kg_state: there is a row once facts are read; published counts the graphs that were written whole, 0 for none yet;
+stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that
+graph is; dead is how many rows of documents were erased. kg_names: key is the name's canonical key. kg_documents: the
+passages that were read, since which published graph, with what they state by numbers of names (facts: subject,
+predicate, object, start, end; mentions: name, count). kg_edges: what an imported graph has and no document states.
+kg_edits: what persons changed. kg_files: the files of triples, and where they were added from. kg_vectors: of names, by
+their maker. kg_near: the nearest names of each entity, of which the comparison is dear. kg_texts: vectors of other
+texts, each about its owner, the hash of a name or of a passage's id."""
 
 CACHE = (
     """CREATE TABLE cache (

@@ -21,9 +21,9 @@ from ras_agent.tools.store.durable import sync_folder, writer_lock
 
 FILE = "index.sqlite"
 NEW = tuple(f"{FILE}.new{end}" for end in ("", "-wal", "-shm", "-journal"))
-LOCK = "ingest.lock"
+LOCKS = {"index": "ingest.lock", "graph": "graph.lock"}
 ANEW = "delete the folder {folder} and index its files again with `ras-agent index FILES --out {folder}`"
-"""What mends an index whose passages are damaged. Its graph's facts lie in the same folder, under kg/."""
+"""What mends a damaged index."""
 _SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
 
@@ -62,7 +62,7 @@ class SqliteDatabase:
         self._inode: tuple[int, int] | None = None
         self._process = os.getpid()
         self._opened = 0
-        self._failed = False
+        self._failed, self._durable = False, True
         self.rollbacks = 0
         if folder:
             _IN_FILES.add(self)
@@ -110,11 +110,14 @@ class SqliteDatabase:
             self._idle.append(connection) if len(self._idle) < _POOL else connection.close()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Lend a connection in a transaction of its own, after those of other writers."""
         with self._lock, self.named_errors():
             connection = self._writer()
             if self._depth == 0:
+                if durable != self._durable:
+                    connection.execute(f"PRAGMA synchronous = {self.use.synchronous if durable else 'NORMAL'}")
+                    self._durable = durable
                 connection.execute("BEGIN IMMEDIATE")
             self._owner, self._depth = get_ident(), self._depth + 1
             try:
@@ -140,16 +143,16 @@ class SqliteDatabase:
         return self._owner == get_ident()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Be the only one that indexes files here. Raises IngestError while another process or thread is."""
+    def alone(self, what: str = "index") -> Iterator[None]:
+        """Be the only one that does something here. Raises IngestError while another process or thread is."""
         if self.folder is None:
             yield
             return
-        lock = writer_lock(self.folder / LOCK, wait=False)
+        lock = writer_lock(self.folder / LOCKS[what], wait=False)
         try:
             lock.__enter__()
         except BlockingIOError as error:
-            raise busy(self.folder) from error
+            raise busy(self.folder, what) from error
         try:
             yield
         finally:
@@ -230,7 +233,7 @@ class SqliteDatabase:
         """Return the one connection that writes; in memory there is no other."""
         self._after_fork()
         if self._own is None:
-            self._own = self._connect()
+            self._own, self._durable = self._connect(), True
             finalize(self, self._own.close)
         return self._own
 

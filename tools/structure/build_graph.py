@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE
 from ras_agent.tools.index.language import language_of
@@ -18,7 +19,6 @@ from ras_agent.tools.kg.build import (
     finish_deletion,
     graph_embedder,
     open_passages,
-    passages_held,
     regular_file,
     usable,
 )
@@ -26,14 +26,13 @@ from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files
 from ras_agent.tools.kg.formats.openie import load_openie
-from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.passage_facts import ImportedFacts, match_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
 
 
 def build_graph(
-    index: str | Path,
+    index: str | Path | Address,
     *,
     extractor: object = "offline",
     openie: str | Path | None = None,
@@ -58,7 +57,7 @@ def build_graph(
     IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
     `resolve_extractor` raises.
     """
-    path = Path(index)
+    place = place_of(index)
     skipped: list[Skipped] = []
     openie_items = usable(load_openie(regular_file(openie), Path(openie).name), skipped) if openie else []
     imported_facts = [ImportedFacts(item.facts, str(openie), item.passage.text) for item in openie_items]
@@ -67,21 +66,21 @@ def build_graph(
     if files.graph and equivalence is None and (exact or any(edge.similarity is not None for edge in files.edges)):
         equivalence = {"kind": IMPORTED}
     texts = [*(item.passage for item in openie_items), *files.passages]
-    if (openie or gfm) and not texts and not PassageIndex.exists(path):
+    if (openie or gfm) and not texts and not PassageIndex.exists(place):
         reason = skipped[0] if skipped else "index the documents first, `ras-agent index`" if gfm else "it is empty"
         raise IngestError(f"{openie or gfm} holds no {'passage' if openie else 'text of a document'}: {reason}")
-    passages = open_passages(path, embedder) if texts else PassageIndex.open(path)
+    passages = open_passages(place, embedder) if texts else PassageIndex.open(place)
     language = language_of(passages)
     foreign = extractor == "offline" and language not in (ENGLISH, NO_LANGUAGE) and not imported_facts
     if foreign and not any(STATED in passage.metadata for passage in passages.passages):
         raise IndexMismatch(
-            f"{path} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
+            f"{place} is of texts in {language.capitalize()}, and the offline extractor knows English only: give "
             "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
         )
     role = resolve_extractor(extractor)
-    finished = finish_deletion(path)
-    embedder = graph_embedder(path, passages, embedder)
-    with open_writer(path / FOLDER, embedder, equivalence, on_progress, exact) as writer:
+    finished = finish_deletion(passages)
+    embedder = graph_embedder(passages, embedder)
+    with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:
         if not len(passages):
             # of no index, or of one that a killed call had made
             passages.upsert({passage.id: passage for passage in texts}.values())
@@ -97,7 +96,7 @@ def build_graph(
             whole=True,
             total=len(passages),
         )
-        graph = writer.write(passages_held(passages))
+        graph = writer.write()
     unchanged = report.unchanged - imported
     skipped += matches.skipped
     counts = report.read, imported, unchanged, report.erased, report.failures

@@ -96,20 +96,11 @@ def index(options: IndexOptions) -> None:
             forget=options.forget or (),
             follow_links=options.follow_links,
             on_progress=on_progress,
-            erase_too=lambda: _erase_from_graph(target),
         )
     _print_errors(report)
     _print_report(console, report, target, prune=options.prune, verbose=options.verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
-
-
-def _erase_from_graph(index: Path | Address) -> None:
-    if isinstance(index, Address):
-        return  # a graph lies in the folder of an index
-    from ras_agent.tools.kg.build import erase_gone
-
-    erase_gone(index)
 
 
 @contextmanager

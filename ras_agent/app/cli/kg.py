@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import hang, inert, inert_json, print_finished, progress_bar, quantity, screen
 from ras_agent.errors import SettingsError
@@ -117,7 +117,12 @@ def build(options: BuildOptions) -> None:
 class AddOptions(Options):
     """Options of `ras-agent kg add`."""
 
-    index: Annotated[Path, typer.Argument(help="The index; created if it does not exist.", show_default=False)]
+    index: Annotated[
+        Path,
+        typer.Argument(
+            parser=read_place, metavar="PLACE", help="The index; created if it does not exist.", show_default=False
+        ),
+    ]
     files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)]
     embedder: Annotated[
         str | None,
@@ -297,7 +302,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
         quantity(manifest.entities, "entity", "entities"),
         quantity(manifest.equivalences, "equivalence"),
     ]
-    if report.graph.path is None:
+    if report.graph.database is None:
         of_graph = ["no knowledge graph"]
     parts = [
         *of_graph,

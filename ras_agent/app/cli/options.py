@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ras_agent.app.cli.command import read_place
+
 DONE, ERROR, USAGE, INCOMPLETE, UNANSWERED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 EXIT_CODES = (
@@ -21,7 +23,7 @@ Sample = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-IndexFolder = Annotated[Path, typer.Argument(help="The index.", show_default=False)]
+IndexFolder = Annotated[Path, typer.Argument(parser=read_place, metavar="PLACE", help="The index.", show_default=False)]
 PricesFile = Annotated[
     Path | None, typer.Option(hidden=True, help='Your prices per million tokens: {"model": {"input": 1, "output": 2}}.')
 ]

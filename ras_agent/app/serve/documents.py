@@ -151,7 +151,7 @@ class Documents:
             documents_unchanged=report.documents_unchanged,
             passages_written=report.passages_written,
             passages_total=report.passages_total,
-            graph="stale" if report.passages_written and isinstance(place, Path) and KGIndex.exists(place) else None,
+            graph="stale" if report.passages_written and KGIndex.exists(place) else None,
             skipped=[Skip(place=item.place, reason=item.reason) for item in (*unreadable, *report.skipped)],
         )
 
@@ -229,31 +229,19 @@ class Documents:
     def _delete(self, name: str, place: Path | Address) -> int:
         from ras_agent.tools.kg.build import delete_documents
 
-        if isinstance(place, Path):
-            delete_documents(place, name)
-            return 1
-        try:
-            return self._ingest([], forget=[name]).documents_removed
-        except IngestError:
-            if is_indexed(name, place):
-                raise
-            self._index.delete_document(name)  # it came from no file
-            return 1
+        delete_documents(place, name)
+        return 1
 
     def _ingest(
         self, paths: Sequence[Path | SourceFile], given: Mapping[str, Any] | None = None, forget: Sequence[str] = ()
     ) -> IngestReport:
-        from ras_agent.tools.kg.build import erase_gone
-
-        place = self._place()
         return ingest(
             paths,
-            place,
+            self._place(),
             chunking=self._chunking,
             fields=self._fields,
             metadata=given,
             forget=forget,
-            erase_too=None if isinstance(place, Address) else lambda: erase_gone(place),
         )
 
 

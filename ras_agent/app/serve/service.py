@@ -131,7 +131,7 @@ class Service:
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
         index = self.index
-        if index.path is None or not KGIndex.exists(index.path):
+        if not KGIndex.exists(index):
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
         self._refresh()
         key = (index.commit, self._seen_by(caller))

@@ -17,7 +17,7 @@ import argparse
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -27,13 +27,13 @@ from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.disk import write_generation
+from ras_agent.tools.kg.disk import SavedGraph, write_graph
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
 from ras_agent.train.data import training_set, two_wiki_passages
-from ras_agent.train.gfm.sets import GFMQuestion, write_linked
+from ras_agent.train.gfm.sets import GRAPH, GFMQuestion, write_linked
 from ras_agent.train.pseudo_questions import supported_questions
 
 _PER_PASSAGE, _TWO_HOP = 2, 0.8
@@ -95,8 +95,8 @@ def write_set_of(
     kg = linked_graph.graph
     if kg.manifest.embedder is None:
         raise IndexMismatch(
-            f"the knowledge graph of {index.path} holds no vectors: build it with an embedder, "
-            f"`ras-agent kg build {index.path} --embedder minilm`"
+            f"the knowledge graph of {index} holds no vectors: build it with an embedder, "
+            f"`ras-agent kg build {index} --embedder minilm`"
         )
     documents = set(kg.documents)
     labelled, skipped = _labelled_questions(questions, index, documents)
@@ -104,7 +104,7 @@ def write_set_of(
     pseudo_questions = _pseudo_questions(passages, seed, pseudo)
     if not labelled and not pseudo_questions:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
-    kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.path)
+    kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.database)
     _write(folder, kg, labelled, pseudo_questions)
     return SetReport(kg, len(labelled), len(pseudo_questions), tuple(skipped))
 
@@ -139,8 +139,7 @@ def _pseudo_questions(passages: Sequence[Passage], seed: int, limit: int | None)
 
 
 def _write(folder: Path, kg: KGIndex, labelled: Sequence[GFMQuestion], pseudo: Sequence[GFMQuestion]) -> None:
-    (folder / "graph").mkdir(parents=True, exist_ok=True)
-    write_generation(folder / "graph", kg.arrays, replace(kg.manifest, generation=0))
+    write_graph(folder / GRAPH, SavedGraph(kg.arrays, kg.manifest))
     write_linked(folder, kg, [*labelled, *pseudo])
 
 

@@ -1,7 +1,7 @@
 """Sets to train on: a folder with a knowledge graph, and questions that are linked to it and embedded once.
 
-A folder holds `graph`; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and `questions.npz`, what the
-graph knows of these questions, so that training reads numbers alone.
+A folder holds `graph`, its arrays; `questions.jsonl`, one {"question", "supporting", "kind"} a line; and
+`questions.npz`, what the graph knows of these questions, so that training reads numbers alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, Linking
 from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
 
+GRAPH = "graph"
 _KINDS = ("labelled", "pseudo")
 _ARRAYS = ("vectors", "entities", "weights", "entity_ends", "supporting", "supporting_ends")
-_REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
+REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,12 @@ class GFMSet:
 def load_sets(folders: Sequence[Path], config: GFMConfig, share: float = 1.0) -> list[GFMSet]:
     """Read the sets that ras_agent.train.gfm.examples wrote, with a share of the questions of each kind.
 
-    Raises what `read_linked` and `KGIndex.open` raise, and IndexMismatch for questions linked to another graph.
+    Raises what `read_linked` and `KGIndex.of_file` raise, and IndexMismatch for questions linked to another graph.
     """
     sets = []
     for folder in folders:
         questions = {kind: share_of(of_kind, share) for kind, of_kind in read_linked(folder).items()}
-        kg = KGIndex.open(folder / "graph")
+        kg = KGIndex.of_file(folder / GRAPH, REMEDY)
         for question in (question for of_kind in questions.values() for question in of_kind):
             entity, document = question.entities.max(initial=-1), question.supporting.max(initial=-1)
             if entity >= len(kg.entities) or document >= len(kg.documents):
@@ -96,7 +97,7 @@ def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[st
     """
     if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
         raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `python -m ras_agent.train.gfm.examples`")
-    encoders = {str(folder): read_kg_manifest(folder / "graph").embedder for folder in folders}
+    encoders = {str(folder): read_kg_manifest(folder / GRAPH, REMEDY).embedder for folder in folders}
     first, *others = dict.fromkeys(encoders.values())
     if others:
         listed = ", ".join(f"{folder}: {encoder or 'none'}" for folder, encoder in encoders.items())
@@ -165,16 +166,16 @@ def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:
     """Read the questions by kind. Raises OSError, or IngestError for a damaged file or two that do not fit together."""
     kinds = [str(row.data.get("kind")) for row in read_records(folder / "questions.jsonl")]
     if unknown := sorted({*kinds} - {*_KINDS}):
-        raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {_REMEDY}")
+        raise IngestError(f"{folder / 'questions.jsonl'}: no kind of question: {', '.join(unknown)}; {REMEDY}")
     try:
         with np.load(folder / "questions.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in _ARRAYS}
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {_REMEDY}") from error
+        raise IngestError(f"{folder / 'questions.npz'}: damaged ({error}): {REMEDY}") from error
     counts = {len(arrays["vectors"]), len(arrays["entity_ends"]) - 1, len(arrays["supporting_ends"]) - 1}
     if counts != {len(kinds)}:
         numbers = " or ".join(str(count) for count in sorted(counts))
-        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {_REMEDY}")
+        raise IngestError(f"{folder}: questions.jsonl holds {len(kinds)} questions, questions.npz {numbers}: {REMEDY}")
     questions: dict[str, list[LinkedQuestion]] = {}
     places = pairwise(arrays["entity_ends"]), pairwise(arrays["supporting_ends"])
     for kind, vector, (low, high), (first, last) in zip(kinds, arrays["vectors"], *places, strict=True):

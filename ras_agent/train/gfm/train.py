@@ -43,7 +43,7 @@ from ras_agent.tools.gfm.weights import (
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
-from ras_agent.train.gfm.sets import GFMSet, load_sets, text_model_of
+from ras_agent.train.gfm.sets import GRAPH, REMEDY, GFMSet, load_sets, text_model_of
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.processes import process_count
@@ -176,7 +176,7 @@ def digests_of(config: GFMTrainingConfig) -> dict[str, str]:
     """Return short digests of the files in `sets` and `start_from`. Raises OSError for a file that cannot be read."""
     digests = {}
     for number, folder in enumerate(config.sets, 1):
-        parts = [read_kg_manifest(folder / "graph").fingerprint]
+        parts = [read_kg_manifest(folder / GRAPH, REMEDY).fingerprint]
         parts += [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
         digests[f"sets.{number} {folder.name}"] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
     if config.start_from is not None:

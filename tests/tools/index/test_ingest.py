@@ -610,27 +610,6 @@ class TestErasing:
         held = b"".join(path.read_bytes() for path in out.rglob("*") if path.is_file())
         assert [number for number in range(0, 3000, 3) if str(many[number]["id"]).encode() in held] == []
 
-    def test_a_removal_is_passed_on_to_what_was_made_of_the_passages(self, docs: Path, out: Path) -> None:
-        calls: list[list[str]] = []
-
-        def erase_too() -> None:
-            calls.append(list(stored(out)))
-
-        ingest([docs], out)
-        (docs / "a.txt").unlink()
-        ingest([docs], out, erase_too=erase_too)
-        assert calls == []
-        ingest([docs], out, prune=True, erase_too=erase_too)
-        assert calls == [["docs/b.txt", "docs/c.txt", "docs/d.txt"]]
-
-    def test_a_removal_that_could_not_be_passed_on_is_passed_on_the_next_time(self, docs: Path, out: Path) -> None:
-        ingest([docs], out)
-        with pytest.raises(Killed):
-            ingest([], out, forget=["docs/a.txt"], erase_too=kill)
-        calls: list[int] = []
-        report = ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1))
-        assert (calls, report.finished) == ([1], ("docs/a.txt",))
-
     def test_a_removal_that_was_killed_before_its_commit_has_not_begun(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -640,6 +619,5 @@ class TestErasing:
             with pytest.raises(Killed):
                 ingest([], out, forget=["docs/a.txt"])
         assert len(stored(out)) == 4
-        calls: list[int] = []
-        assert ingest([], out, forget=["docs/a.txt"], erase_too=lambda: calls.append(1)).finished == ()
-        assert (len(stored(out)), calls) == (3, [1])
+        assert ingest([], out, forget=["docs/a.txt"]).finished == ()
+        assert len(stored(out)) == 3

@@ -218,8 +218,8 @@ def test_another_version_and_a_damaged_row_say_what_to_do(index: PassageIndex, a
 
 
 @pytest.mark.parametrize("name", ["ppr", "pcst", "graph"])
-def test_what_searches_a_knowledge_graph_says_that_it_needs_a_folder(index: PassageIndex, name: str) -> None:
-    told = says("postgresql://", "has no knowledge graph", "ras-agent index FILES --out FOLDER", "ras-agent kg build")
+def test_what_searches_a_knowledge_graph_says_that_there_is_none(index: PassageIndex, name: str) -> None:
+    told = says("postgresql://", "has no knowledge graph", "make it with `ras-agent kg build postgresql://")
     with pytest.raises(IndexMismatch, match=told):
         retriever_over(index, name)
 

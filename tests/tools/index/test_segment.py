@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.index import segment
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, TermPart
 from ras_agent.tools.index.passages import ERASED, field_hash, hash_of, passage_line, row_of, term_hash
 from ras_agent.tools.index.segment import (
@@ -22,6 +21,7 @@ from ras_agent.tools.index.segment import (
 )
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
+from ras_agent.tools.store import array_file
 
 pytest.importorskip("faiss")
 
@@ -187,8 +187,8 @@ def test_what_is_no_segment_is_none(
     saved: Segment, tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "cells-4-9" / "arrays").write_bytes(content)
-    for largest in (segment._SMALL, -1):  # also where it is not compared whole
-        monkeypatch.setattr(segment, "_SMALL", largest)
+    for largest in (array_file.SMALL, -1):  # also where it is not compared whole
+        monkeypatch.setattr(array_file, "SMALL", largest)
         assert load(tmp_path, 4, 9) is None
 
 

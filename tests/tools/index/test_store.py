@@ -27,6 +27,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store import array_file
 from ras_agent.tools.store import sqlite as sqlite_module
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
@@ -366,7 +367,7 @@ def test_an_embedder_that_no_name_brings_back_has_to_be_given(tmp_path: Path, ha
 def test_an_index_of_another_version_is_refused(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index")
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
-    with pytest.raises(IndexMismatch, match=says(str(tmp_path / "index"), "version 99", "version 3", "delete the")):
+    with pytest.raises(IndexMismatch, match=says(str(tmp_path / "index"), "version 99", "version 4", "delete the")):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -375,7 +376,7 @@ def test_another_version_is_told_also_where_its_tables_are_others(tmp_path: Path
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
     with closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as connection:
         connection.execute("ALTER TABLE index_state DROP COLUMN remains")
-    with pytest.raises(IndexMismatch, match=says("version 99", "version 3", "delete the folder")):
+    with pytest.raises(IndexMismatch, match=says("version 99", "version 4", "delete the folder")):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -383,7 +384,7 @@ def test_an_index_of_an_earlier_version_is_refused_and_not_written_over(tmp_path
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "index.json").write_text('{"format": "ras-agent index", "version": 2}')
     with pytest.raises(
-        IndexMismatch, match=says("earlier version", "version 3", "delete the folder", "ras-agent index")
+        IndexMismatch, match=says("earlier version", "version 4", "delete the folder", "ras-agent index")
     ):
         PassageIndex.open(tmp_path / "index")
     with pytest.raises(IndexExists, match="holds an index already"):
@@ -567,7 +568,7 @@ def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_noth
 
 
 def test_a_large_segment_is_not_compared_whole(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment, "_SMALL", 0)
+    monkeypatch.setattr(array_file, "SMALL", 0)
     arrays, folder = cached / "arrays", cached.parents[2]
     data = arrays.read_bytes()
     column = PassageIndex.open(folder).snapshot.segments[0].terms.slots.tobytes()
@@ -673,7 +674,7 @@ def test_a_transaction_after_one_that_was_taken_back_has_nothing_of_it(index: Pa
     [
         (segment, "clear_away"),
         (Segment, "forget"),
-        (segment, "_write_sum"),
+        (array_file, "sum_anew"),
         (VectorIndex, "overwrite"),
         (SqliteDatabase, "sweep"),
         (PassageIndex, "_tidy"),
@@ -717,7 +718,7 @@ def hashes_of(passage: Passage) -> list[bytes]:
 
 
 @saving
-@pytest.mark.parametrize("at", [(segment, "_write_arrays"), (VectorIndex, "save"), (segment, "joined")])
+@pytest.mark.parametrize("at", [(array_file, "write_arrays"), (VectorIndex, "save"), (segment, "joined")])
 def test_a_killed_addition_is_there_and_the_next_write_saves_its_segment(
     at: tuple[Any, str], tmp_path: Path, hash_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import IndexMismatch, IngestError
 from ras_agent.records import Passage
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import build as knowledge
 from ras_agent.tools.kg import writer as writer_module
-from ras_agent.tools.kg.build import add_triples, delete_documents, erase_gone
+from ras_agent.tools.kg.build import add_triples, delete_documents
+from ras_agent.tools.kg.facts import records
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -34,6 +33,7 @@ PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.txt"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "leith.txt"),
 ]
+PARIS = Passage("paris", "Paris is the capital of France.", "Paris", "paris.txt")
 
 
 class Letters:
@@ -57,9 +57,9 @@ def test_a_build_follows_the_index(index: Path) -> None:
     assert build_graph(index).read == 2
     store = PassageIndex.open(index)
     store.delete_document("leith.txt")
-    store.add([Passage("paris", "Paris is the capital of France.", "Paris", "paris.txt")])
+    store.add([PARIS])
     report = build_graph(index)
-    assert (report.read, report.unchanged, report.erased) == (1, 1, 1)
+    assert (report.read, report.unchanged, report.erased) == (1, 1, 0)  # what was deleted was erased at once
     assert list(report.graph.documents) == ["bell", "paris"]
 
 
@@ -167,8 +167,8 @@ def test_ready_facts_of_another_text_are_reported(index: Path, tmp_path: Path) -
 
 def test_deleting_makes_no_graph_where_there_is_none(index: Path) -> None:
     report = delete_documents(index, ["leith.txt"])
-    assert (report.erased, report.graph.path) == (1, None)
-    assert not (index / "kg").exists()
+    assert (report.erased, report.graph.database) == (1, None)
+    assert not KGIndex.exists(index)
 
 
 def test_one_document_may_be_named_alone(index: Path) -> None:
@@ -220,7 +220,7 @@ def test_another_file_of_the_same_name_is_refused_until_the_first_is_deleted(ind
 
 def test_nothing_is_added_while_another_process_writes_the_graph(index: Path, tmp_path: Path) -> None:
     (tmp_path / "f.tsv").write_text("Tay\tis in\tScotland\n")
-    with open_writer(index / "kg"), pytest.raises(IngestError, match="another run is writing this graph"):
+    with open_writer(index), pytest.raises(IngestError, match="another run is writing this graph"):
         add_triples(index, [tmp_path / "f.tsv"])
     assert len(PassageIndex.open(index)) == 2
 
@@ -260,7 +260,7 @@ def test_a_passage_with_another_text_is_not_found_by_its_old_one(retriever: str,
     assert found_by(retriever, index, query)[0] == PASSAGES[0].text
     edited = Passage("bell", "Alexander Graham Bell taught in Boston.", "Alexander Graham Bell", "bell.txt")
     PassageIndex.open(index).upsert([edited])
-    warning = r"1 of 2 passages have changed since they were read into the knowledge graph .*`ras-agent kg build .*`"
+    warning = r"1 of 2 passages are not in the knowledge graph .*`ras-agent kg build .*`"
     with pytest.warns(UserWarning, match=warning):
         found = found_by(retriever, index, query)
     assert [text for text in found if "born in" in text or "Boston" in text] == []
@@ -274,30 +274,9 @@ def test_facts_of_a_passage_that_is_gone_are_not_written_out(index: Path) -> Non
     assert not [text for text in found_by("paths", index, "Where was Alexander Graham Bell born?") if "born" in text]
 
 
-def as_an_older_version_left_it(index: Path, graph: KGIndex) -> None:
-    store = sqlite3.connect(index / "kg" / "facts.sqlite")
-    store.execute("ALTER TABLE documents DROP COLUMN text")
-    store.commit()
-    store.close()
-    (index / "kg" / "facts.sqlite.sum").unlink()
-    (index / "kg" / f"graph-{graph.manifest.generation}" / "texts.npy").unlink()
-    manifest = json.loads((index / "kg" / "kg.json").read_text())
-    (index / "kg" / "kg.json").write_text(json.dumps({**manifest, "version": 1}))
-
-
-@pytest.mark.parametrize("changed", [0, 1])
-def test_a_graph_of_an_older_version_learns_its_texts_with_the_next_build(changed: int, index: Path) -> None:
-    as_an_older_version_left_it(index, build_graph(index).graph)
-    PassageIndex.open(index).upsert([Passage("bell", "Bell taught in Boston.", "Bell", "bell.txt")] * changed)
-    again = build_graph(index)
-    assert (again.read, again.unchanged) == (changed, 2 - changed)
-    assert again.graph.arrays.texts is not None
-    assert again.graph.arrays.texts.all()
-
-
 def test_texts_that_a_graph_lacks_of_some_passages_are_learnt(index: Path) -> None:
-    as_an_older_version_left_it(index, build_graph(index).graph)
-    with open_writer(index / "kg") as writer:  # such as `add_triples`, which reads no passage
+    with open_writer(index) as writer:  # facts that came without the texts that they were read in
+        writer.put([PassageFacts(passage.id) for passage in PASSAGES])
         half = writer.write().arrays.texts
     assert half is not None
     assert not half.any()
@@ -360,17 +339,17 @@ def test_what_is_deleted_is_gone_where_a_first_build_was_killed(index: Path, mon
         patch.setattr(KGWriter, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             build_graph(index)
-    assert "facts.sqlite" in files_with("Leith", index)
     assert delete_documents(index, "leith.txt").erased == 1
     assert files_with("Leith", index) == []
     assert not KGIndex.exists(index)
 
 
 @pytest.mark.parametrize(
-    ("owner", "method"), [(KGWriter, "write"), (Journal, "commit"), (PassageIndex, "delete_documents")]
+    "at",
+    ["kg.forget.erase_unused", "index.journal.Journal.commit", "kg.make.keep_graph", "index.store.PassageIndex.finish"],
 )
-def test_a_killed_deletion_ends_when_called_again(
-    owner: type, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_killed_deletion_is_made_or_not_and_ends_when_called_again(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bell.txt").write_text(PASSAGES[0].text)
     (tmp_path / "leith.txt").write_text(PASSAGES[1].text)
@@ -378,76 +357,63 @@ def test_a_killed_deletion_ends_when_called_again(
     ingest([tmp_path / "bell.txt", tmp_path / "leith.txt"], index)
     build_graph(index)
     with monkeypatch.context() as patch:
-        patch.setattr(owner, method, killed)
+        patch.setattr(f"ras_agent.tools.{at}", killed)
         with pytest.raises(KeyboardInterrupt):
             delete_documents(index, "leith.txt")
-    assert delete_documents(index, "leith.txt").erased == 1
+    there = [passage.id for passage in PassageIndex.open(index).passages]
+    assert list(KGIndex.open(index).documents) == there
+    delete_documents(index, "leith.txt")
     assert files_with("Leith", index) == []
+    assert list(KGIndex.open(index).documents) == ["bell.txt"]
 
 
-@pytest.mark.parametrize(
-    "at",
-    ["tools.index.store.PassageIndex.finish", "tools.index.journal.Journal.end_erasing"],
-)
-def test_a_deletion_that_ended_in_the_index_alone_ends_when_called_again(
-    at: str, index: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("call", [build_graph, lambda index: PassageIndex.open(index).add([PARIS])])
+def test_a_killed_deletion_ends_with_whatever_is_written_next(
+    call: Callable[[Path], object], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build_graph(index)
-    with monkeypatch.context() as patch:
-        patch.setattr(f"ras_agent.{at}", killed)
-        with pytest.raises(KeyboardInterrupt):
-            delete_documents(index, "leith.txt")
-    report = delete_documents(index, "leith.txt")
-    assert report.finished == ("leith.txt",)
-    assert files_with("eith", index) == []
-    with pytest.raises(IngestError, match=r"there is no document 'leith\.txt'"):
-        delete_documents(index, "leith.txt")
-
-
-def test_a_deletion_ends_when_a_graph_is_built(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_graph(index)
     with monkeypatch.context() as patch:
         patch.setattr("ras_agent.tools.index.store.PassageIndex.finish", killed)
         with pytest.raises(KeyboardInterrupt):
-            delete_documents(index, "leith.txt")
+            delete_documents(index, "bell.txt")
     assert not PassageIndex.open(index).is_finished()
-    assert build_graph(index).finished == ("leith.txt",)
-    assert files_with("eith", index) == []
+    call(index)
+    assert files_with("Graham", index) == []
 
 
-def test_arrays_of_a_killed_first_build_are_gone_with_a_deleted_document(
-    index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("ras_agent.tools.kg.disk.write_kg_manifest", killed)
-        with pytest.raises(KeyboardInterrupt):
-            build_graph(index)
-    assert "entities_text.npy" in files_with("Leith", index)
-    delete_documents(index, "leith.txt")
-    assert files_with("eith", index) == []
-
-
-def test_what_the_index_forgot_is_erased_from_the_graph_without_its_embedder(tmp_path: Path) -> None:
+def test_what_the_index_forgets_is_gone_from_the_graph_without_its_embedder(tmp_path: Path) -> None:
     for passage in PASSAGES:
         (tmp_path / passage.document_id).write_text(passage.text)
     index = tmp_path / "i"
     ingest([tmp_path / "bell.txt", tmp_path / "leith.txt"], index)
     build_graph(index, embedder=Letters())  # which no name brings back
-    assert erase_gone(index) == 0
-    ingest([], index, forget=["leith.txt"], erase_too=lambda: erase_gone(index))
+    ingest([], index, forget=["leith.txt"])
     assert files_with("eith", index) == []
     assert list(KGIndex.open(index).documents) == ["bell.txt"]
 
 
-def test_without_a_graph_there_is_nothing_to_erase(index: Path) -> None:
-    assert erase_gone(index) == 0
-    assert not (index / "kg").exists()
+def test_facts_go_in_the_commit_that_takes_their_passage_out(index: Path) -> None:
+    build_graph(index)
+    passages = PassageIndex.open(index)
+
+    def taken_back() -> None:
+        with passages.database.writing() as connection:
+            passages.delete_document("leith.txt")
+            assert list(records(connection, passages.database)) == ["bell"]
+            raise RuntimeError("taken back")
+
+    with pytest.raises(RuntimeError, match="taken back"):
+        taken_back()
+    assert list(KGIndex.open(index).documents) == ["bell", "leith"]
+    passages.delete_document("leith.txt")
+    assert list(KGIndex.open(index).documents) == ["bell"]
+    assert files_with("Leith", index) == []
 
 
 def test_no_id_of_a_deleted_document_is_left(index: Path, tmp_path: Path) -> None:
     (tmp_path / "rivers.tsv").write_text("Tay\tmouth\tNorth Sea\n")
     add_triples(index, [tmp_path / "rivers.tsv"])
-    assert "facts.sqlite" in files_with("rivers", index)
+    assert files_with("rivers", index)
     delete_documents(index, ["rivers.tsv", "leith.txt"])
     assert files_with("rivers", index) + files_with("leith", index) == []
 
@@ -480,15 +446,3 @@ def test_a_file_that_another_process_adds_at_the_last_moment_is_seen(
     monkeypatch.setattr(knowledge, "open_writer", late)
     with pytest.raises(IngestError, match=r"has a file f\.tsv already"):
         add_triples(index, tmp_path / "b" / "f.tsv")
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_graph_whose_facts_were_deleted_is_not_written_from_nothing(times: int, index: Path) -> None:
-    before = build_graph(index).graph
-    (index / "kg" / "facts.sqlite").unlink()
-    for _ in range(times):
-        with pytest.raises(IndexMismatch, match=says("facts.sqlite", "lost the facts", "run the `ras-agent kg build`")):
-            delete_documents(index, "bell.txt")
-    assert build_graph(index).graph.fingerprint == before.fingerprint
-    delete_documents(index, "bell.txt")
-    assert KGIndex.open(index).documents[:] == ["leith"]

@@ -17,7 +17,7 @@ from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
 from ras_agent.records import Extraction, Passage, Source, Triple
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.build import add_triples, delete_documents, erase_gone
+from ras_agent.tools.kg.build import add_triples, delete_documents
 from ras_agent.tools.kg.edit import (
     add_fact,
     edits_of,
@@ -26,7 +26,7 @@ from ras_agent.tools.kg.edit import (
     replace_fact,
     undo_edit,
 )
-from ras_agent.tools.kg.edits import LOG, Edit, read_edits
+from ras_agent.tools.kg.edits import Edit
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
@@ -180,7 +180,7 @@ def test_a_part_of_a_graph_knows_only_the_edits_of_its_own_passages(index: Path)
     assert [[edit.kind for edit in part.edits] for part in (bell, aleck)] == [["replace"], ["merge"]]
 
 
-def test_edits_outlive_a_build_and_a_store_that_was_lost(index: Path) -> None:
+def test_edits_outlive_a_build_and_a_cache_that_was_lost(index: Path) -> None:
     replace_fact(index, WRONG, RIGHT)
     merge_entities(index, "Aleck Bell", "Bell")
     expected = facts(add_fact(index, ("Edinburgh", "is in", "Scotland")).graph)
@@ -190,9 +190,8 @@ def test_edits_outlive_a_build_and_a_store_that_was_lost(index: Path) -> None:
     ingest([index.parent / "docs"], index)
     again = build(index)
     assert facts(again) == sorted([*expected, ("Bell", "wrote to", "Keller")])
-    for path in (index / "kg").glob("facts.sqlite*"):
-        path.unlink()
-    assert facts(build(index)) == facts(again)
+    shutil.rmtree(index / "cache")
+    assert facts(KGIndex.open(index)) == facts(again)
     assert len(edits_of(index)) == 3
 
 
@@ -215,7 +214,6 @@ def test_an_edit_is_taken_back(index: Path, number: int | None) -> None:
     report = undo_edit(index, number)
     assert report.edit.number == 1
     assert (report.graph.fingerprint, edits_of(index)) == (before, ())
-    assert not (index / "kg" / LOG).exists()
     with pytest.raises(EditError, match="has no edits: there is nothing to take back"):
         undo_edit(index)
 
@@ -232,9 +230,9 @@ def test_edits_are_followed_in_their_order(index: Path) -> None:
 
 def test_the_same_edit_twice_is_one(index: Path) -> None:
     first = replace_fact(index, WRONG, RIGHT, by="Ada")
-    again = replace_fact(index, WRONG, RIGHT, by="Bo")
-    assert again.edit == first.edit
-    assert again.graph.manifest.generation == first.graph.manifest.generation
+    commit = PassageIndex.open(index).commit
+    assert replace_fact(index, WRONG, RIGHT, by="Bo").edit == first.edit
+    assert PassageIndex.open(index).commit == commit
 
 
 # ---- what goes with a text
@@ -253,7 +251,7 @@ def _edit_everything(index: Path) -> None:
 
 def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -> None:
     _edit_everything(index)
-    assert b"quuxworth" in _everything(index / "kg")
+    assert b"quuxworth" in _everything(index)
     assert delete_documents(index, "docs/bell.txt").edits_gone == 3
     assert [edit.kind for edit in edits_of(index)] == ["remove"]
     left = _everything(index)
@@ -262,10 +260,10 @@ def test_edits_about_a_text_go_when_it_is_deleted_and_others_stay(index: Path) -
 
 def test_edits_about_a_text_go_when_it_is_forgotten_or_replaced(index: Path) -> None:
     _edit_everything(index)
-    ingest([], index, forget=["docs/leith.txt"], erase_too=lambda: erase_gone(index))
+    ingest([], index, forget=["docs/leith.txt"])
     assert [edit.kind for edit in edits_of(index)] == ["replace", "add"]  # Edinburgh, merged into, is named no more
     (index.parent / "docs" / "bell.txt").write_text("Nobody | lives in | Nowhere")
-    ingest([index.parent / "docs"], index, erase_too=lambda: erase_gone(index))
+    ingest([index.parent / "docs"], index)
     build(index)
     assert edits_of(index) == ()
     left = _everything(index)
@@ -357,14 +355,16 @@ def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
             call(tmp_path / "i")
 
 
-def test_a_damaged_log_is_named_with_its_line(index: Path) -> None:
+def test_a_damaged_edit_is_told(index: Path) -> None:
     remove_fact(index, WRONG)
-    remove_fact(index, PATENTED)
-    log = index / "kg" / LOG
-    log.write_bytes(log.read_bytes().replace(b"patented", b"painted."))
-    with pytest.raises(IndexMismatch, match=says("edits.jsonl line 2", "damaged", "put back a copy", "delete")):
-        build(index)
-    assert [report.path.name for report in examine(index) if report.problem] == [LOG]
+    passages = PassageIndex.open(index)
+    with passages.database.writing() as connection:
+        connection.execute("UPDATE kg_edits SET data = ?", (b"{}",))
+    told = says("edit 1 of its graph", "not what was written", "delete the folder", "ras-agent index")
+    for call in (build, edits_of):
+        with pytest.raises(IndexMismatch, match=told):
+            call(index)
+    assert [report.path.name for report in examine(index) if report.problem] == ["index.sqlite"]
 
 
 def test_an_edit_has_a_plain_form() -> None:
@@ -381,4 +381,4 @@ def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(tmp_path: P
     add_triples(index, tmp_path / "facts.tsv")
     assert facts(KGIndex.open(index)) == [PATENTED, RIGHT]
     delete_documents(index, "facts.tsv")
-    assert read_edits(index / "kg") == ()
+    assert edits_of(index) == ()

@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
-from ras_agent.records import Source, Triple
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.arrays import StringTable
-from ras_agent.tools.kg.disk import digest_of, write_generation
+from ras_agent.tools.kg.disk import SavedGraph, digest_of, write_graph
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.store.array_file import read_arrays, write_arrays
 from tests.messages import says
 
 
@@ -128,18 +131,32 @@ def test_equivalences_are_the_last_edges_each_pair_once(hash_embedder: Any) -> N
 
 
 def test_what_is_written_is_opened_memory_mapped(graph: KGIndex, tmp_path: Path) -> None:
-    write_generation_in(tmp_path / "kg", graph)
-    opened = KGIndex.open(tmp_path)
+    file = written(tmp_path / "graph", graph)
+    opened = KGIndex.of_file(file, "write it anew")
     assert opened.fingerprint == graph.fingerprint
     assert digest_of(opened.arrays) == digest_of(graph.arrays)
     assert not opened.edges.flags.writeable
-    assert KGIndex.exists(tmp_path)
+    assert opened.database is None
 
 
-def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFound, match="ras-agent kg build"):
-        KGIndex.open(tmp_path)
-    assert not KGIndex.exists(tmp_path)
+def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "i")
+    for place in (tmp_path / "i", tmp_path / "none"):
+        with pytest.raises(IndexNotFound, match=says("no knowledge graph", "ras-agent kg build")):
+            KGIndex.open(place)
+        assert not KGIndex.exists(place)
+
+
+def test_an_index_in_memory_has_a_graph_too(hash_embedder: Any) -> None:
+    index = PassageIndex.in_memory([Passage("bell", "Bell patented the telephone."), Passage("leith", "Leith.")])
+    assert not KGIndex.exists(index)
+    with open_writer(index, hash_embedder) as writer:
+        writer.put([BELL, LEITH])
+        written = writer.write()
+    assert KGIndex.open(index).fingerprint == written.fingerprint
+    index.delete_documents(["none"])
+    index.upsert([Passage("leith", "Another text.")])
+    assert list(KGIndex.open(index).documents) == ["bell", "leith"]  # nobody knows of which text the facts were
 
 
 @pytest.mark.parametrize(
@@ -148,7 +165,7 @@ def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
         ("edges", lambda array: array * 99),
         ("edges", lambda array: array - [0, 1, 0]),
         ("sources", lambda array: array[:2]),
-        ("sources", lambda array: np.array([(9, 0, 0)] * len(array), array.dtype)),
+        ("sources", lambda array: array + 9),
         ("source_starts", lambda array: array[::-1]),
         ("mention_columns", lambda array: array + 100),
         ("mention_values", lambda array: array[1:]),
@@ -163,24 +180,28 @@ def test_a_folder_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
 def test_a_damaged_graph_says_so(name: str, change: Callable[[Any], Any], tmp_path: Path, hash_embedder: Any) -> None:
     alike = PassageFacts("alike", (fact("alike", "Graham Bell", "is", "Bell Graham"),))
     whole = KGIndex.in_memory([BELL, LEITH, AGAIN, alike], hash_embedder, equivalence=Equivalence(0.9))
-    write_generation_in(tmp_path, whole)
-    path = tmp_path / "graph-0" / f"{name}.npy"
-    np.save(path, change(np.load(path)))
-    with pytest.raises(IndexMismatch, match=says(f"{name}.npy", "damaged", "run the `ras-agent kg build`")):
-        KGIndex.open(tmp_path)
+    file = written(tmp_path / "graph", whole)
+    arrays, about = read_arrays(file)
+    changed = file.with_name("changed")
+    write_arrays(changed, {**arrays, name: change(arrays[name])}, about)
+    with pytest.raises(IndexMismatch, match=says(str(changed), "damaged", "write it anew")):
+        KGIndex.of_file(changed, "write it anew")
 
 
-def test_an_empty_file_is_reported(graph: KGIndex, tmp_path: Path) -> None:
-    write_generation_in(tmp_path, graph)
-    (tmp_path / "graph-0" / "edges.npy").write_bytes(b"")
-    with pytest.raises(IndexMismatch, match=r"edges\.npy is damaged \(it has 0 bytes"):
-        KGIndex.open(tmp_path)
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"\2\0\0\0\0\0\0\0{}"])
+def test_what_is_no_file_of_a_graph_is_reported(content: bytes, graph: KGIndex, tmp_path: Path) -> None:
+    file = written(tmp_path / "graph", graph)
+    file.write_bytes(content)
+    with pytest.raises(IndexMismatch, match=says(str(file), "damaged", "write it anew")):
+        KGIndex.of_file(file, "write it anew")
 
 
-def test_another_embedder_is_refused(graph: KGIndex, tmp_path: Path, hash_embedder: Any) -> None:
-    write_generation_in(tmp_path, graph)
+def test_another_embedder_is_refused(tmp_path: Path, hash_embedder: Any) -> None:
+    with open_writer(tmp_path / "i") as writer:
+        writer.put([BELL])
+        writer.write()
     with pytest.raises(IndexMismatch, match="no embedder"):
-        KGIndex.open(tmp_path, hash_embedder)
+        KGIndex.open(tmp_path / "i", hash_embedder)
 
 
 @given(st.lists(st.text(st.characters())))
@@ -206,9 +227,9 @@ def test_more_strings_are_taken_than_are_moved_at_once() -> None:
     assert list(table.take(np.arange(69_999, -1, -1))) == [str(number) for number in range(69_999, -1, -1)]
 
 
-def write_generation_in(folder: Path, graph: KGIndex) -> None:
-    folder.mkdir(exist_ok=True)
-    write_generation(folder, graph.arrays, graph.manifest)
+def written(path: Path, graph: KGIndex) -> Path:
+    write_graph(path, SavedGraph(graph.arrays, graph.manifest))
+    return path
 
 
 def test_without_a_document_others_keep_what_they_state_and_every_number(graph: KGIndex) -> None:

@@ -1,9 +1,10 @@
-"""Bringing a graph on disk up to date: what is read once, what is erased, what survives a kill."""
+"""Bringing the graph of an index up to date: what is read once, what is erased, what survives a kill."""
 
 from __future__ import annotations
 
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
+from ras_agent.errors import IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
-from ras_agent.tools.kg import writer as module
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.tools.kg.store import open_fact_store
 from ras_agent.tools.kg.writer import ReadReport, open_writer
+from ras_agent.tools.store.array_file import read_arrays
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
 LEITH = Passage("leith", "Leith | flows through | Edinburgh")
@@ -56,9 +58,11 @@ def build(folder: Path, passages: Sequence[Passage], extractor: LineExtractor | 
         return writer.write()
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    (generation,) = folder.glob("graph-*")
-    return {path.name: path.read_bytes() for path in sorted(generation.iterdir())}
+def arrays_in(folder: Path) -> dict[str, bytes]:
+    """What the file of the graph's arrays holds, whatever the numbers of names."""
+    (file,) = (path for path in (folder / "cache" / "graph").iterdir() if path.suffix != ".sum")
+    arrays, _ = read_arrays(file)
+    return {name: array.tobytes() for name, array in arrays.items() if name != "names"}
 
 
 def test_each_passage_is_read_once(tmp_path: Path) -> None:
@@ -120,21 +124,22 @@ def test_nothing_of_a_deleted_passage_is_left_where_rows_were_moved(tmp_path: Pa
     with open_writer(tmp_path) as writer:
         writer.erase([f"passage {n}" for n in range(0, 6000, 120)])
         there = set(writer.write().entities)
-    found = {name.decode() for name in re.findall(rb"<[a-f]+>", (tmp_path / "facts.sqlite").read_bytes())}
+    content = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    found = {name.decode() for name in re.findall(rb"<[a-f]+>", content)}
     assert len(found) > 3000
     assert found <= there
 
 
-def test_deleting_and_adding_again_gives_the_same_files(tmp_path: Path, hash_embedder: Any) -> None:
+def test_deleting_and_adding_again_gives_the_same_arrays(tmp_path: Path, hash_embedder: Any) -> None:
     passages = [BELL, LEITH, PARIS]
     build(tmp_path, passages, embedder=hash_embedder, equivalence=Equivalence(0.5))
-    before = files_of(tmp_path)
+    before = arrays_in(tmp_path)
     with open_writer(tmp_path, hash_embedder) as writer:
         writer.erase(["leith"])
         writer.write()
-    assert files_of(tmp_path) != before
+    assert arrays_in(tmp_path) != before
     build(tmp_path, passages, embedder=hash_embedder)
-    assert files_of(tmp_path) == before
+    assert arrays_in(tmp_path) == before
 
 
 def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None:
@@ -145,14 +150,6 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
     assert graph.entity_vectors is not None
     expected = hash_embedder.embed(list(graph.entities)).astype(np.float16)
     assert np.array_equal(graph.entity_vectors, expected)
-
-
-def test_vectors_are_not_stored_twice_on_the_disk(tmp_path: Path, hash_embedder: Any) -> None:
-    lines = "\n".join(f"thing {n} | is like | thing {n + 1}" for n in range(2000))
-    for name, embedder in (("with", hash_embedder), ("without", None)):
-        build(tmp_path / name, [Passage("many", lines)], embedder=embedder)
-    sizes = {name: (tmp_path / name / "facts.sqlite").stat().st_size for name in ("with", "without")}
-    assert sizes["with"] < 1.2 * sizes["without"]
 
 
 def test_a_passage_that_cannot_be_read_is_reported_and_tried_again(tmp_path: Path) -> None:
@@ -188,63 +185,49 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def commit_of(folder: Path) -> str:
+    return PassageIndex.open(folder).commit
+
+
 def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
-    assert build(tmp_path, [BELL]).manifest.generation == 0
-    assert build(tmp_path, [BELL]).manifest.generation == 0
-    assert build(tmp_path, [LEITH]).manifest.generation == 1
+    build(tmp_path, [BELL])
+    before = commit_of(tmp_path)
+    build(tmp_path, [BELL])
+    assert commit_of(tmp_path) == before
+    build(tmp_path, [LEITH])
+    assert commit_of(tmp_path) != before
 
 
-@pytest.mark.parametrize("lost", ["graph-0/edges.npy", "kg.json"])
-def test_a_damaged_graph_is_made_anew_from_the_facts_that_stay(
+def refuse(*_: object) -> None:
+    raise AssertionError("this was done before")
+
+
+@pytest.mark.parametrize("lost", ["deleted", "damaged"])
+def test_lost_arrays_are_made_anew_without_embedding_or_comparing(
     lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any
 ) -> None:
-    monkeypatch.setattr(module, "resolve_embedder", lambda embedder: hash_embedder)
-    extractor = LineExtractor()
-    whole = build(tmp_path, [BELL, LEITH], extractor, embedder=hash_embedder)
-    (tmp_path / lost).write_bytes(b"")
-    with open_writer(tmp_path) as writer:
-        report = writer.read([BELL, LEITH], read_each(extractor), "lines")
-        again = writer.write()
-    assert (report, extractor.seen) == (ReadReport(unchanged=2), ["bell", "leith"])
-    assert (again.fingerprint, again.manifest.generation) == (whole.fingerprint, 1)
+    whole = build(tmp_path, [BELL, LEITH], embedder=hash_embedder, equivalence=Equivalence(0.5))
+    expected = arrays_in(tmp_path)
+    if lost == "deleted":
+        shutil.rmtree(tmp_path / "cache")
+    else:
+        for path in (tmp_path / "cache" / "graph").iterdir():
+            path.write_bytes(path.read_bytes()[:-1])
+    embedded = len(hash_embedder.texts)
+    monkeypatch.setattr(make, "near_lists", refuse)
+    again = KGIndex.open(tmp_path, hash_embedder)
+    assert again.fingerprint == whole.fingerprint
     assert again.entity_vectors is not None
-    assert [path.name for path in tmp_path.glob("graph-*")] == ["graph-1"]
-
-
-def test_a_damaged_graph_keeps_what_counts_as_the_same(tmp_path: Path, hash_embedder: Any) -> None:
-    build(tmp_path, [BELL], embedder=hash_embedder, equivalence=Equivalence(0.5))
-    (tmp_path / "graph-0" / "edges.npy").unlink()
-    assert build(tmp_path, [BELL], embedder=hash_embedder).manifest.equivalence == Equivalence(0.5)
-
-
-@pytest.mark.parametrize("name", ["texts.npy", "entity_vectors.npy"])
-def test_a_lost_file_of_texts_or_vectors_is_damage(name: str, tmp_path: Path, hash_embedder: Any) -> None:
-    build(tmp_path, [BELL], embedder=hash_embedder)
-    (tmp_path / "graph-0" / name).unlink()
-    with pytest.raises(IndexMismatch, match=rf"{name} is missing: run the `ras-agent kg build`"):
-        KGIndex.open(tmp_path)
-    again = build(tmp_path, [BELL], embedder=hash_embedder)
-    assert again.arrays.texts is not None
-    assert again.entity_vectors is not None
+    assert again.entity_vectors.tobytes() == expected["entity_vectors"]
+    PassageIndex.open(tmp_path, None).finish()
+    assert arrays_in(tmp_path) == expected
+    assert len(hash_embedder.texts) == embedded
 
 
 def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:
     build(tmp_path, [BELL], equivalence=Equivalence(0.5))
     assert build(tmp_path, [BELL], equivalence={"neighbours": 3}).manifest.equivalence == Equivalence(0.5, 3)
     assert build(tmp_path, [BELL], equivalence={}).manifest.equivalence == Equivalence(0.5, 3)
-
-
-def test_a_generation_is_on_the_disk_before_it_becomes_the_graph(tmp_path: Path, disk_order: list[str]) -> None:
-    build(tmp_path, [BELL])
-    before = disk_order[: disk_order.index("kg.json replaced")]
-    assert before.index("graph-0/edges.npy") < before.index("graph-0") < before.index(".")
-
-
-def test_a_crash_of_the_machine_cannot_damage_the_store(tmp_path: Path) -> None:
-    """The settings are those with which SQLite promises that: a write-ahead log, synced before each checkpoint."""
-    with open_fact_store(tmp_path / "facts.sqlite") as store:
-        settings = [store._connection.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous")]
-    assert settings == [("wal",), (1,)]
 
 
 def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
@@ -254,17 +237,33 @@ def test_vectors_of_deleted_names_are_gone_where_a_first_build_was_killed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_generation", killed)
+        patch.setattr(facts, "publish", killed)
         with pytest.raises(KeyboardInterrupt):
             build(tmp_path, [BELL, LEITH], embedder=hash_embedder)
-    assert b"telephone" in (tmp_path / "facts.sqlite").read_bytes()
+    vector = hash_embedder.embed(["telephone"])[0].astype(np.float16).tobytes()
+    assert len(files_with(tmp_path, b"telephone")) == len(files_with(tmp_path, vector)) == 1
     with open_writer(tmp_path, hash_embedder) as writer:
         writer.erase(["bell"])
-        writer.clear()
-    assert [path.name for path in tmp_path.iterdir() if b"telephone" in path.read_bytes()] == []
+        writer.index.finish()
+    assert files_with(tmp_path, b"telephone") == files_with(tmp_path, vector) == []
     embedded = len(hash_embedder.texts)
     build(tmp_path, [LEITH], embedder=hash_embedder)
     assert hash_embedder.texts[embedded:] == ["equivalent"]  # no passage names it; all other vectors were stored
+
+
+def files_with(folder: Path, content: bytes) -> list[str]:
+    return [path.name for path in folder.rglob("*") if path.is_file() and content in path.read_bytes()]
+
+
+def test_readers_see_the_last_graph_that_was_written_whole(tmp_path: Path) -> None:
+    before = build(tmp_path, [LEITH])
+    with open_writer(tmp_path) as writer:
+        changed = Passage("leith", "Leith | is near | Granton")
+        writer.read([BELL, changed], read_each(LineExtractor()), "lines")
+        shutil.rmtree(tmp_path / "cache")
+        assert KGIndex.open(tmp_path).fingerprint == before.fingerprint
+        writer.write()
+    assert list(KGIndex.open(tmp_path).documents) == ["bell", "leith"]
 
 
 _KILLED = """
@@ -272,7 +271,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import test_writer as tests
-from ras_agent.tools.kg import writer as module
+from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.kg.extract import read_each
 
@@ -286,10 +285,9 @@ class Killed(tests.LineExtractor):
         return super().extract(passages, subquery)
 
 if stage == "arrays":
-    module.write_generation = kill
-if stage == "manifest":
-    from ras_agent.tools.kg import disk
-    disk.write_kg_manifest = kill
+    make.write_graph = kill
+if stage == "commit":
+    facts.publish = kill
 with open_writer(folder) as writer:
     writer.read([tests.BELL, tests.LEITH, tests.PARIS], read_each(Killed()), "lines", whole=True)
     writer.write()
@@ -297,7 +295,7 @@ with open_writer(folder) as writer:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize(("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("manifest", [])])
+@pytest.mark.parametrize(("stage", "left"), [("reading", ["paris"]), ("arrays", []), ("commit", [])])
 def test_a_killed_build_loses_nothing_and_reads_nothing_twice(stage: str, left: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "kg"
     build(folder, [LEITH])

@@ -23,7 +23,7 @@ from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_extractor
@@ -45,7 +45,7 @@ QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 def _built(folder: Path, embedder: Any) -> PassageIndex:
     index = PassageIndex.create(folder, embedder)
     index.add(PASSAGES)
-    with open_writer(folder / FOLDER, embedder) as writer:
+    with open_writer(folder, embedder) as writer:
         writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from ras_agent.errors import IndexMismatch, SettingsError, WeightsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.greasoner import (
@@ -40,7 +40,7 @@ Folder = Callable[[int], Path]
 def index(tmp_path: Path, hash_embedder: Any) -> PassageIndex:
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add([BELL, LEITH, PARIS])
-    with open_writer(tmp_path / "index" / FOLDER, hash_embedder) as writer:
+    with open_writer(tmp_path / "index", hash_embedder) as writer:
         writer.put(FACTS)
         writer.write()
     return index

@@ -17,7 +17,6 @@ from ras_agent.errors import IndexMismatch, IndexNotFound
 from ras_agent.filters import ALL, Filter
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.index import FOLDER
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -160,7 +159,7 @@ def test_a_retriever_that_the_index_made_stays_as_it_was_without_what_is_erased(
 
 def test_a_rebuilt_knowledge_graph_is_seen_too(folder: Path) -> None:
     def build(head: str) -> None:
-        with open_writer(folder / FOLDER) as writer:
+        with open_writer(folder) as writer:
             writer.put([PassageFacts("head", (Triple("Velmora", "is led by", head),))])
             writer.write()
 

@@ -14,7 +14,7 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.offline.roles import offline_answerer, offline_extractor
@@ -33,7 +33,7 @@ QUESTION = "Which river flows through the birthplace of Alexander Graham Bell?"
 def built(folder: Path, embedder: Any = None) -> PassageIndex:
     index = PassageIndex.create(folder, embedder)
     index.add(PASSAGES)
-    with open_writer(folder / FOLDER, embedder) as writer:
+    with open_writer(folder, embedder) as writer:
         writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index

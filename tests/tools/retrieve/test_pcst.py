@@ -12,7 +12,7 @@ from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.graph_retriever import subgraph_passage
@@ -104,7 +104,7 @@ def test_both_loops_take_it_by_name(tmp_path: Path, graph: str) -> None:
 
     index = PassageIndex.create(tmp_path / "i")
     index.add(PASSAGES)
-    with open_writer(tmp_path / "i" / FOLDER, None) as writer:
+    with open_writer(tmp_path / "i", None) as writer:
         writer.put(map(facts_of, STATED))
         writer.write()
     agent = (create_ras_agent if graph == "ras" else create_ircot_agent)(index=str(tmp_path / "i"), retriever="pcst")

@@ -15,7 +15,7 @@ from ras_agent.errors import IndexMismatch, SettingsError
 from ras_agent.records import Passage, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.extract import read_each
-from ras_agent.tools.kg.index import FOLDER, KGIndex
+from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import Linking
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -36,7 +36,7 @@ def built(folder: Path, passages: list[Passage], embedder: Any = None) -> Passag
     """An index with its graph, read by the offline extractor."""
     index = PassageIndex.create(folder, embedder)
     index.add(passages)
-    with open_writer(folder / FOLDER, embedder) as writer:
+    with open_writer(folder, embedder) as writer:
         writer.read(index.passages, read_each(offline_extractor()), "offline", whole=True)
         writer.write()
     return index

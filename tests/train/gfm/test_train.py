@@ -31,7 +31,7 @@ from ras_agent.tools.gfm.weights import (  # noqa: E402
     load_gfm,
     save_gfm,
 )
-from ras_agent.tools.kg.disk import read_kg_manifest, write_generation, write_kg_manifest  # noqa: E402
+from ras_agent.tools.kg.disk import SavedGraph, read_graph, read_kg_manifest, write_graph  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
 from ras_agent.train.gfm.batches import GFMExample, completion_example, part_of, retrieval_example  # noqa: E402
@@ -70,8 +70,8 @@ def graph(hash_embedder: Any) -> KGIndex:
 def folder(tmp_path: Path, graph: KGIndex) -> Path:
     """A set of two-hop questions."""
     folder = tmp_path / "people"
-    (folder / "graph").mkdir(parents=True)
-    write_generation(folder / "graph", graph.arrays, graph.manifest)
+    folder.mkdir(parents=True)
+    write_graph(folder / "graph", SavedGraph(graph.arrays, graph.manifest))
     questions = [
         GFMQuestion(f"Which river flows where Person {n} was born?", (f"person-{n}", f"town-{n}"))
         for n in range(PEOPLE)
@@ -79,6 +79,12 @@ def folder(tmp_path: Path, graph: KGIndex) -> Path:
     pseudo = [GFMQuestion(f"where was Person {n} born", (f"person-{n}",), "pseudo") for n in range(PEOPLE)]
     write_linked(folder, graph, [*questions, *pseudo])
     return folder
+
+
+def width_of(folder: Path) -> int:
+    embedder = read_kg_manifest(folder / "graph", "").embedder
+    assert embedder is not None
+    return embedder.dimension
 
 
 def _config(folder: Path, out: Path, **options: Any) -> GFMTrainingConfig:
@@ -92,7 +98,7 @@ def _config(folder: Path, out: Path, **options: Any) -> GFMTrainingConfig:
         "warmup": 2,
         "rate": 5e-3,
     }
-    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    width = width_of(folder)
     return GFMTrainingConfig(sets=(folder,), out=out, text_width=width, **{**given, **options})
 
 
@@ -305,7 +311,7 @@ def test_damaged_arrays_raise(folder: Path, content: bytes) -> None:
 
 def test_questions_of_another_graph_raise(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
     small = KGIndex.in_memory(_facts()[:2], hash_embedder)
-    write_generation(folder / "graph", small.arrays, small.manifest)
+    write_graph(folder / "graph", SavedGraph(small.arrays, small.manifest))
     with pytest.raises(IndexMismatch, match="people: its questions are linked to another graph"):
         train(_config(folder, tmp_path / "out"))
 
@@ -380,9 +386,10 @@ def test_a_question_that_is_linked_already_starts_there(graph: KGIndex) -> None:
 def test_sets_of_two_encoders_are_refused(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(folder, other)
-    manifest = read_kg_manifest(other / "graph")
-    assert manifest.embedder is not None
-    write_kg_manifest(other / "graph", replace(manifest, embedder=replace(manifest.embedder, name="another")))
+    saved = read_graph(other / "graph", "")
+    assert saved.manifest.embedder is not None
+    another = replace(saved.manifest, embedder=replace(saved.manifest.embedder, name="another"))
+    write_graph(other / "graph", saved._replace(manifest=another))
     with pytest.raises(IndexMismatch, match=r"several encoders .*'hash' .*'another'"):
         train(replace(_config(folder, tmp_path / "out"), sets=(folder, other)))
 
@@ -448,7 +455,7 @@ def test_two_processes_average_what_each_learns(folder: Path, tmp_path: Path) ->
     ]
     assert [process.wait(100) for process in processes] == [0, 0]
     # AdamW's first moment after one step is a tenth of the gradient
-    width = json.loads((folder / "graph" / "kg.json").read_text())["embedder"]["dimension"]
+    width = width_of(folder)
     shape = GFMConfig(width, 12, 3, "hash", inverse="negated")
     sets = load_sets([folder], shape)
     gradients = []

@@ -1,0 +1,666 @@
+"""Rows of a knowledge graph in the database of its index: what passages state, by whom it was read, and what persons
+changed.
+
+What a passage states is a row, committed as soon as it was read; readers see it once the graph was written, so that a
+killed build leaves the graph as it was. Names are rows of their own, each with a number that is never used again. What
+is erased is overwritten where it lies, as rows of passages are.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.arrays import Ints
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.passages import ERASED, checksum, damaged, hash_of
+from ras_agent.tools.kg.arrays import StringTable
+from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
+from ras_agent.tools.kg.edits import Edit
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
+from ras_agent.tools.store.database import Connection, Database
+
+Vectors = npt.NDArray[np.float16]
+
+_EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
+_NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
+_UNKNOWN = 1 << 62
+"""Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """Sets how a graph is made of its facts; see KGManifest."""
+
+    embedder: EmbedderIdentity | None = None
+    equivalence: Equivalence = field(default_factory=Equivalence)
+    exact: bool = False
+
+    @property
+    def maker(self) -> int:
+        """Return the number that vectors of the embedder are stored under, 0 without one."""
+        return hash_of(f"{self.embedder.name} {self.embedder.dimension}") if self.embedder else 0
+
+    def to_json(self) -> str:
+        """Return the settings as the database holds them."""
+        data = asdict(self)
+        return json.dumps({**data, "crc": _crc_of(data)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the settings that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        if data.pop("crc") != _crc_of(data):
+            raise ValueError("are not what was written")
+        embedder = data["embedder"]
+        return cls(
+            EmbedderIdentity(**embedder) if embedder else None, Equivalence(**data["equivalence"]), data["exact"]
+        )
+
+
+def _crc_of(data: Mapping[str, Any]) -> int:
+    return checksum(json.dumps(data, sort_keys=True).encode())
+
+
+class GraphState(NamedTuple):
+    """Row of the table `kg_state`: see schema.py."""
+
+    published: int
+    stamp: int
+    changes: int
+    made: int
+    dead: int
+    settings: GraphSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRecord:
+    """Describes a passage whose facts are stored: a digest of what was read, and the reader that read it.
+
+    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown.
+    """
+
+    digest: bytes
+    reader: str
+    text: int = 0
+
+
+class Reading(NamedTuple):
+    """What was read, with the records of the passages, and the number of each name."""
+
+    found: Occurrences
+    records: Mapping[str, PassageRecord]
+    names: Ints
+
+
+def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
+    """Return the state of the graph, None where nothing was read yet."""
+    row = connection.execute("SELECT published, stamp, changes, made, dead, settings FROM kg_state").fetchone()
+    if row is None:
+        return None
+    try:
+        return GraphState._make((*row[:5], GraphSettings.from_json(row[5])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(database, f"the settings of its graph {error}") from error
+
+
+def begin(connection: Connection) -> None:
+    """Make the state of a graph that nothing was read for yet, if there is none."""
+    row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
+    connection.execute("INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+
+
+def publish(connection: Connection, settings: GraphSettings) -> int:
+    """Make all that was read the graph that readers see, and return its stamp."""
+    stamp = _stamp()
+    connection.execute(
+        """UPDATE kg_state SET published = published + 1, stamp = ?, changes = changes + 1, made = changes + 1,
+        settings = ?""",
+        (stamp, settings.to_json()),
+    )
+    _advance(connection)
+    return stamp
+
+
+def changed(connection: Connection, *, visible: bool) -> None:
+    """Note a change of what is stored. visible: of the graph that readers see, which is another one from here on."""
+    if visible:
+        made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
+        connection.execute(f"UPDATE kg_state SET stamp = ?, made = {made}, changes = changes + 1", (_stamp(),))
+        _advance(connection)
+    else:
+        connection.execute("UPDATE kg_state SET changes = changes + 1")
+
+
+def leave_remains(connection: Connection) -> None:
+    """Have the index overwrite what was erased in its files, once this is committed."""
+    connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+
+
+def _advance(connection: Connection) -> None:
+    connection.execute("UPDATE index_state SET revision = revision + 1")
+
+
+def _stamp() -> int:
+    return secrets.randbits(60) | 1 << 60
+
+
+# ---- names
+
+
+class NameNumbers:
+    """Numbers of names, read when the first is asked for; unknown names become rows."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._changes, self._next = -1, 0
+
+    def take(self, connection: Connection, database: Database, changes: int) -> None:
+        """Read the names anew, if somebody else has changed any since."""
+        if self._changes != changes:
+            numbers, names, _ = _read_names(connection, database)
+            self._numbers = dict(zip(names, numbers.tolist(), strict=True))
+            (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
+            self._next = 0 if last is None else last + 1
+        self._changes = changes
+
+    def wrote(self, changes: int) -> None:
+        """Note how many changes there are after one of ours."""
+        self._changes = changes
+
+    def forget(self) -> None:
+        """Read the names anew the next time: what was written may have been taken back."""
+        self._changes = -1
+
+    def of(self, connection: Connection, names: Iterable[str]) -> list[int]:
+        """Return the numbers of names."""
+        listed = [_bytes(name) for name in names]
+        rows = []
+        for name in dict.fromkeys(listed):
+            if name not in self._numbers:
+                self._numbers[name] = number = self._next
+                key = _bytes(canonical_key(_text(name)))
+                rows.append((number, checksum(name, key, start=number), name, key))
+                self._next += 1
+        connection.executemany("INSERT INTO kg_names VALUES (?, ?, ?, ?)", rows)
+        return [self._numbers[name] for name in listed]
+
+
+def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[bytes], list[bytes]]:
+    """Return number, name and key of each name, in the order of keys."""
+    query = f"SELECT number, name, key, crc FROM kg_names WHERE crc <> {ERASED} ORDER BY key, number"
+    rows = connection.execute(query).fetchall()
+    for number, name, key, crc in rows:
+        if crc != checksum(name, key, start=number):
+            raise damaged(database, f"name {number:,} of its graph is not what was written")
+    numbers = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    return numbers, [row[1] for row in rows], [row[2] for row in rows]
+
+
+# ---- what passages state
+
+
+class _Row(NamedTuple):
+    number: int
+    since: int
+    text: int
+    crc: int
+    digest: bytes
+    reader: str
+    id: bytes
+    facts: bytes
+    mentions: bytes
+
+    @property
+    def sum(self) -> int:
+        told = f"{self.since} {self.text} {self.reader}".encode()
+        return checksum(told, self.digest, self.id, self.facts, self.mentions, start=self.number)
+
+
+def _rows_of_documents(
+    connection: Connection, database: Database, upto: int | None = None, *, whole: bool = True
+) -> list[_Row]:
+    """Return the rows of passages that were read, the last of each passage, by number.
+
+    upto: of the graph published then; None for all that was read since, too. whole: with what they state.
+    """
+    columns = "number, since, text, crc, digest, reader, id" + (", facts, mentions" if whole else "")
+    query = f"SELECT {columns} FROM kg_documents WHERE crc <> {ERASED}"
+    found = connection.execute(f"{query} AND since <= ? ORDER BY number", (2**62 if upto is None else upto,))
+    last: dict[bytes, _Row] = {}
+    for values in found:
+        row = _Row._make(values if whole else (*values, b"", b""))
+        if whole and row.sum != row.crc:
+            raise damaged(database, f"the facts of passage {row.number:,} are not what was written")
+        last[row.id] = row
+    return sorted(last.values())
+
+
+def records(connection: Connection, database: Database) -> dict[str, PassageRecord]:
+    """Return the records of all passages that were read, by id."""
+    return {_text(row.id): _record_of(row) for row in _rows_of_documents(connection, database, whole=False)}
+
+
+def put_facts(
+    connection: Connection, names: NameNumbers, facts: PassageFacts, known: PassageRecord, since: int
+) -> None:
+    """Store what a passage states, in place of what was read of it since the last published graph."""
+    (last,) = connection.execute("SELECT MAX(number) FROM kg_documents").fetchone()
+    triples = list(facts.triples)
+    words = [word for one in triples for word in (one.subject, one.predicate, one.object)]
+    numbers = names.of(connection, [*words, *facts.entities])
+    stated = [
+        (*numbers[3 * at : 3 * at + 3], start, end)
+        for at, triple in enumerate(triples)
+        for start, end in facts.spans(triple)
+    ]
+    named = [(number, 1) for number in numbers[3 * len(triples) :]]
+    row = _Row(
+        0 if last is None else last + 1,
+        since,
+        known.text or _UNKNOWN,
+        0,
+        known.digest,
+        known.reader,
+        _bytes(facts.passage_id),
+        np.array(stated, "<i4").tobytes(),
+        np.array(named, "<i4").tobytes(),
+    )
+    connection.execute(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 9)})", row._replace(crc=row.sum))
+
+
+def put_texts(connection: Connection, database: Database, texts: Mapping[str, int]) -> None:
+    """Store the `text` of passages whose facts are stored."""
+    for row in _rows_of_documents(connection, database):
+        if (text := texts.get(_text(row.id))) is not None:
+            row = row._replace(text=text)
+            values = (row.text, row.sum, row.number)
+            connection.execute("UPDATE kg_documents SET text = ?, crc = ? WHERE number = ?", values)
+
+
+def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
+    """Overwrite all that was read of some passages; return how many of them there were."""
+    gone = {_bytes(one) for one in passage_ids}
+    found = connection.execute(f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED}")
+    rows = [(number, name) for number, name in found if name in gone]
+    _blank_documents(connection, [number for number, _ in rows])
+    return len({name for _, name in rows})
+
+
+def erase_superseded(connection: Connection) -> None:
+    """Overwrite what was read of passages that were read again."""
+    last: dict[bytes, int] = {}
+    old = []
+    for number, name in connection.execute(
+        f"SELECT number, id FROM kg_documents WHERE crc <> {ERASED} ORDER BY number"
+    ):
+        if name in last:
+            old.append(last[name])
+        last[name] = number
+    _blank_documents(connection, old)
+
+
+def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
+    if not numbers:
+        return
+    blanks = ", ".join(f"{name} = zeroblob(length({name}))" for name in ("digest", "id", "facts", "mentions"))
+    connection.executemany(
+        f"UPDATE kg_documents SET text = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
+        [(number,) for number in numbers],
+    )
+    connection.execute("UPDATE kg_state SET dead = dead + ?", (len(numbers),))
+    leave_remains(connection)
+
+
+def read_facts(connection: Connection, database: Database, upto: int | None = None) -> Reading:
+    """Return what was read. upto: for the graph published then; None for all that was read since, too."""
+    rows = _rows_of_documents(connection, database, upto)
+    numbers, names, keys = _read_names(connection, database)
+    place_of = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place_of[numbers] = np.arange(len(numbers))
+    edges = _read_edges(connection, database)
+    found = Occurrences(
+        StringTable.of_bytes(names),
+        StringTable.of_bytes([row.id for row in rows]),
+        _numbered([row.facts for row in rows], 5, 3, place_of, database),
+        _numbered([row.mentions for row in rows], 2, 1, place_of, database),
+        _places(edges["ends"], place_of, database),
+        edges["similarity"].copy(),
+        StringTable.of_bytes(keys),
+    )
+    return Reading(found, {_text(row.id): _record_of(row) for row in rows}, numbers)
+
+
+def _numbered(blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database) -> Ints:
+    """Return the rows of all blobs, each after its document; the first `named` of their numbers become places."""
+    rows = np.frombuffer(b"".join(blobs), "<i4").reshape(-1, width)
+    sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // (4 * width)
+    table = np.empty((len(rows), width + 1), np.int64)
+    table[:, 0] = np.repeat(np.arange(len(blobs)), sizes)
+    table[:, 1 : named + 1] = _places(rows[:, :named], place_of, database)
+    table[:, named + 1 :] = rows[:, named:]
+    return table
+
+
+def _places(wanted: npt.NDArray[Any], place_of: Ints, database: Database) -> Ints:
+    """Return where names are among all, by their numbers. Raises IndexMismatch for one that is not there."""
+    there = wanted.size == 0 or (int(wanted.min()) >= 0 and int(wanted.max()) < len(place_of))
+    places = place_of[wanted] if there else np.full(1, -1)
+    if (places < 0).any():
+        raise damaged(database, "its graph states facts of names that are not there")
+    return places
+
+
+# ---- edges that no document states
+
+
+def put_edges(connection: Connection, names: NameNumbers, edges: Iterable[UnstatedEdge]) -> None:
+    """Replace the edges that no document states.
+
+    One lives as long as documents name its ends; an end that none names now is not waited for.
+    """
+    listed = list(edges)
+    rows = np.zeros(len(listed), _EDGE)
+    words = [word for edge in listed for word in (edge.subject, edge.relation, edge.target)]
+    rows["ends"] = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
+    rows["similarity"] = [np.nan if edge.similarity is None else edge.similarity for edge in listed]
+    named = _named(connection)
+    rows["alone"] = ~np.isin(rows["ends"][:, 0], named) + 2 * ~np.isin(rows["ends"][:, 2], named)
+    _write_edges(connection, rows)
+
+
+def _write_edges(connection: Connection, rows: npt.NDArray[Any]) -> None:
+    connection.execute("DELETE FROM kg_edges")
+    if len(rows):
+        data = rows.tobytes()
+        connection.execute("INSERT INTO kg_edges VALUES (1, ?, ?)", (checksum(data), data))
+
+
+def _read_edges(connection: Connection, database: Database) -> npt.NDArray[Any]:
+    row = connection.execute("SELECT crc, data FROM kg_edges").fetchone()
+    if row is None:
+        return np.empty(0, _EDGE)
+    if row[0] != checksum(row[1]):
+        raise damaged(database, "the edges of its graph are not what was written")
+    return np.frombuffer(row[1], _EDGE)
+
+
+# ---- what persons edited, and files of triples
+
+
+def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
+    """Return the edits of persons, in their order. Raises IndexMismatch for a damaged one."""
+    found = []
+    for number, crc, data in connection.execute("SELECT number, crc, data FROM kg_edits ORDER BY number"):
+        if crc != checksum(data):
+            raise damaged(database, f"edit {number:,} of its graph is not what was written")
+        found.append(Edit.from_dict(json.loads(_text(data))))
+    return tuple(found)
+
+
+def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
+    """Replace the edits of persons; nothing of others is left, since a table that is emptied is overwritten whole."""
+    connection.execute("DELETE FROM kg_edits")
+    rows = [(edit.number, _bytes(json.dumps(edit.to_dict(), ensure_ascii=False))) for edit in edits]
+    connection.executemany(
+        "INSERT INTO kg_edits VALUES (?, ?, ?)", [(number, checksum(data), data) for number, data in rows]
+    )
+    leave_remains(connection)
+
+
+def origin_of(connection: Connection, file: str) -> str:
+    """Return the path that a file of triples was added from, "" for another file."""
+    row = connection.execute("SELECT path FROM kg_files WHERE name = ?", (file,)).fetchone()
+    return row[0] if row else ""
+
+
+def put_origins(connection: Connection, origins: Mapping[str, str]) -> None:
+    """Store the paths that files of triples were added from."""
+    query = "INSERT INTO kg_files VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET path = excluded.path"
+    connection.executemany(query, origins.items())
+
+
+def erase_origins(connection: Connection, database: Database, is_there: Any) -> None:
+    """Forget the files of triples of which `is_there` says that nothing is there any more."""
+    names = [name for (name,) in connection.execute("SELECT name FROM kg_files")]
+    gone = [(name,) for name in names if not is_there(name)]
+    if gone:
+        connection.executemany("DELETE FROM kg_files WHERE name = ?", gone)
+        database.rewrite(["kg_files"])
+
+
+# ---- what nothing refers to any more
+
+
+def erase_unused(connection: Connection, database: Database) -> None:
+    """Erase edges whose ends are named no more, and names that nothing refers to, with their vectors and lists."""
+    named = _named(connection)
+    edges = _read_edges(connection, database)
+    ends = edges["ends"]
+    gone = ~np.isin(ends[:, 0], named) & (edges["alone"] & 1 == 0)
+    gone |= ~np.isin(ends[:, 2], named) & (edges["alone"] & 2 == 0)
+    if gone.any():
+        edges = edges[~gone]
+        _write_edges(connection, edges)
+        leave_remains(connection)
+    used = np.union1d(named, edges["ends"].ravel())
+    predicates = [data for (data,) in connection.execute(f"SELECT facts FROM kg_documents WHERE crc <> {ERASED}")]
+    used = np.union1d(used, np.frombuffer(b"".join(predicates), "<i4").reshape(-1, 5)[:, 1])
+    living = [number for (number,) in connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}")]
+    unused = np.setdiff1d(np.array(living, dtype=np.int64), used)
+    words = {EQUIVALENT} | {word for edit in read_edits(connection, database) for word in (*edit.old, *edit.new)}
+    lost = []
+    for number in unused.tolist():
+        (name,) = connection.execute("SELECT name FROM kg_names WHERE number = ?", (number,)).fetchone()
+        if _text(name) not in words:
+            lost.append((number, _text(name)))
+    if not lost:
+        return
+    by_number = [(number,) for number, _ in lost]
+    connection.executemany(
+        f"""UPDATE kg_names SET crc = {ERASED}, name = zeroblob(length(name)), key = zeroblob(length(key))
+        WHERE number = ?""",
+        by_number,
+    )
+    connection.executemany(
+        f"UPDATE kg_vectors SET crc = {ERASED}, data = zeroblob(length(data)) WHERE name = ?", by_number
+    )
+    connection.executemany("DELETE FROM kg_near WHERE name = ?", by_number)
+    erase_texts(connection, [hash_of(name) for _, name in lost])
+    leave_remains(connection)
+
+
+def _named(connection: Connection) -> Ints:
+    """Return the numbers of the names that passages use as ends of facts or mention, ascending."""
+    found = connection.execute(f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}").fetchall()
+    facts = np.frombuffer(b"".join(one for one, _ in found), "<i4").reshape(-1, 5)
+    mentions = np.frombuffer(b"".join(one for _, one in found), "<i4").reshape(-1, 2)
+    return np.unique(np.concatenate([facts[:, 0], facts[:, 2], mentions[:, 0]])).astype(np.int64)
+
+
+def take_out_dead(connection: Connection) -> None:
+    """Delete the rows of what was erased."""
+    for table in ("kg_documents", "kg_names", "kg_vectors", "kg_texts"):
+        connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
+    connection.execute("UPDATE kg_state SET dead = 0")
+
+
+# ---- vectors, and the nearest names of each entity
+
+
+class Numbered(NamedTuple):
+    """Rows of arrays by ascending numbers of names."""
+
+    names: Ints
+    rows: Any
+
+    def at(self, names: Ints) -> Ints:
+        """Return where names are, -1 for each that is not there."""
+        if not len(self.names):
+            return np.full(len(names), -1, dtype=np.int64)
+        places = np.searchsorted(self.names, names).clip(max=len(self.names) - 1)
+        return np.where(self.names[places] == names, places, -1)
+
+
+def put_vectors(connection: Connection, maker: int, names: Sequence[int], vectors: Vectors) -> None:
+    """Store the vectors (n, d) of names."""
+    rows = []
+    for name, vector in zip(names, np.ascontiguousarray(vectors, "<f2"), strict=True):
+        data = vector.tobytes()
+        rows.append((name, maker, checksum(data, start=name ^ maker), data))
+    query = """INSERT INTO kg_vectors VALUES (?, ?, ?, ?)
+        ON CONFLICT (name, maker) DO UPDATE SET crc = excluded.crc, data = excluded.data"""
+    connection.executemany(query, rows)
+
+
+def read_vectors(connection: Connection, database: Database, maker: int, dimension: int) -> Numbered:
+    """Return all vectors that an embedder made of names, (n, d)."""
+    names, blobs = [], []
+    query = f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED} ORDER BY name"
+    for name, crc, data in connection.execute(query, (maker,)):
+        if crc != checksum(data, start=name ^ maker) or len(data) != 2 * dimension:
+            raise damaged(database, f"the vector of name {name:,} is not what was written")
+        names.append(name)
+        blobs.append(data)
+    return Numbered(np.array(names, np.int64), np.frombuffer(b"".join(blobs), "<f2").reshape(len(names), dimension))
+
+
+def erase_other_vectors(connection: Connection, maker: int) -> None:
+    """Delete the vectors of other embedders."""
+    connection.execute("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
+
+
+class NearNames(NamedTuple):
+    """Nearest names of each entity's name: list `i`, of `names[i]`, is `others[starts[i]:starts[i + 1]]`, as numbers
+    of names, with their cosines."""
+
+    names: Ints
+    starts: Ints
+    others: Ints
+    cosines: npt.NDArray[np.float32]
+
+
+def read_near(connection: Connection, database: Database) -> NearNames:
+    """Return the lists that are stored."""
+    names, blobs = [], []
+    for name, crc, data in connection.execute("SELECT name, crc, data FROM kg_near ORDER BY name"):
+        if crc != checksum(data, start=name):
+            raise damaged(database, f"the list of name {name:,} is not what was written")
+        names.append(name)
+        blobs.append(data)
+    cells = np.frombuffer(b"".join(blobs), _NEAR)
+    starts = np.zeros(len(blobs) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize, out=starts[1:])
+    return NearNames(np.array(names, np.int64), starts, cells["name"].astype(np.int64), cells["cosine"].copy())
+
+
+def put_near(connection: Connection, before: NearNames, now: NearNames) -> None:
+    """Store the lists that differ from those `before`, and delete those of names that have none now."""
+    gone = np.setdiff1d(before.names, now.names)
+    connection.executemany("DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()])
+    old = Numbered(before.names, None).at(now.names)
+    known = np.where(old >= 0, _marks(before)[old] if len(before.names) else 0, 0)
+    fresh = np.flatnonzero((old < 0) | (known != _marks(now)))
+    cells = np.empty(len(now.others), _NEAR)
+    cells["name"], cells["cosine"] = now.others, now.cosines
+    rows = []
+    for at in fresh.tolist():
+        name, data = int(now.names[at]), cells[now.starts[at] : now.starts[at + 1]].tobytes()
+        rows.append((name, checksum(data, start=name), data))
+    query = (
+        "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
+    )
+    connection.executemany(query, rows)
+
+
+def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
+    """Return a number for each list that is the same for equal lists, whatever their order."""
+    mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(np.uint32).astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]
+    return marks + np.diff(lists.starts).astype(np.uint64)
+
+
+# ---- vectors of other texts
+
+
+def read_texts(connection: Connection, maker: int) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
+    """Return the vectors of one use and embedder by the hashes of their texts, and the number of each row.
+
+    A damaged row is left out, and found by its text's hash alone, so that it is written anew.
+    """
+    found, numbers = {}, {}
+    query = "SELECT number, text, owner, crc, data FROM kg_texts WHERE maker = ? AND text <> ?"
+    for number, text, owner, crc, data in connection.execute(query, (maker, ERASED)):
+        numbers[text] = number
+        if crc == checksum(data, start=text ^ owner):
+            found[text] = np.frombuffer(data, "<f4")
+    return found, numbers
+
+
+def put_texts_of(connection: Connection, maker: int, rows: Iterable[tuple[int, int, npt.NDArray[np.float32]]]) -> None:
+    """Store vectors of texts: each text's hash, its owner, and the vector."""
+    (last,) = connection.execute("SELECT MAX(number) FROM kg_texts").fetchone()
+    first = 0 if last is None else last + 1
+    listed = []
+    for number, (text, owner, vector) in enumerate(rows, start=first):
+        data = np.ascontiguousarray(vector, "<f4").tobytes()
+        listed.append((number, maker, text, owner, checksum(data, start=text ^ owner), data))
+    connection.executemany("INSERT INTO kg_texts VALUES (?, ?, ?, ?, ?, ?)", listed)
+
+
+def erase_texts(connection: Connection, owners: Iterable[int]) -> None:
+    """Overwrite the vectors of texts about some names and passages."""
+    wanted = set(owners)
+    found = connection.execute(f"SELECT number, owner FROM kg_texts WHERE owner <> {ERASED}")
+    erase_text_rows(connection, [number for number, owner in found if owner in wanted])
+
+
+def erase_text_rows(connection: Connection, numbers: Sequence[int]) -> None:
+    """Overwrite some rows of vectors of texts."""
+    connection.executemany(
+        f"""UPDATE kg_texts SET text = {ERASED}, owner = {ERASED}, crc = {ERASED}, data = zeroblob(length(data))
+        WHERE number = ?""",
+        [(number,) for number in numbers],
+    )
+    if numbers:
+        leave_remains(connection)
+
+
+def check_graph(database: Database) -> None:
+    """Read all of the graph's rows. Raises IndexMismatch for one that is not what was written."""
+    with database.reading() as connection:
+        if (state := read_graph_state(connection, database)) is None:
+            return
+        for upto in (state.published, None):
+            read_facts(connection, database, upto)
+        read_edits(connection, database)
+        read_near(connection, database)
+        for name, maker, crc, data in connection.execute("SELECT name, maker, crc, data FROM kg_vectors"):
+            if crc not in (ERASED, checksum(data, start=name ^ maker)):
+                raise damaged(database, f"the vector of name {name:,} is not what was written")
+        for number, text, owner, crc, data in connection.execute("SELECT number, text, owner, crc, data FROM kg_texts"):
+            if crc not in (ERASED, checksum(data, start=text ^ owner)):
+                raise damaged(database, f"the vector of text {number:,} of its graph is not what was written")
+
+
+def _record_of(row: _Row) -> PassageRecord:
+    return PassageRecord(row.digest, row.reader, 0 if row.text == _UNKNOWN else row.text)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")

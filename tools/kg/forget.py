@@ -1,0 +1,82 @@
+"""Takes out of a graph what rests on passages that are gone, in the transaction that takes them out of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ras_agent.tools.index.passages import Table, find_rows, hash_of
+from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
+from ras_agent.tools.kg.facts import (
+    changed,
+    erase_origins,
+    erase_passages,
+    erase_texts,
+    erase_unused,
+    read_edits,
+    read_facts,
+    read_graph_state,
+    records,
+    write_edits,
+)
+from ras_agent.tools.store.database import Connection, Database
+
+
+def forget_passages(connection: Connection, database: Database, table: Table) -> None:
+    """Erase what the graph holds of passages that are not in `table`, or have another text there.
+
+    Their facts go, names and edits that rest on nothing else, and the vectors of both. table: of the passages that the
+    index holds now.
+    """
+    if read_graph_state(connection, database) is None:
+        return
+    documents = set(table["document"].tolist())
+    erase_origins(connection, database, lambda name: hash_of(name) in documents)
+    known = records(connection, database)
+    names = list(known)
+    rows = find_rows(table["id"], np.array([hash_of(name) for name in names], dtype=np.uint64))
+    texts = np.array([known[name].text for name in names], dtype=np.uint64)
+    gone = rows < 0
+    there = np.flatnonzero(~gone)
+    gone[there] = (texts[there] != 0) & (table["text"][rows[there]] != texts[there])
+    lost = [names[at] for at in np.flatnonzero(gone).tolist()]
+    if lost:
+        erase_read(connection, database, lost, held_in(table))
+
+
+def erase_read(connection: Connection, database: Database, passage_ids: Iterable[str], held: PassageLookup) -> int:
+    """Erase all that was read of some passages, and what rests on nothing else; return how many passages there were.
+
+    held: tells which passages are there with the text that an edit is about.
+    """
+    listed = list(passage_ids)
+    erased = erase_passages(connection, listed)
+    state = read_graph_state(connection, database)
+    assert state
+    changed(connection, visible=bool(erased) and state.published > 0)
+    if edits := read_edits(connection, database):
+        reading = read_facts(connection, database)
+        texts = {name: record.text for name, record in reading.records.items()}
+        _, stay = edited(reading.found, edits, held, texts, exact=state.settings.exact)
+        if stay != edits:
+            write_edits(connection, stay)
+    erase_unused(connection, database)
+    erase_texts(connection, map(hash_of, listed))
+    return erased
+
+
+def held_in(table: Table) -> PassageLookup:
+    """Return what tells which passages an index holds, with the text that an edit is about."""
+
+    def held(anchors: Iterable[Anchor]) -> set[Anchor]:
+        asked = list(anchors)
+        rows = find_rows(table["id"], np.array([hash_of(one.passage_id) for one in asked], dtype=np.uint64))
+        texts = table["text"]
+        return {
+            one
+            for one, row in zip(asked, rows.tolist(), strict=True)
+            if row >= 0 and (not one.text or int(texts[row]) == one.text)
+        }
+
+    return held

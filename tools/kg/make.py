@@ -1,0 +1,344 @@
+"""Makes the graph of an index from the rows of its database: arrays, which can be made again at any time.
+
+What is dear, the vectors of names and each entity's nearest, is stored, so that it is made again for no name that
+stays. In a folder the arrays are a file of its cache, named by the stamp of the graph; elsewhere each process makes its
+own.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ras_agent.arrays import Ints
+from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import reopened_embedder
+from ras_agent.tools.kg.arrays import SparseRows
+from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences
+from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
+from ras_agent.tools.kg.edits import Anchor, Edit, edited
+from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.facts import (
+    GraphSettings,
+    GraphState,
+    NearNames,
+    Numbered,
+    Reading,
+    Vectors,
+    put_near,
+    put_vectors,
+    read_edits,
+    read_facts,
+    read_graph_state,
+    read_near,
+    read_vectors,
+)
+from ras_agent.tools.store.database import Connection, Database
+
+CACHE = "graph"
+"""The folder of a graph's arrays in the cache of an index."""
+_AT_ONCE = 1024  # names embedded between two commits
+_HELD = 4
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with a stage, how much of it is done, and how much there is"""
+
+
+class Stored(NamedTuple):
+    """What the database holds of a graph beside its facts: vectors of names, and the nearest of entities."""
+
+    vectors: Numbered
+    near: NearNames
+
+
+def read_stored(connection: Connection, database: Database, before: GraphSettings, now: GraphSettings) -> Stored:
+    """Return what is stored and can be used again by a graph with the settings `now`, if it had those `before`."""
+    vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
+    if now.embedder is not None:
+        vectors = read_vectors(connection, database, now.maker, now.embedder.dimension)
+    same = before.embedder == now.embedder and before.equivalence == now.equivalence and now.embedder is not None
+    empty = np.empty(0, np.int64)
+    return Stored(
+        vectors,
+        read_near(connection, database) if same else NearNames(empty, np.zeros(1, np.int64), empty, np.empty(0, "f4")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MadeGraph:
+    """Graph that was made, with what has to be stored of it.
+
+    names: of its entities, then of its relations; numbers: (N + R,), of these names, -1 for those that have none yet.
+    fresh: which of the names were embedded.
+    """
+
+    saved: SavedGraph
+    settings: GraphSettings
+    names: Sequence[str]
+    numbers: Ints
+    fresh: Ints
+
+    def numbered(self, numbers: Ints) -> MadeGraph:
+        """Return the same graph once all of its names have numbers."""
+        return replace(self, saved=self.saved._replace(names=numbers), numbers=numbers)
+
+    def near(self) -> NearNames:
+        """Return the lists of entities by the numbers of their names."""
+        lists, count = self.saved.arrays.near, len(self.saved.arrays.entities)
+        if lists is None or self.settings.equivalence.kind == IMPORTED:
+            return NearNames(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, "f4"))
+        numbers = self.numbers[:count]
+        order = np.argsort(numbers)
+        sizes = lists.row_sizes()[order]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.repeat(np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes) + np.arange(starts[-1])
+        return NearNames(numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at])
+
+    def store(self, connection: Connection, before: NearNames) -> None:
+        """Store the vectors of names that were embedded, and the lists that differ from those `before`."""
+        arrays = self.saved.arrays
+        if len(self.fresh) and arrays.entity_vectors is not None and arrays.relation_vectors is not None:
+            count = len(arrays.entities)
+            vectors = [
+                arrays.entity_vectors[at] if at < count else arrays.relation_vectors[at - count]
+                for at in self.fresh.tolist()
+            ]
+            put_vectors(connection, self.settings.maker, self.numbers[self.fresh].tolist(), np.stack(vectors))
+        put_near(connection, before, self.near())
+
+
+def make_graph(
+    reading: Reading,
+    found: Occurrences,
+    settings: GraphSettings,
+    stored: Stored,
+    embed: Callable[[list[str], list[int]], Vectors],
+    report: OnProgress = lambda *_: None,
+) -> MadeGraph:
+    """Make the graph of what was read, as edits have changed it (`found`).
+
+    embed: gets names that have no vector, and their numbers, -1 for those that have none.
+    """
+    how = settings.equivalence
+    graph = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
+    texts = np.array([reading.records[name].text for name in graph.documents], dtype=np.uint64)
+    graph = replace(graph, texts=texts)
+    readers = ", ".join(sorted({one.reader for one in reading.records.values()}))
+    # names of edits alone have no number yet
+    number_of = dict(zip(found.names.encoded(), reading.names.tolist(), strict=False))
+    spelled = [*graph.entities.encoded(), *graph.relations.encoded()]
+    numbers = np.fromiter((number_of.get(name, -1) for name in spelled), np.int64, len(spelled))
+    names = [*graph.entities, *graph.relations]
+    fresh = np.empty(0, np.int64)
+    if settings.embedder is not None:
+        vectors, fresh = _vectors_of(names, numbers, stored.vectors, settings.embedder.dimension, embed)
+        count = len(graph.entities)
+        graph = replace(graph, entity_vectors=vectors[:count], relation_vectors=vectors[count:])
+        report("comparing", 0, count)
+        lists = _near(vectors[:count], numbers[:count], comparable(names[:count]), how, stored.near)
+        graph = replace(graph, near=lists)
+        graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(lists))
+    manifest = described(graph, settings.embedder, readers, how, exact=settings.exact)
+    return MadeGraph(SavedGraph(graph, manifest, numbers), settings, names, numbers, fresh)
+
+
+def _vectors_of(
+    names: Sequence[str],
+    numbers: Ints,
+    stored: Numbered,
+    dimension: int,
+    embed: Callable[[list[str], list[int]], Vectors],
+) -> tuple[Vectors, Ints]:
+    """Return the vectors of names, and where those are that had to be embedded, each name once."""
+    places = stored.at(numbers)
+    known = (places >= 0) & (numbers >= 0)
+    vectors = np.zeros((len(names), dimension), dtype=np.float16)
+    vectors[known] = stored.rows[places[known]]
+    first: dict[str, int] = {}
+    missing = np.flatnonzero(~known).tolist()
+    for at in missing:
+        first.setdefault(names[at], at)
+    left = sorted(first.values(), key=lambda at: len(names[at]))  # texts of one length share a batch: less padding
+    if left:
+        vectors[left] = embed([names[at] for at in left], numbers[left].tolist())
+        for at in missing:
+            vectors[at] = vectors[first[names[at]]]
+    return vectors, np.array(sorted(left), np.int64)
+
+
+def _near(vectors: Vectors, numbers: Ints, classes: Ints, how: Equivalence, before: NearNames) -> SparseRows:
+    """Return the nearest of each entity: what is stored of names that stay, and comparisons of the others."""
+    if not len(before.names) or how.kind == IMPORTED:
+        return near_lists(vectors, classes, how)
+    ids = np.union1d(before.names, before.others)
+    sizes = np.zeros(len(ids), np.int64)
+    sizes[np.searchsorted(ids, before.names)] = np.diff(before.starts)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    columns = np.searchsorted(ids, before.others).astype(np.int32)
+    lists = SparseRows(starts, columns, before.cosines, len(ids))
+    listed = Numbered(before.names, None).at(numbers) >= 0
+    came_from = np.where(listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), -1)
+    return near_lists_after(lists, came_from, vectors, classes, how)
+
+
+def embed_with(embedder: Embedder, names: Sequence[str], dimension: int) -> Vectors:
+    """Return the vectors of names, (len(names), dimension). Raises IndexMismatch for an embedder of another width."""
+    vectors: Vectors = np.asarray(embedder.embed(list(names)), dtype=np.float16)
+    if vectors.shape != (len(names), dimension):
+        raise IndexMismatch(
+            f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(names)} texts and says that "
+            f"its vectors have {dimension} numbers: use one that does as it says"
+        )
+    return vectors
+
+
+# ---- the graph of a database
+
+
+def open_graph(
+    database: Database, cache: Path | None, embedder: Embedder | None = None
+) -> tuple[SavedGraph, tuple[Edit, ...]]:
+    """Return the graph that was last written, and the edits of persons in it.
+
+    embedder: for names that lack a vector, by default the one that the graph names. Raises IndexNotFound where there is
+    none, IndexMismatch for a damaged one.
+    """
+    with database.reading() as connection:
+        state = read_graph_state(connection, database)
+        if state is None or not state.published:
+            raise IndexNotFound(f"no knowledge graph at {database.where}: make one with `ras-agent kg build`")
+        edits = read_edits(connection, database)
+        saved = _at_hand(state, cache)
+        work = None if saved else _Work.read(connection, database, state, edits)
+    if saved is None:
+        assert work
+        saved = work.make(embedder).saved
+        if cache is None:
+            _hold(state.stamp, saved)
+    return saved, edits
+
+
+def keep_graph(database: Database, cache: Path | None) -> None:
+    """Make the arrays of the graph that was last written and save them, unless that is done; delete all others.
+
+    Where a vector is missing and its embedder cannot be loaded, that is left to who opens the graph with it.
+    """
+    with database.reading() as connection:
+        state = read_graph_state(connection, database)
+        missing = state is not None and state.published and _at_hand(state, cache) is None
+        work = _Work.read(connection, database, state, read_edits(connection, database)) if state and missing else None
+    made = None
+    if work and state:
+        try:
+            made = work.make()
+        except _NoEmbedder:
+            made = None
+    if made is None and (cache is None or not (cache / CACHE).exists()):
+        return
+    with database.writing() as connection:
+        now = read_graph_state(connection, database)
+        if made and work and state and now and now.stamp == state.stamp:
+            made.store(connection, work.stored.near)
+            save_made(cache, state.stamp, made.saved)
+        clear_away(cache, now)
+
+
+def clear_away(cache: Path | None, state: GraphState | None) -> None:
+    """Delete the arrays of other graphs; readers that have mapped them can still read."""
+    keep = _file(Path(), state.stamp).name if state else ""
+    for path in (cache / CACHE).iterdir() if cache is not None and (cache / CACHE).is_dir() else ():
+        if path.name.removesuffix(".sum") != keep:
+            _remove(path)
+
+
+def save_made(cache: Path | None, stamp: int, made: SavedGraph) -> None:
+    """Save the arrays of a graph that is about to be committed, or was."""
+    if cache is None:
+        _hold(stamp, made)
+    else:
+        path = _file(cache, stamp)
+        _remove(path)
+        write_graph(path, made)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    # in use, where files in use cannot be deleted: the next write tries again
+    with suppress(FileNotFoundError, PermissionError):
+        path.unlink()
+
+
+class _NoEmbedder(Exception):
+    """Says that the embedder of a graph cannot be loaded by its name."""
+
+
+class _Work(NamedTuple):
+    """All that a graph is made of, as one transaction saw it."""
+
+    database: Database
+    settings: GraphSettings
+    reading: Reading
+    edits: tuple[Edit, ...]
+    stored: Stored
+
+    @classmethod
+    def read(cls, connection: Connection, database: Database, state: GraphState, edits: tuple[Edit, ...]) -> _Work:
+        reading = read_facts(connection, database, state.published)
+        stored = read_stored(connection, database, state.settings, state.settings)
+        return cls(database, state.settings, reading, edits, stored)
+
+    def make(self, embedder: Embedder | None = None) -> MadeGraph:
+        """Make the graph. Raises _NoEmbedder where a vector is missing and its embedder cannot be loaded."""
+
+        def embed(names: list[str], numbers: list[int]) -> Vectors:
+            identity, chosen = self.settings.embedder, embedder
+            assert identity
+            if chosen is None:
+                try:
+                    chosen = reopened_embedder(identity.name, identity.dimension, self.database.where)
+                except RasError as error:
+                    raise _NoEmbedder from error
+            return embed_with(chosen, names, identity.dimension)
+
+        found = self.reading.found
+        if self.edits:
+            texts = {name: record.text for name, record in self.reading.records.items()}
+            found, _ = edited(found, self.edits, _all, texts, exact=self.settings.exact)
+        return make_graph(self.reading, found, self.settings, self.stored, embed)
+
+
+def _all(anchors: Iterable[Anchor]) -> set[Anchor]:
+    """Return all passages: the edits that are stored are those whose passages are there."""
+    return set(anchors)
+
+
+_held: dict[int, SavedGraph] = {}
+"""The last graphs that this process has made of databases without a folder, by their stamps."""
+
+
+def _hold(stamp: int, saved: SavedGraph) -> None:
+    _held[stamp] = saved
+    while len(_held) > _HELD:
+        _held.pop(next(iter(_held)), None)
+
+
+def _at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
+    if cache is None:
+        return _held.get(state.stamp)
+    try:
+        return read_graph(_file(cache, state.stamp), "delete it")
+    except (IndexNotFound, IndexMismatch):
+        return None
+
+
+def _file(cache: Path, stamp: int) -> Path:
+    return cache / CACHE / format(stamp, "x")

@@ -37,6 +37,7 @@ from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph
 from ras_agent.tools.subgraph.paths import PathLimits
 from ras_agent.tools.subgraph.pipeline import PathFinder, PathSettings
+from ras_agent.tools.subgraph.scorers.llm import MOST_TOKENS
 from ras_agent.tools.subgraph.scorers.resolve import ScorerModels, Scorers
 
 
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--path-encoder", help="folder of a fine-tuned encoder, for st-ft")
     parser.add_argument("--reranker", help="a cross-encoder's name or folder, for rerank")
     parser.add_argument("--llm", help="a chat model, for llm")
-    parser.add_argument("--tuned-llm", help="a chat model, for llm-ft")
+    parser.add_argument("--tuned-llm", help="a chat model, or graphllm:FOLDER of train.paths.scorer, for llm-ft")
     parser.add_argument("--answerer", help="answers from the paths: offline, or a chat model such as vllm:URL#name")
     parser.add_argument("--shots", default="0", help="worked examples in its prompt; several numbers make a row each")
     parser.add_argument("--concurrency", type=int, default=8, help="calls of the answerer at the same time")
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     questions = _questions(given)
     shared = _shared_graph(given.kb)
-    models = ScorerModels(given.embedder, given.path_encoder, given.reranker, given.llm, given.tuned_llm)
+    models = ScorerModels(given.embedder, given.path_encoder, given.reranker, given.llm, _tuned(given.tuned_llm))
     scorers = Scorers(models)  # one for all, so that vectors are made once
     readers = [PathReader(given.answerer, shots) for shots in _numbers(given.shots)] if given.answerer else []
     asked = {name: str(value) for name, value in sorted(vars(given).items()) if name not in _NOT_ASKED}
@@ -157,6 +158,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     over = f"{len(shared.edges)} triples" if shared else "each over its own graph"
     print(f"\n{len(questions)} questions of {given.questions.name} ({given.part}), {over}\n")
     print("\n\n".join(filter(None, (table(rows), answer_table(rows)))))
+
+
+def _tuned(spec: str | None) -> object:
+    """Return the chat model of a folder that ras_agent.train.paths.scorer wrote; another spec as it is."""
+    name, colon, folder = (spec or "").partition(":")
+    if name != "graphllm" or not colon:
+        return spec
+    from ras_agent.tools.graph_tokens.chat import GraphLLMChat
+
+    return GraphLLMChat.in_folder(folder, max_tokens=MOST_TOKENS)
 
 
 _NOT_ASKED = frozenset({"out", "instances", "top_k", "concurrency"})

@@ -31,6 +31,9 @@ from ras_agent.train.subq import SubqSample
 PROMPTS = Path(__file__).parent / "prompts"
 """The prompts that come with the training: shorter than those for models that were never trained on them."""
 
+INSTRUCTIONS = {"short": PROMPTS, "paper": PROMPTS / "paper"}
+"""Folders of prompts: the short ones, and those that say what RAS's instructions say (Fig. 15 and 16)."""
+
 _NUMBERED = re.compile(rf"^({NUMBER.live}) (.*)$", re.MULTILINE)
 _MOST_CITED = 2
 

@@ -28,7 +28,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.program import run_program
 from ras_agent.records import EvidenceLayout
 from ras_agent.tools.store.durable import replace_file
-from ras_agent.train.graphllm.examples import PROMPTS, ExampleMaker, GraphLLMExample
+from ras_agent.train.graphllm.examples import INSTRUCTIONS, ExampleMaker, GraphLLMExample
 from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
 from ras_agent.train.loop import FitResult, fit
 from ras_agent.train.options import config_from
@@ -50,7 +50,9 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     data: samples (ras_agent.train.subq). tasks: planning and answering at random, or one of them; one after the other
         with --start-from is the paper's "continual" training.
     layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
-        tokens only. citations: whether answers cite. prompts: a folder of your own; None for the packaged ones.
+        tokens only. citations: whether answers cite.
+    instructions: "short" for models that are trained on them, or "paper", which say what RAS's do (Fig. 15 and 16) in
+        our words. prompts: a folder of your own in place of both.
     """
 
     data: Path
@@ -59,6 +61,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     encoder_heads: int = 8
     encoder_dropout: float = 0.1
     layout: str = "chain"
+    instructions: str = "short"
     prompts: Path | None = None
     citations: bool = True
     accumulate: int = 2
@@ -71,7 +74,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
-        check_choices(self, {"tasks": get_args(Tasks), "layout": _LAYOUTS})
+        check_choices(self, {"tasks": get_args(Tasks), "layout": _LAYOUTS, "instructions": tuple(INSTRUCTIONS)})
         if self.aligner and self.encoder == "none":
             raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
 
@@ -87,13 +90,16 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     start = begin(config)
     model = start.model
     model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
-    maker = ExampleMaker(model.window, model.config.layout, config.prompts or PROMPTS, citations=config.citations)
+    prompts = config.prompts or INSTRUCTIONS[config.instructions]
+    maker = ExampleMaker(model.window, model.config.layout, prompts, citations=config.citations)
     parts = samples_by_part(config, maker)
     digests = {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
     result = train_on(start, maker.example, parts, config, digests)
     if result.main:
         model.save(config.out)
-        shutil.copytree(config.prompts or PROMPTS, config.out / PROMPTS_FOLDER, dirs_exist_ok=True)
+        shutil.copytree(
+            prompts, config.out / PROMPTS_FOLDER, dirs_exist_ok=True, ignore=lambda _, names: {"paper"} & {*names}
+        )
         what, made_by = "a GraphLLM that plans and answers from a question's graph", "ras_agent.train.graphllm.train"
         start.write_card(what, made_by, config, {**digests, **_about(parts), "result": asdict(result)})
     return result

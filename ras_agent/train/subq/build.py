@@ -41,7 +41,15 @@ from ras_agent.train.ranges import COUNT, NATURAL, SHARE, check_ranges
 from ras_agent.train.subq.decompose import Decomposer
 from ras_agent.train.subq.label import First, as_subquery, distinct, no_retrieval_samples, retrieval_samples
 from ras_agent.train.subq.samples import SubqSample, SubqStep, split_of, write_samples
-from ras_agent.train.subq.sources import SubqQuestion, hotpotqa, musique, ready_triples, strategyqa, with_triples
+from ras_agent.train.subq.sources import (
+    SubqQuestion,
+    hotpotqa,
+    hotpotqa_subq,
+    musique,
+    ready_triples,
+    strategyqa,
+    with_triples,
+)
 from ras_agent.train.subq.statistics import statistics
 
 _RANGES = {"validation": SHARE, "concurrency": COUNT, "limit": COUNT, "opening": NATURAL}
@@ -52,10 +60,11 @@ _EVERY = 100  # questions between two lines of progress
 class SubqConfig:
     """Options of a build. Raises SettingsError for a number out of its range, or for a missing option.
 
-    musique, strategyqa: files of questions that come with sub-queries. hotpotqa: of questions without. limit: how many
-    of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that fits; base_model is
-    `model` unless set, and without either no question is tried without retrieval. openie: files of triples that are
-    ready, so that no extractor reads their documents. cache: stores the models' replies; next to `out` unless set.
+    musique, strategyqa, hotpotqa_subq: files of questions that come with sub-queries. hotpotqa: of questions without.
+    limit: how many of each file, from its beginning. model, base_model, extractor: a role's spec, or an object that
+    fits; base_model is `model` unless set, and without either no question is tried without retrieval.
+    openie: files of triples that are ready, so that no extractor reads their documents. cache: stores the models'
+    replies; next to `out` unless set.
     triple_cache: stores triples that a model has read, as for the loop. first: see `label.First`. opening: how many
     passages BM25 finds for the question itself at the beginning of each history; 0 for no such search. validation: the
     share of questions in that split.
@@ -64,6 +73,7 @@ class SubqConfig:
     out: Path
     musique: tuple[Path, ...] = ()
     strategyqa: tuple[Path, ...] = ()
+    hotpotqa_subq: tuple[Path, ...] = ()
     hotpotqa: tuple[Path, ...] = ()
     limit: int | None = None
     model: object = None
@@ -79,8 +89,10 @@ class SubqConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        if not (self.musique or self.strategyqa or self.hotpotqa):
-            raise SettingsError("there is nothing to build from: give --musique, --strategyqa or --hotpotqa FILE")
+        if not (self.musique or self.strategyqa or self.hotpotqa_subq or self.hotpotqa):
+            raise SettingsError(
+                "there is nothing to build from: give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"
+            )
         if self.hotpotqa and self.model is None:
             raise SettingsError("HotpotQA's questions come without sub-queries: give --model to have them written")
         if self.opening and self.first == "subquery":
@@ -202,7 +214,12 @@ class _Worker:
 def _questions(config: SubqConfig, on_bad: OnBad) -> Iterator[SubqQuestion]:
     """Yield each question once, by its id; its passages state the triples that are ready."""
     triples = ready_triples(config.openie, on_bad)
-    sources = ((musique, config.musique), (strategyqa, config.strategyqa), (hotpotqa, config.hotpotqa))
+    sources = (
+        (musique, config.musique),
+        (strategyqa, config.strategyqa),
+        (hotpotqa_subq, config.hotpotqa_subq),
+        (hotpotqa, config.hotpotqa),
+    )
     names = set()
     for load, file in ((load, file) for load, files in sources for file in files):
         source = load(file, on_bad)
@@ -234,6 +251,7 @@ def main() -> None:
     add = parser.add_argument
     add("--musique", type=Path, action="append", default=[], help="questions of MuSiQue's training part")
     add("--strategyqa", type=Path, action="append", default=[], help="questions of StrategyQA with their facts")
+    add("--hotpotqa-subq", type=Path, action="append", default=[], help="RAS's published questions, with sub-queries")
     add("--hotpotqa", type=Path, action="append", default=[], help="questions with supporting titles; a corpus.jsonl "
         "next to the file is read if they bring no contexts; needs --model")  # fmt: skip
     add("--limit", type=int, help="take the first questions of each file only")
@@ -250,7 +268,7 @@ def main() -> None:
     add("--validation", type=float, default=0.1, help="the share of questions to validate with")
     add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
     options = vars(parser.parse_args())
-    files = {name: tuple(options[name]) for name in ("musique", "strategyqa", "hotpotqa", "openie")}
+    files = {name: tuple(options[name]) for name in ("musique", "strategyqa", "hotpotqa_subq", "hotpotqa", "openie")}
     print(json.dumps(build(SubqConfig(**{**options, **files}))["statistics"], indent=2))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ras_agent.errors import IngestError, RunError
-from ras_agent.eval.question import Question
+from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.eval.study.oracles import decomposed
 from ras_agent.records import Passage
@@ -89,6 +89,40 @@ def hotpotqa(file: Path, on_bad: OnBad) -> SubqSource:
         else:
             questions.append(SubqQuestion("hotpotqa", question, documents))
     return SubqSource(tuple(questions), training_set.passages)
+
+
+def hotpotqa_subq(file: Path, on_bad: OnBad) -> SubqSource:
+    """Read RAS's published HotpotQA-SUBQ: questions with `supporting_docs` and a `sub_queries` for each of them.
+
+    A sub-query whose document has no text is left out. on_bad: as for `musique`.
+    """
+    questions = []
+    for record in read_records(file, on_bad=on_bad):
+        try:
+            questions.append(_of_published_record(record))
+        except IngestError as error:
+            on_bad(error)
+    return SubqSource(tuple(questions), tuple(document for question in questions for document in question.documents))
+
+
+def _of_published_record(record: QuestionRecord) -> SubqQuestion:
+    texts = {
+        text
+        for topic in record.inside(record.data.get("supporting_docs"), "supporting_docs").data
+        for text in record.inside(record.data["supporting_docs"], "supporting_docs").texts(topic)
+    }
+    pairs = [
+        (context_passage(item.text("doc_topic"), text), item.text("sub_query"))
+        for item in record.objects("sub_queries")
+        if (text := item.text("supporting_doc")).strip()
+    ]
+    if not pairs:
+        raise record.error("'sub_queries' has none with a document")
+    if missing := [document.text for document, _ in pairs if document.text not in texts]:
+        raise record.error(f"a document of 'sub_queries' is none of 'supporting_docs': {missing[0]!r:.80}")
+    identity = record.text("id") if "id" in record else str(record.number)
+    question = Question(identity, record.text("question"), (record.text("answer"),))
+    return SubqQuestion("hotpotqa-subq", question, tuple(one for one, _ in pairs), tuple(text for _, text in pairs))
 
 
 def strategyqa(file: Path, on_bad: OnBad) -> SubqSource:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ras_agent.prompts import prompt_names
 from ras_agent.records import Passage
-from ras_agent.train.graphllm.examples import PROMPTS, ExampleMaker
+from ras_agent.train.graphllm.examples import INSTRUCTIONS, PROMPTS, ExampleMaker
 from ras_agent.train.subq import SubqSample, SubqStep
 
 STEPS = (
@@ -43,6 +43,16 @@ def test_a_plan_is_asked_for_with_the_searches_their_facts_and_the_question() ->
     ]
     assert example.graph == (STEPS[0].triples,)
     assert example.reply == "[SUBQ] Which river flows through Edinburgh?"
+
+
+def test_the_papers_instructions_name_each_move_and_explain_the_searches() -> None:
+    assert {file.name for file in INSTRUCTIONS["paper"].glob("*.txt")} == {file.name for file in PROMPTS.glob("*.txt")}
+    maker = ExampleMaker(2000, prompts=INSTRUCTIONS["paper"])
+    plan = maker.example(sample("plan", "[SUBQ] Which river flows through Edinburgh?", STEPS[:1], "subq")).turns
+    assert all(move in plan[0].text for move in ("[NO_RETRIEVAL]", "[SUBQ]", "[SUFFICIENT]"))
+    answer = ExampleMaker(2000, prompts=INSTRUCTIONS["paper"]).example(sample("answer", "Water of Leith"))
+    assert "Each [SUBQ] is a search" in answer.turns[0].text
+    assert answer.turns[1] == ExampleMaker(2000).example(sample("answer", "Water of Leith")).turns[1]
 
 
 def test_an_answer_cites_the_facts_of_the_last_search_that_hold_it() -> None:

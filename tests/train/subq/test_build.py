@@ -125,7 +125,7 @@ def test_nothing_is_written_where_no_question_gives_a_sample(tmp_path: Path) -> 
 
 
 def test_without_a_source_there_is_nothing_to_build() -> None:
-    with pytest.raises(SettingsError, match="give --musique, --strategyqa or --hotpotqa FILE"):
+    with pytest.raises(SettingsError, match="give --musique, --strategyqa, --hotpotqa-subq or --hotpotqa FILE"):
         SubqConfig(Path("out.jsonl"))
 
 
@@ -186,3 +186,42 @@ def test_validation_questions_that_share_a_document_with_training_are_counted(tm
     assert (
         figures["splits"]["validation"] == 4 * figures["validation questions that share a document with training"] > 0
     )
+
+
+PUBLISHED = {
+    "question": "In what city is the head office of the Oberoi family's hotel company?",
+    "answer": "Delhi",
+    "type": "bridge",
+    "supporting_docs": {
+        "oberoi family": ["The Oberoi family is involved in The Oberoi Group."],
+        "the oberoi group": ["The Oberoi Group is located in Delhi."],
+    },
+    "sub_queries": [
+        {
+            "sub_query": "Which hotel company is the Oberoi family involved in?",
+            "doc_topic": "oberoi family",
+            "supporting_doc": "The Oberoi family is involved in The Oberoi Group.",
+        },
+        {
+            "sub_query": "Where is the head office of The Oberoi Group?",
+            "doc_topic": "the oberoi group",
+            "supporting_doc": "The Oberoi Group is located in Delhi.",
+        },
+    ],
+}
+
+
+def test_the_published_questions_bring_a_sub_query_for_each_document(tmp_path: Path) -> None:
+    source = tmp_path / "hotpot_filtered.json"
+    source.write_text(json.dumps([PUBLISHED, {**PUBLISHED, "sub_queries": []}]), encoding="utf-8")
+    card = build(SubqConfig(tmp_path / "out.jsonl", hotpotqa_subq=(source,)))
+    samples = read_samples(tmp_path / "out.jsonl")
+    assert [(one.id, one.target) for one in samples] == [
+        ("hotpotqa-subq/1/plan-0", f"[SUBQ] {PUBLISHED['question']}"),
+        ("hotpotqa-subq/1/plan-1", "[SUBQ] Where is the head office of The Oberoi Group?"),
+        ("hotpotqa-subq/1/plan-2", "[SUFFICIENT]"),
+        ("hotpotqa-subq/1/answer", "Delhi"),
+    ]
+    assert [step.passages[0].title for step in samples[2].steps] == ["oberoi family", "the oberoi group"]
+    [reason] = card["left_out"]
+    assert says("'sub_queries' has none with a document").search(reason)

@@ -243,6 +243,9 @@ _HEDGED = re.compile(
 _NAMED = re.compile(
     r"(?:(?:definitely|clearly|therefore|thus|indeed) )?(?:(?:[Tt]he|[Aa]n?) )?[*_`\"“‘'«$€£(]*+(?:[^\W_a-z]|\d)"
     r"|(?:yes|no)(?:\W*\Z|[,.;:])"
+    # "the river Thames.": one or two words of what it is, then a name to the end
+    r"|(?:[Tt]he|[Aa]n?) (?:(?!(?:as|of|in|to|by|for|with|from|on|at|than|and|or|not|same|only|where|wh\w+|that)\b)"
+    r"[a-z]+ ){1,2}[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*){0,4}[.!\"”*]*\Z"
 )
 _MARKUP = ' \t\n*_`"“'
 

@@ -259,3 +259,18 @@ def test_every_action_has_its_mark() -> None:
 def test_every_mark_is_live_as_it_is_written() -> None:
     for mark in (*MARKS, *TEMPLATE_TOKENS):
         assert re.fullmatch(mark.live, str(mark), marks.FLAGS) or mark in (ANSWER_IS, marks.TAG)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "ends"),
+    [
+        ("The answer is the river Thames.", True),
+        ("So the answer is the American actor Tom Hanks.", True),
+        ("The answer is the city where Bell was born.", False),
+        ("The answer is the city Bell lived in.", False),
+        ("The answer is the father of Bell.", False),
+        ("The answer is the river", False),
+    ],
+)
+def test_a_chain_ends_with_a_name_behind_what_it_is(sentence: str, ends: bool) -> None:
+    assert ends_chain(sentence) is ends

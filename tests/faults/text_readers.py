@@ -17,6 +17,7 @@ from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import RasError
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
+from ras_agent.eval.benchmarks.kgqa import webquestions_question
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
@@ -221,6 +222,10 @@ READERS = {
     "answer_apart": TextReader(answer_apart, "eval.metrics.cited_graph"),
     "read_cited_graph": TextReader(read_cited_graph, "eval.metrics.cited_graph"),
     "parse_explanation": TextReader(_any(_edges), "eval.benchmarks.graphqa"),
+    "webquestions_question": TextReader(
+        _any(lambda text: webquestions_question(QuestionRecord({"targetValue": text, "utterance": text}, "here"))),
+        "eval.benchmarks.kgqa",
+    ),
 }
 OWN_TEXTS = {
     "app.cli.doctor": "what installed packages say of themselves",
@@ -246,6 +251,7 @@ OWN_TEXTS = {
     "tools.subgraph.scorers.graph_vectors": "paths that this package wrote",
     "tools.structure.triple_model": "the options behind a model's name, which the user writes",
     "train.graphllm.examples": "prompts that this package wrote",
+    "train.graphqa.tables": "names of the tables' rows",
     "train.pseudo_questions": "training data",
     "train.ranker.examples": "training data",
     "train.reader.examples": "training data",

@@ -82,6 +82,12 @@ def test_the_reasoner_sees_the_union_of_passages_and_its_sentences(ircot):
     assert seen == [(["Q? A", "Q? B"], []), (["Q? A", "Q? B", "one A", "one B"], ["one"])]
 
 
+def test_the_reader_sees_the_union_of_passages(ircot):
+    out = ircot("one", "the answer is 1").invoke({"question": "Q?"})
+    assert list(out["passages"]) == ["Q? A", "Q? B", "one A", "one B"]
+    assert out["answer"] == "0 facts, 4 passages"
+
+
 def test_an_extractor_reads_facts_hop_by_hop(ircot, fakes):
     out = ircot("one", "the answer is 1", extractor=fakes.SentenceExtractor()).invoke({"question": "Q?"})
     assert out["answer"] == "4 facts, 4 passages"

@@ -139,6 +139,25 @@ def test_at_most_k_hits_are_taken(ras, enough):
     assert list(out["passages"]) == ["Who? A"]
 
 
+def test_a_search_asks_for_five_passages(ras, fakes, enough):
+    class Asked(fakes.EchoRetriever):
+        def retrieve(self, query, k=1):
+            asked.append(k)
+            return super().retrieve(query, k)
+
+    asked = []
+    ras("q", enough, retriever=Asked()).invoke({"question": "Who?"})
+    assert asked == [5]
+
+
+def test_the_paper_preset_keeps_the_whole_graph(ras, enough):
+    limits = Limits(max_facts=1)
+    assert [
+        len(ras("q", "b", enough, limits=limits, preset=preset).invoke({"question": "Who?"})["graph"]["facts"])
+        for preset in ("default", "paper")
+    ] == [1, 4]
+
+
 def test_the_graph_is_bounded(ras):
     out = ras("q", "b", "c", limits=Limits(max_facts=3, max_hops=3)).invoke({"question": "Who?"})
     assert len(out["graph"]["facts"]) == 3

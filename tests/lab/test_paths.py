@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ def test_each_module_is_scored_by_its_entities() -> None:
     # the best path is ann, bob, france
     assert score.refinement.precision == pytest.approx((1 / 3) / 3)
     assert (score.refinement.hr, score.hr_at_1) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+
+
+def test_each_module_has_its_own_time() -> None:
+    # a clock that goes on by a second at each look
+    finder = PathFinder(Graph.from_triples(KB), "ppr>shortest>bm25", clock=count().__next__)
+    score = evaluate(lambda _: finder, [asked("france")])
+    seconds = [module.milliseconds / 1000 for module in (score.subgraph, score.filtering, score.refinement)]
+    assert seconds == [1.0, 1.0, 1.0]
 
 
 def test_no_questions_are_no_score() -> None:

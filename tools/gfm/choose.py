@@ -11,7 +11,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.cached_rows import CachedRows
-from ras_agent.tools.gfm.cpu import CACHE_BYTES, FastGFM
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
 from ras_agent.tools.gfm.cuda import DeviceGFM, bytes_needed
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 
@@ -52,13 +52,15 @@ def gfm_scorer(
     cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
     half_products: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> GFMScorer:
     """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    else the CPU. cache_bytes, half_cache, half_products: see FastGFM. On CUDA there is no background to cache, so the
-    first two have no effect; half_products multiplies in bfloat16 and stores states in float16, which changes
-    probabilities by up to a hundredth. Raises SettingsError for a device that is unknown, absent, or gives no scores.
+    else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM. On CUDA there is no background to
+    cache and nothing is left out, so half_products alone has an effect: it multiplies in bfloat16 and stores states in
+    float16, which changes probabilities by up to a hundredth. Raises SettingsError for a device that is unknown,
+    absent, or gives no scores.
     """
     on = cuda_device(device)
     if on:
@@ -80,7 +82,14 @@ def gfm_scorer(
                 RuntimeWarning,
                 stacklevel=3,
             )
-    return FastGFM(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, half_products=half_products)
+    return FastGFM(
+        weights,
+        graph,
+        cache_bytes=cache_bytes,
+        half_cache=half_cache,
+        half_products=half_products,
+        tolerance=tolerance,
+    )
 
 
 def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:

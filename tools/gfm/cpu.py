@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import SettingsError
 from ras_agent.tools.gfm.cache import (
     GraphCache,
     NodeInputs,
@@ -78,8 +79,12 @@ class FastGFM:
             a probability by more, were it the last layer's, and a last state and score that cannot. What is left out
             can add up where an entity has many messages, so this is no proof; lab/gfm-speed.md has measured
             differences. 0 leaves nothing out.
+        Raises SettingsError for a tolerance that is no probability.
         """
         import torch
+
+        if not 0 <= tolerance < 1:
+            raise SettingsError(f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact")
 
         self.graph, self.weights = graph, weights
         self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)

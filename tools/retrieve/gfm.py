@@ -20,7 +20,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
-from ras_agent.tools.gfm.cpu import CACHE_BYTES
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
@@ -324,6 +324,7 @@ def gfm(
     cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
     half_products: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> GFMRetriever:
     """Make the retriever registered as "gfm", over the index's own graph or `graph`.
 
@@ -333,8 +334,10 @@ def gfm(
     paths: see GFMRetriever.
     device: "auto", "cpu", "cuda", "cuda:<number>".
     cache_bytes, half_cache, half_products: see ras_agent.tools.gfm.choose.gfm_scorer.
+    tolerance: how far a probability may be off, because changes of the graph's states that matter less are not
+        computed; 0 computes all of them.
     Raises IndexMismatch where there is no graph, or its vectors are not of the network's encoder; WeightsError;
-    MissingExtra; SettingsError for a device that is absent.
+    MissingExtra; SettingsError for a device that is absent, or a tolerance that is no probability.
     """
     try:
         import torch  # noqa: F401
@@ -354,6 +357,7 @@ def gfm(
         cache_bytes=cache_bytes,
         half_cache=half_cache,
         half_products=half_products,
+        tolerance=tolerance,
     )
     assert linked.embedder is not None  # messages_of has checked that the graph holds vectors
     return GFMRetriever(

@@ -18,7 +18,7 @@ from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, Weights
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
-from ras_agent.tools.gfm.cpu import CACHE_BYTES
+from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import same_encoder, weights_folder
@@ -197,6 +197,7 @@ def greasoner(
     nearest: int = NEAREST_DOCUMENTS,
     cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
+    tolerance: float = TOLERANCE,
 ) -> GReasonerRetriever:
     """Make the retriever registered as "greasoner", over the index's own graph or `graph`. It computes on the CPU.
 
@@ -207,7 +208,7 @@ def greasoner(
         Face hub. None come with the package.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
     nearest: the number of documents that a query starts from, besides the entities it names.
-    cache_bytes, half_cache: see ras_agent.tools.gfm.cpu.FastGFM.
+    cache_bytes, half_cache, tolerance: see ras_agent.tools.gfm.cpu.FastGFM.
     Raises IndexMismatch where there is no graph, or for another encoder; WeightsError; MissingExtra.
     """
     try:
@@ -232,7 +233,9 @@ def greasoner(
     relations = vectors_of("relations", names, of_relations)
     inverse = -relations if config.inverse == "negated" else vectors_of("inverses", inverses, of_relations)
     messages = messages_with_documents(kg, relations, inverse)
-    network = FastReasoner(tensors, messages, nodes, cache_bytes=cache_bytes, half_cache=half_cache)
+    network = FastReasoner(
+        tensors, messages, nodes, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance
+    )
     documents = nodes[len(kg.entities) :]
     return GReasonerRetriever(
         passages, linked.rows, linked.linker, network, documents, config, encoder, nearest=nearest

@@ -51,6 +51,20 @@ def test_a_sub_graph_counts_as_much_as_another_however_many_facts_it_has(graph_l
     assert torch.allclose(pooled(both), (pooled(first) + pooled(second)) / 2, atol=1e-5)
 
 
+def test_a_graphs_token_is_the_projection_of_its_pooled_states(graph_llm: Callable[..., Any]) -> None:
+    from ras_agent.graph_batch import GraphBatch
+    from ras_agent.tools.graph_tokens.encoders import pool
+
+    model = graph_llm(graph_tokens=2)
+    graph = model.vectors.of_facts([BELL, LEITH])
+    batch = GraphBatch.of([graph], 384)
+    state = pool(model.graph_tokens.encoder(batch), batch)
+    wide, _, narrow = model.graph_tokens.projector
+    hidden = torch.nn.functional.gelu(state @ wide.weight.T + wide.bias)
+    expected = (hidden @ narrow.weight.T + narrow.bias).reshape(1, 2, 64)
+    assert torch.allclose(model.graph_tokens([graph]), expected, atol=1e-5)
+
+
 def test_the_loss_is_the_mean_cross_entropy_of_the_targets_tokens(graph_llm: Callable[..., Any]) -> None:
     model = graph_llm()
     graph, target = model.vectors.of_facts([BELL]), "[SUBQ] Where?"

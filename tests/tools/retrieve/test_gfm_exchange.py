@@ -209,6 +209,19 @@ def test_an_imported_graph_keeps_names_and_equivalences_as_they_are(
     assert KGIndex.open(tmp_path / "i", hash_embedder).manifest.exact
 
 
+def test_a_tolerance_of_nought_leaves_nothing_out(
+    tmp_path: Path, data: Path, weights: Path, hash_embedder: Any
+) -> None:
+    build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True)
+    index = PassageIndex.open(tmp_path / "i", hash_embedder)
+    usual, exact = (
+        retriever_over(index, "gfm", weights=weights, device="cpu", **options) for options in ({}, {"tolerance": 0})
+    )
+    assert (usual.network.negligible > 0, exact.network.negligible) == (True, 0)  # type: ignore[attr-defined]
+    with pytest.raises(SettingsError, match=says("a tolerance of probabilities is at least 0 and below 1", "got -0.1")):
+        retriever_over(index, "gfm", weights=weights, device="cpu", tolerance=-0.1)
+
+
 def test_by_canonical_keys_every_node_that_is_no_document_is_an_entity(
     tmp_path: Path, data: Path, hash_embedder: Any
 ) -> None:

@@ -23,6 +23,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import re
 import sys
 import threading
@@ -251,11 +252,14 @@ class Loopback:
 
 
 @contextmanager
-def serving(latency: float = 0.0, window: int | None = None, *, vague: bool = False) -> Iterator[Loopback]:
-    """Start a server in a process of its own and stop it at the end of the block."""
+def serving(
+    latency: float = 0.0, window: int | None = None, *, vague: bool = False, core: int | None = None
+) -> Iterator[Loopback]:
+    """Start a server in a process of its own, on one `core` or on all, and stop it at the end of the block."""
     command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
     command += ["--window", str(window)] if window else []
     command += ["--vague"] if vague else []
+    command += [] if core is None else ["--core", str(core)]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -286,7 +290,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
     parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
     parser.add_argument("--vague", action="store_true", help="a refusal names no numbers, as Bedrock's")
+    parser.add_argument("--core", type=int, help="the number of the only core to run on")
     options = parser.parse_args(arguments)
+    if options.core is not None:
+        os.sched_setaffinity(0, (options.core,))
     asyncio.run(_serve(options.latency, options.window, options.vague))
 
 

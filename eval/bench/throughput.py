@@ -2,11 +2,13 @@
 
     python -m ras_agent.eval.bench.throughput --json throughput.jsonl
 
-Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later, and that works on the
-same cores. The sequential loop is `agent.invoke(question)` in a for loop, as reference implementations of such
-agents are evaluated; it writes nothing. The others are evaluations as `ras-agent eval` makes them, results, traces and
-stored replies on disk, with so many questions in flight, in this process or shared by two; their clocks start when they
-have asked a first question for each that is under way. Each round measures every one of them, and the ratios are to
+Every role asks a loopback server (ras_agent.eval.bench.loopback_model) that answers 0.1 s later. It works on the same
+cores, or with --apart on a core of its own, as this process then does too. The sequential loop is
+`agent.invoke(question)` in a for loop, as reference implementations of such agents are evaluated; it writes nothing.
+The others are evaluations as `ras-agent eval` makes them, results, traces and stored replies on disk, with so many
+questions in flight, in this process or shared by two; their clocks start when they have asked a first question for
+each that is under way. With --streams, bare asyncio streams send the same kind of requests, as many at a time, and do
+nothing else: the most that any client could reach here. Each round measures every one of them, and the ratios are to
 the sequential loop of the same round. `cpu` is processor time of this process for each question: one divided by it is
 the throughput that no concurrency exceeds; with two processes it is what handing out and writing takes.
 """
@@ -21,14 +23,16 @@ import random
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ras_agent.budget import Limits
+from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.bench.streams import Plan, recorded, replay
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import graph_answerer
 from ras_agent.eval.run.folder import RunFolder
@@ -47,16 +51,18 @@ from ras_agent.tools.workers.processes import Processes
 
 _WORDS = 400
 _CALLS_A_QUESTION = 2
+_REPLAYED = 16  # questions whose requests the bare streams repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
     """One measurement.
 
-    concurrency: 0 for the sequential loop. processes: 0 for this one. cpu: processor seconds per question. ratio: to
-    the sequential loop.
+    client: "ras-agent", or "streams" for requests alone. concurrency: 0 for the sequential loop. processes: 0 for this
+    one. cpu: processor seconds per question. ratio: to the sequential loop.
     """
 
+    client: str
     round: int
     concurrency: int
     processes: int
@@ -69,11 +75,23 @@ class Throughput:
 
 
 def measure(
-    rounds: int, ways: Sequence[tuple[int, int]], *, latency: float, questions: int, sequential: int
+    rounds: int,
+    ways: Sequence[tuple[int, int]],
+    *,
+    latency: float,
+    questions: int,
+    sequential: int,
+    streams: bool = False,
+    apart: bool = False,
 ) -> Iterator[Throughput]:
-    """Measure the sequential loop over `sequential` questions, then each (concurrency, processes), round by round."""
+    """Measure the sequential loop over `sequential` questions, then each (concurrency, processes), round by round.
+
+    streams: whether bare streams are measured too. apart: whether this process has the first core that it may run on,
+    and the model the second.
+    """
     index = PassageIndex.in_memory(_passages())
-    with serving(latency) as model, tempfile.TemporaryDirectory() as folder:
+    with _cores(apart) as core, serving(latency, core=core) as model, tempfile.TemporaryDirectory() as folder:
+        plans = asyncio.run(_requests(model, index)) if streams else []
         number = 0  # no question twice, so that no earlier measurement's stored reply answers it
         for place in range(rounds):
             base = 0.0
@@ -84,7 +102,43 @@ def measure(
                 out = Path(folder) / f"{place}-{concurrency}-{processes}"
                 timing = _timed(model, index, (concurrency, processes), batch[count:], batch[:count], out)
                 base = base or timing["a_second"]
-                yield Throughput(place, concurrency, processes, count, **timing, ratio=timing["a_second"] / base)
+                ratio = timing["a_second"] / base
+                yield Throughput("ras-agent", place, concurrency, processes, count, **timing, ratio=ratio)
+                if streams and concurrency > 1 and not processes:
+                    timing = _timed_streams(model, [plans[turn % len(plans)] for turn in range(count)], concurrency)
+                    ratio = timing["a_second"] / base
+                    yield Throughput("streams", place, concurrency, processes, count, **timing, ratio=ratio)
+
+
+@contextmanager
+def _cores(apart: bool) -> Iterator[int | None]:
+    """Keep this process on one core during the block, and give another one's number; None where all share all cores."""
+    if not apart:
+        yield None
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise SettingsError(f"--apart needs two cores, and this process may run on {len(cores)}; leave it out")
+    os.sched_setaffinity(0, cores[:1])
+    try:
+        yield cores[1]
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+async def _requests(model: Loopback, index: PassageIndex) -> list[Plan]:
+    """Return what the agent asks of the model for each of some questions."""
+    agent = _agent(model.root, index, ChatSettings())
+    questions = [{"question": _question(-1 - number).question} for number in range(_REPLAYED)]
+    return await recorded(agent.ainvoke, questions)
+
+
+def _timed_streams(model: Loopback, plans: Sequence[Plan], concurrency: int) -> dict[str, Any]:
+    called, began, processor_seconds = model.counts()["answered"], time.perf_counter(), time.process_time()
+    asyncio.run(replay(model.root, plans, concurrency))
+    seconds, cpu = time.perf_counter() - began, time.process_time() - processor_seconds
+    calls = model.counts()["answered"] - called
+    return {"seconds": seconds, "a_second": len(plans) / seconds, "calls": calls, "cpu": cpu / len(plans)}
 
 
 @dataclass
@@ -175,13 +229,14 @@ def _word(number: int) -> str:
 def report(measures: Sequence[Throughput]) -> str:
     """Format a Markdown table: medians over the rounds, and the ratio with its minimum and maximum."""
     lines = ["| | questions/s | ratio | least to greatest | cpu ms a question |", "|---|---|---|---|---|"]
-    for way in dict.fromkeys((measure.concurrency, measure.processes) for measure in measures):
-        rows = [measure for measure in measures if (measure.concurrency, measure.processes) == way]
-        ratios = [row.ratio for row in rows]
-        name = f"concurrency {way[0]}{f', {way[1]} processes' if way[1] else ''}" if way[0] else "sequential loop"
+    for way in dict.fromkeys((measure.client, measure.concurrency, measure.processes) for measure in measures):
+        rows = [measure for measure in measures if (measure.client, measure.concurrency, measure.processes) == way]
+        ratios, (client, concurrency, processes) = [row.ratio for row in rows], way
+        name = f"concurrency {concurrency}{f', {processes} processes' if processes else ''}"
+        name = f"bare streams, {name}" if client == "streams" else name if concurrency else "sequential loop"
         spread = f"{median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f}"
         rate, cpu = median(row.a_second for row in rows), 1000 * median(row.cpu for row in rows)
-        lines.append(f"| {name} | {rate:.2f} | {spread} | {cpu:.0f} |")
+        lines.append(f"| {name} | {rate:.2f} | {spread} | {cpu:.1f} |")
     return "\n".join(lines)
 
 
@@ -196,12 +251,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=128, help="a measurement of more than one under way")
     parser.add_argument("--sequential", type=int, default=8, help="questions of a measurement of one at a time")
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
+    parser.add_argument("--streams", action="store_true", help="measure bare asyncio streams too")
+    parser.add_argument("--apart", action="store_true", help="this process on one core, the model on another")
     options = parser.parse_args(arguments)
     os.environ["NO_PROXY"] = "127.0.0.1"
     ways = [(int(way.partition("x")[0]), int(way.partition("x")[2] or 0)) for way in options.ways.split(",")]
     measures = []
     for row in measure(
-        options.rounds, ways, latency=options.latency, questions=options.questions, sequential=options.sequential
+        options.rounds,
+        ways,
+        latency=options.latency,
+        questions=options.questions,
+        sequential=options.sequential,
+        streams=options.streams,
+        apart=options.apart,
     ):
         measures.append(row)
         if options.json:

@@ -59,8 +59,6 @@ TIMEOUT = 60.0
 
 # the provider's client gives up so many seconds after us, so that one message says how long a try may take
 _LATER = 1.0
-# a server that is starting may refuse once; after the second time nothing is there, unless it has replied before
-_UNREACHABLE_TRIES = 2
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
 _UNUSABLE = frozenset((401, 403, 404))
@@ -321,14 +319,11 @@ class Chat:
         return self._cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
-        policy = self._retry
-        refusals, most = 0, policy.attempts if self._has_replied else _UNREACHABLE_TRIES
+        policy, decide = self._retry, self._retry.decides(has_replied=self._has_replied)
 
         def worth_it(error: BaseException) -> bool:
-            nonlocal refusals
-            refusals += unreachable(error)
             in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and read_overflow(error) is None and refusals < most and policy.retries(error)
+            return in_time and read_overflow(error) is None and decide(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None

@@ -20,6 +20,7 @@ from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
+_TRIES_OF_AN_ABSENT_SERVER = 2
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -40,6 +41,21 @@ class RetryPolicy:
     def retries(self, error: BaseException) -> bool:
         """Return whether the call is worth another try after `error`."""
         return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
+
+    def decides(self, *, has_replied: bool) -> Callable[[BaseException], bool]:
+        """Return what says after each failure of a call whether it is worth another try.
+
+        has_replied: whether the server has replied to an earlier call. If not, nothing is there where nothing listens
+        for the second time; after the first, the server may be starting.
+        """
+        absences, most = 0, self.attempts if has_replied else _TRIES_OF_AN_ABSENT_SERVER
+
+        def worth_another_try(error: BaseException) -> bool:
+            nonlocal absences
+            absences += unreachable(error)
+            return absences < most and self.retries(error)
+
+        return worth_another_try
 
     def wait(self, state: RetryCallState) -> float:
         """Return the seconds before the next try: tenacity's wait function."""

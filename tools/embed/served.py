@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import SecretStr
-from tenacity import RetryCallState, Retrying, retry_if_exception
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
@@ -32,7 +32,6 @@ _SECONDS = 60.0
 # TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
 _MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
 _AT_ONCE = 4
-_UNREACHABLE_TRIES = 2
 _SPLIT = frozenset((400, 413, 422))  # what servers say to a batch that is too large for them
 _TOO_LONG = (
     "context length",
@@ -180,27 +179,21 @@ class ServedEmbedder:
         return vectors
 
     def _request(self, texts: list[str]) -> Floats:
-        policy = self._retry
+        # servers refuse an empty text
+        body = {"model": self._server.model, "input": [text or " " for text in texts], "encoding_format": "float"}
 
-        def given_up(state: RetryCallState) -> bool:
-            error = state.outcome.exception() if state.outcome else None
-            absent = error is not None and unreachable(error) and not self._has_replied
-            most = _UNREACHABLE_TRIES if absent else policy.attempts
-            return state.attempt_number >= min(most, policy.attempts)
+        def once() -> Floats:
+            reply = run(self._endpoint.post("/embeddings", body, _SECONDS, MOST_BYTES_OF_VECTORS))
+            return _vectors(reply, len(texts))
 
-        for attempt in Retrying(
-            stop=given_up,
-            wait=policy.wait,
-            retry=retry_if_exception(policy.retries),
+        tries = Retrying(
+            stop=stop_after_attempt(self._retry.attempts),
+            wait=self._retry.wait,
+            retry=retry_if_exception(self._retry.decides(has_replied=self._has_replied)),
             sleep=self._clock.sleep,
             reraise=True,
-        ):
-            with attempt:
-                inputs = [_sendable(text) for text in texts]
-                body = {"model": self._server.model, "input": inputs, "encoding_format": "float"}
-                asked = self._endpoint.post("/embeddings", body, _SECONDS, MOST_BYTES_OF_VECTORS)
-                return _vectors(run(asked), len(texts))
-        raise AssertionError("a retry either returns or raises")
+        )
+        return tries(once)
 
     def _to_error(self, error: Exception, texts: list[str]) -> RasError:
         status, is_unreachable = getattr(error, "status_code", None), unreachable(error)
@@ -256,11 +249,6 @@ def _batches(texts: Sequence[str]) -> list[list[str]]:
         batches[-1].append(text)
         characters += len(text)
     return batches
-
-
-def _sendable(text: str) -> str:
-    """Return a text that servers accept: lone surrogates are replaced, and an empty text becomes a space."""
-    return text.encode("utf-8", "replace").decode() or " "
 
 
 def _unit(rows: Floats) -> Floats:

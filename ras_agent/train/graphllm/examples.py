@@ -23,6 +23,7 @@ from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.chat.dialogue import Dialogue
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
@@ -88,10 +89,17 @@ class ExampleMaker:
     window: the tokens that a prompt and its reply may have. layout: how the graph is shown as text.
     prompts: a folder of prompts in place of the packaged ones.
     citations: whether answers cite the facts of the last search that hold them.
+    pruner: chooses the facts that are shown, as in the loop; None where all are.
     """
 
     def __init__(
-        self, window: int, layout: EvidenceLayout = "chain", prompts: Path = PROMPTS, *, citations: bool = True
+        self,
+        window: int,
+        layout: EvidenceLayout = "chain",
+        prompts: Path = PROMPTS,
+        *,
+        citations: bool = True,
+        pruner: FactPruner | None = None,
     ) -> None:
         from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
@@ -99,7 +107,7 @@ class ExampleMaker:
         chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=window))
         self._planner = LLMPlanner(chat, layout=layout, prompts_dir=prompts)
         self._answerer = LLMAnswerer(chat, layout=layout, prompts_dir=prompts)
-        self._cites = citations
+        self._cites, self._pruner = citations, pruner
         self._examples: dict[str, RoleExample] = {}
 
     def asks(self, sample: SubqSample) -> bool:
@@ -114,6 +122,8 @@ class ExampleMaker:
 
     def _make(self, sample: SubqSample) -> RoleExample:
         graph, steps = sample.as_run()
+        if self._pruner is not None:
+            graph = self._pruner.prune(sample.question, graph, steps)
         if sample.kind == "plan":
             request = _first(self._planner._dialogue(sample.question, graph, steps))
         else:

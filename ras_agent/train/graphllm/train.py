@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 from ras_agent.errors import SettingsError
 from ras_agent.program import run_program
 from ras_agent.records import EvidenceLayout
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.tools.store.durable import replace_file
 from ras_agent.train.graphllm.examples import INSTRUCTIONS, ExampleMaker, GraphLLMExample
 from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
 from ras_agent.train.loop import FitResult, fit
 from ras_agent.train.options import config_from
+from ras_agent.train.ranges import COUNT, check_ranges
 from ras_agent.train.subq import SubqSample, read_samples
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
         with --start-from is the paper's "continual" training.
     layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
         tokens only. citations: whether answers cite.
+    prune_facts, prune_to: show the best facts alone, as the agent's settings of these names do; "" shows all. Ask the
+        trained model with the same ones.
     instructions: "short" for models that are trained on them, or "paper", which say what RAS's do (Fig. 15 and 16) in
         our words. prompts: a folder of your own in place of both.
     """
@@ -61,6 +65,8 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
     encoder_heads: int = 8
     encoder_dropout: float = 0.1
     layout: str = "chain"
+    prune_facts: str = ""
+    prune_to: int = 40
     instructions: str = "short"
     prompts: Path | None = None
     citations: bool = True
@@ -74,6 +80,7 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
 
     def __post_init__(self) -> None:
         GraphLLMOptions.__post_init__(self)
+        check_ranges(self, {"prune_to": COUNT})
         check_choices(self, {"tasks": get_args(Tasks), "layout": _LAYOUTS, "instructions": tuple(INSTRUCTIONS)})
         if self.aligner and self.encoder == "none":
             raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
@@ -91,7 +98,8 @@ def train(config: GraphLLMTrainingConfig) -> FitResult:
     model = start.model
     model.config = replace(model.config, layout=cast(EvidenceLayout, config.layout))
     prompts = config.prompts or INSTRUCTIONS[config.instructions]
-    maker = ExampleMaker(model.window, model.config.layout, prompts, citations=config.citations)
+    pruner = FactPruner(fact_order(config.prune_facts), config.prune_to) if config.prune_facts else None
+    maker = ExampleMaker(model.window, model.config.layout, prompts, citations=config.citations, pruner=pruner)
     parts = samples_by_part(config, maker)
     digests = {"data_sha256": hashlib.sha256(config.data.read_bytes()).hexdigest()}
     result = train_on(start, maker.example, parts, config, digests)

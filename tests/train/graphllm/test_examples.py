@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ras_agent.prompts import prompt_names
 from ras_agent.records import Passage
+from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 from ras_agent.train.graphllm.examples import INSTRUCTIONS, PROMPTS, ExampleMaker
 from ras_agent.train.subq import SubqSample, SubqStep
 
@@ -53,6 +54,16 @@ def test_the_papers_instructions_name_each_move_and_explain_the_searches() -> No
     answer = ExampleMaker(2000, prompts=INSTRUCTIONS["paper"]).example(sample("answer", "Water of Leith"))
     assert "Each [SUBQ] is a search" in answer.turns[0].text
     assert answer.turns[1] == ExampleMaker(2000).example(sample("answer", "Water of Leith")).turns[1]
+
+
+def test_a_sample_is_pruned_as_the_loop_prunes_a_run() -> None:
+    pruner = FactPruner(fact_order("use"), 1)
+    example = ExampleMaker(2000, pruner=pruner).example(sample("answer", "Water of Leith"))
+    shown = [fact for facts in example.graph for fact in facts]
+    graph, steps = sample("answer", "Water of Leith").as_run()
+    assert shown == [(fact.subject, fact.predicate, fact.object) for fact in pruner.prune(QUESTION, graph, steps).facts]
+    assert len(shown) == 1
+    assert example.turns[-1].text.count("(S> ") == 1
 
 
 def test_an_answer_cites_the_facts_of_the_last_search_that_hold_it() -> None:

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import ERASED, checksum, damaged, hash_of
+from ras_agent.tools.index.passages import ERASED, checksum, checksums, damaged, hash_of
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edits import Edit
@@ -32,6 +33,7 @@ Vectors = npt.NDArray[np.float16]
 
 _EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
+_AT_ONCE, _MANY = 500, 5000  # parameters of one statement; from how many on all rows are read
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
 
@@ -94,11 +96,16 @@ class PassageRecord:
 
 
 class Reading(NamedTuple):
-    """What was read, with the records of the passages, and the number of each name."""
+    """What was read: texts of the documents, as PassageRecord has them, the readers, and the number of each name."""
 
     found: Occurrences
-    records: Mapping[str, PassageRecord]
+    texts: npt.NDArray[np.uint64]
+    readers: tuple[str, ...]
     names: Ints
+
+    def text_of(self) -> dict[str, int]:
+        """Return the texts by the ids of documents."""
+        return dict(zip(self.found.documents, self.texts.tolist(), strict=True))
 
 
 def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
@@ -163,11 +170,11 @@ class NameNumbers:
         self._numbers: dict[bytes, int] = {}
         self._changes, self._next = -1, 0
 
-    def take(self, connection: Connection, database: Database, changes: int) -> None:
+    def take(self, connection: Connection, changes: int) -> None:
         """Read the names anew, if somebody else has changed any since."""
         if self._changes != changes:
-            numbers, names, _ = _read_names(connection, database)
-            self._numbers = dict(zip(names, numbers.tolist(), strict=True))
+            rows = connection.execute(f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}")
+            self._numbers = dict(rows.fetchall())
             (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
             self._next = 0 if last is None else last + 1
         self._changes = changes
@@ -197,12 +204,16 @@ class NameNumbers:
 def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[bytes], list[bytes]]:
     """Return number, name and key of each name, in the order of keys."""
     query = f"SELECT number, name, key, crc FROM kg_names WHERE crc <> {ERASED} ORDER BY key, number"
+    numbers, names, keys, sums = list[int](), list[bytes](), list[bytes](), list[int]()
     rows = connection.execute(query).fetchall()
-    for number, name, key, crc in rows:
-        if crc != checksum(name, key, start=number):
-            raise damaged(database, f"name {number:,} of its graph is not what was written")
-    numbers = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-    return numbers, [row[1] for row in rows], [row[2] for row in rows]
+    if rows:
+        numbers, names, keys, sums = map(list, zip(*rows, strict=True))
+    # as `checksum` has it, at once: there are as many names as all else together
+    found = np.fromiter(map(crc32, keys, map(crc32, names, numbers)), np.int64, len(rows))
+    wrong = np.flatnonzero(np.array(sums, np.int64) != checksums(found))
+    if len(wrong):
+        raise damaged(database, f"name {numbers[int(wrong[0])]:,} of its graph is not what was written")
+    return np.array(numbers, np.int64), names, keys
 
 
 # ---- what passages state
@@ -336,7 +347,8 @@ def read_facts(connection: Connection, database: Database, upto: int | None = No
         edges["similarity"].copy(),
         StringTable.of_bytes(keys),
     )
-    return Reading(found, {_text(row.id): _record_of(row) for row in rows}, numbers)
+    texts = np.array([0 if row.text == _UNKNOWN else row.text for row in rows], dtype=np.uint64)
+    return Reading(found, texts, tuple(sorted({row.reader for row in rows})), numbers)
 
 
 def _numbered(blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database) -> Ints:
@@ -372,8 +384,8 @@ def put_edges(connection: Connection, names: NameNumbers, edges: Iterable[Unstat
     words = [word for edge in listed for word in (edge.subject, edge.relation, edge.target)]
     rows["ends"] = np.array(names.of(connection, words), np.int64).reshape(-1, 3)
     rows["similarity"] = [np.nan if edge.similarity is None else edge.similarity for edge in listed]
-    named = _named(connection)
-    rows["alone"] = ~np.isin(rows["ends"][:, 0], named) + 2 * ~np.isin(rows["ends"][:, 2], named)
+    named, _ = _named(connection)
+    rows["alone"] = ~named[rows["ends"][:, 0]] + 2 * ~named[rows["ends"][:, 2]]
     _write_edges(connection, rows)
 
 
@@ -442,20 +454,19 @@ def erase_origins(connection: Connection, database: Database, is_there: Any) -> 
 
 def erase_unused(connection: Connection, database: Database) -> None:
     """Erase edges whose ends are named no more, and names that nothing refers to, with their vectors and lists."""
-    named = _named(connection)
+    named, used = _named(connection)
     edges = _read_edges(connection, database)
     ends = edges["ends"]
-    gone = ~np.isin(ends[:, 0], named) & (edges["alone"] & 1 == 0)
-    gone |= ~np.isin(ends[:, 2], named) & (edges["alone"] & 2 == 0)
+    gone = ~named[ends[:, 0]] & (edges["alone"] & 1 == 0)
+    gone |= ~named[ends[:, 2]] & (edges["alone"] & 2 == 0)
     if gone.any():
         edges = edges[~gone]
         _write_edges(connection, edges)
         leave_remains(connection)
-    used = np.union1d(named, edges["ends"].ravel())
-    predicates = [data for (data,) in connection.execute(f"SELECT facts FROM kg_documents WHERE crc <> {ERASED}")]
-    used = np.union1d(used, np.frombuffer(b"".join(predicates), "<i4").reshape(-1, 5)[:, 1])
-    living = [number for (number,) in connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}")]
-    unused = np.setdiff1d(np.array(living, dtype=np.int64), used)
+    used[edges["ends"].ravel()] = True
+    living = connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}").fetchall()
+    numbers = np.fromiter((number for (number,) in living), np.int64, len(living))
+    unused = numbers[~used[numbers]]
     words = {EQUIVALENT} | {word for edit in read_edits(connection, database) for word in (*edit.old, *edit.new)}
     lost = []
     for number in unused.tolist():
@@ -478,12 +489,18 @@ def erase_unused(connection: Connection, database: Database) -> None:
     leave_remains(connection)
 
 
-def _named(connection: Connection) -> Ints:
-    """Return the numbers of the names that passages use as ends of facts or mention, ascending."""
+def _named(connection: Connection) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return by their numbers which names passages use as ends of facts or mention, and which they use at all."""
+    (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
     found = connection.execute(f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}").fetchall()
     facts = np.frombuffer(b"".join(one for one, _ in found), "<i4").reshape(-1, 5)
     mentions = np.frombuffer(b"".join(one for _, one in found), "<i4").reshape(-1, 2)
-    return np.unique(np.concatenate([facts[:, 0], facts[:, 2], mentions[:, 0]])).astype(np.int64)
+    named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)
+    for numbers in (facts[:, 0], facts[:, 2], mentions[:, 0]):
+        named[numbers] = True
+    used = named.copy()
+    used[facts[:, 1]] = True
+    return named, used
 
 
 def take_out_dead(connection: Connection) -> None:
@@ -521,11 +538,18 @@ def put_vectors(connection: Connection, maker: int, names: Sequence[int], vector
     connection.executemany(query, rows)
 
 
-def read_vectors(connection: Connection, database: Database, maker: int, dimension: int) -> Numbered:
-    """Return all vectors that an embedder made of names, (n, d)."""
+def read_vectors(connection: Connection, database: Database, maker: int, dimension: int, of: Ints) -> Numbered:
+    """Return the vectors that an embedder made of some names, (n, d); of others too, where many are asked for."""
+    query = f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED}"
+    found: list[tuple[int, int, bytes]] = []
+    if len(of) > _MANY:
+        found = connection.execute(query, (maker,)).fetchall()
+    for start in range(0, 0 if found else len(of), _AT_ONCE):
+        part = of[start : start + _AT_ONCE].tolist()
+        some = f"{query} AND name IN ({', '.join('?' * len(part))})"
+        found += connection.execute(some, (maker, *part)).fetchall()
     names, blobs = [], []
-    query = f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED} ORDER BY name"
-    for name, crc, data in connection.execute(query, (maker,)):
+    for name, crc, data in sorted(found):
         if crc != checksum(data, start=name ^ maker) or len(data) != 2 * dimension:
             raise damaged(database, f"the vector of name {name:,} is not what was written")
         names.append(name)
@@ -548,6 +572,9 @@ class NearNames(NamedTuple):
     cosines: npt.NDArray[np.float32]
 
 
+NO_LISTS = NearNames(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+
+
 def read_near(connection: Connection, database: Database) -> NearNames:
     """Return the lists that are stored."""
     names, blobs = [], []
@@ -562,8 +589,14 @@ def read_near(connection: Connection, database: Database) -> NearNames:
     return NearNames(np.array(names, np.int64), starts, cells["name"].astype(np.int64), cells["cosine"].copy())
 
 
-def put_near(connection: Connection, before: NearNames, now: NearNames) -> None:
-    """Store the lists that differ from those `before`, and delete those of names that have none now."""
+def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
+    """Store the lists that differ from those `before`, and delete those of names that have none now.
+
+    before: None where what is stored is of other settings.
+    """
+    if before is None:
+        connection.execute("DELETE FROM kg_near")
+        before = NO_LISTS
     gone = np.setdiff1d(before.names, now.names)
     connection.executemany("DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()])
     old = Numbered(before.names, None).at(now.names)

@@ -57,8 +57,7 @@ def erase_read(connection: Connection, database: Database, passage_ids: Iterable
     changed(connection, visible=bool(erased) and state.published > 0)
     if edits := read_edits(connection, database):
         reading = read_facts(connection, database)
-        texts = {name: record.text for name, record in reading.records.items()}
-        _, stay = edited(reading.found, edits, held, texts, exact=state.settings.exact)
+        _, stay = edited(reading.found, edits, held, reading.text_of(), exact=state.settings.exact)
         if stay != edits:
             write_edits(connection, stay)
     erase_unused(connection, database)

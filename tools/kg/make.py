@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
@@ -26,6 +27,7 @@ from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_gra
 from ras_agent.tools.kg.edits import Anchor, Edit, edited
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists, near_lists_after
 from ras_agent.tools.kg.facts import (
+    NO_LISTS,
     GraphSettings,
     GraphState,
     NearNames,
@@ -44,7 +46,6 @@ from ras_agent.tools.store.database import Connection, Database
 
 CACHE = "graph"
 """The folder of a graph's arrays in the cache of an index."""
-_AT_ONCE = 1024  # names embedded between two commits
 _HELD = 4
 
 OnProgress = Callable[[str, int, int], None]
@@ -52,57 +53,103 @@ OnProgress = Callable[[str, int, int], None]
 
 
 class Stored(NamedTuple):
-    """What the database holds of a graph beside its facts: vectors of names, and the nearest of entities."""
+    """What can be used again of an earlier graph: vectors of names, and the nearest of entities; None for none.
 
+    More vectors are read from the database when they are asked for.
+    """
+
+    database: Database
+    maker: int
+    dimension: int
     vectors: Numbered
-    near: NearNames
+    near: NearNames | None
+
+    def of(self, names: Ints) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """Return the vectors of names by their numbers, (n, d), and which of them there are."""
+        vectors = np.zeros((len(names), self.dimension), dtype=np.float16)
+        places = self.vectors.at(names)
+        known = places >= 0
+        if known.any():
+            vectors[known] = self.vectors.rows[places[known]]
+        left = np.flatnonzero(~known & (names >= 0))
+        if len(left):
+            with self.database.reading() as connection:
+                read = read_vectors(connection, self.database, self.maker, self.dimension, names[left])
+            places = read.at(names[left])
+            there = left[places >= 0]
+            vectors[there] = read.rows[places[places >= 0]]
+            known[there] = True
+        return vectors, known
 
 
-def read_stored(connection: Connection, database: Database, before: GraphSettings, now: GraphSettings) -> Stored:
-    """Return what is stored and can be used again by a graph with the settings `now`, if it had those `before`."""
-    vectors = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16))
-    if now.embedder is not None:
-        vectors = read_vectors(connection, database, now.maker, now.embedder.dimension)
-    same = before.embedder == now.embedder and before.equivalence == now.equivalence and now.embedder is not None
-    empty = np.empty(0, np.int64)
-    return Stored(
-        vectors,
-        read_near(connection, database) if same else NearNames(empty, np.zeros(1, np.int64), empty, np.empty(0, "f4")),
-    )
+def read_stored(
+    connection: Connection, database: Database, state: GraphState, now: GraphSettings, before: SavedGraph | None = None
+) -> Stored:
+    """Return what a graph with the settings `now` can use again. before: the arrays of the last graph, if at hand."""
+    was = state.settings
+    vectors, near = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16)), None
+    if now.embedder is None:
+        return Stored(database, 0, 0, vectors, None if was.embedder else NO_LISTS)
+    same = was.embedder == now.embedder
+    if same and before and before.arrays.entity_vectors is not None and before.arrays.relation_vectors is not None:
+        rows = np.concatenate([before.arrays.entity_vectors, before.arrays.relation_vectors])
+        numbers, first = np.unique(before.names, return_index=True)
+        vectors = Numbered(numbers, _Picked(rows, first))
+    if same and was.equivalence == now.equivalence:
+        near = near_of(before, was) if before else read_near(connection, database)
+    return Stored(database, now.maker, now.embedder.dimension, vectors, near)
+
+
+class _Picked:
+    """Some rows of an array, which are copied only as they are asked for."""
+
+    def __init__(self, rows: Vectors, picked: Ints) -> None:
+        self._rows, self._picked = rows, picked
+
+    def __getitem__(self, places: Ints) -> Vectors:
+        return self._rows[self._picked[places]]
+
+
+def near_of(saved: SavedGraph, settings: GraphSettings) -> NearNames:
+    """Return the lists of entities by the numbers of their names."""
+    lists, count = saved.arrays.near, len(saved.arrays.entities)
+    if lists is None or settings.equivalence.kind == IMPORTED:
+        return NO_LISTS
+    numbers = np.asarray(saved.names)[:count]
+    order = np.argsort(numbers)
+    sizes = lists.row_sizes()[order]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.repeat(np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes) + np.arange(starts[-1])
+    return NearNames(numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at])
 
 
 @dataclass(frozen=True, slots=True)
 class MadeGraph:
     """Graph that was made, with what has to be stored of it.
 
-    names: of its entities, then of its relations; numbers: (N + R,), of these names, -1 for those that have none yet.
-    fresh: which of the names were embedded.
+    saved: its names have -1 for a number that they have not got yet. fresh: which of the names were embedded.
     """
 
     saved: SavedGraph
     settings: GraphSettings
-    names: Sequence[str]
-    numbers: Ints
     fresh: Ints
 
-    def numbered(self, numbers: Ints) -> MadeGraph:
-        """Return the same graph once all of its names have numbers."""
-        return replace(self, saved=self.saved._replace(names=numbers), numbers=numbers)
+    def names_without_number(self) -> list[str]:
+        """Return the names that have no number yet."""
+        arrays, count = self.saved.arrays, len(self.saved.arrays.entities)
+        return [
+            arrays.entities[at] if at < count else arrays.relations[at - count]
+            for at in np.flatnonzero(self.saved.names < 0).tolist()
+        ]
 
-    def near(self) -> NearNames:
-        """Return the lists of entities by the numbers of their names."""
-        lists, count = self.saved.arrays.near, len(self.saved.arrays.entities)
-        if lists is None or self.settings.equivalence.kind == IMPORTED:
-            return NearNames(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, "f4"))
-        numbers = self.numbers[:count]
-        order = np.argsort(numbers)
-        sizes = lists.row_sizes()[order]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        at = np.repeat(np.asarray(lists.starts)[:-1][order] - starts[:-1], sizes) + np.arange(starts[-1])
-        return NearNames(numbers[order], starts, numbers[lists.columns[at]], np.asarray(lists.values)[at])
+    def numbered(self, numbers: Sequence[int]) -> MadeGraph:
+        """Return the same graph, in which those names have `numbers`."""
+        names = self.saved.names.copy()
+        names[names < 0] = numbers
+        return replace(self, saved=self.saved._replace(names=names))
 
-    def store(self, connection: Connection, before: NearNames) -> None:
-        """Store the vectors of names that were embedded, and the lists that differ from those `before`."""
+    def store(self, connection: Connection, before: NearNames | None) -> None:
+        """Store the vectors of names that were embedded, and lists that differ from those `before`; see put_near."""
         arrays = self.saved.arrays
         if len(self.fresh) and arrays.entity_vectors is not None and arrays.relation_vectors is not None:
             count = len(arrays.entities)
@@ -110,8 +157,8 @@ class MadeGraph:
                 arrays.entity_vectors[at] if at < count else arrays.relation_vectors[at - count]
                 for at in self.fresh.tolist()
             ]
-            put_vectors(connection, self.settings.maker, self.numbers[self.fresh].tolist(), np.stack(vectors))
-        put_near(connection, before, self.near())
+            put_vectors(connection, self.settings.maker, self.saved.names[self.fresh].tolist(), np.stack(vectors))
+        put_near(connection, before, near_of(self.saved, self.settings))
 
 
 def make_graph(
@@ -128,39 +175,31 @@ def make_graph(
     """
     how = settings.equivalence
     graph = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
-    texts = np.array([reading.records[name].text for name in graph.documents], dtype=np.uint64)
+    text_of = dict(zip(found.documents.encoded(), reading.texts.tolist(), strict=True))
+    texts = np.array([text_of[name] for name in graph.documents.encoded()], dtype=np.uint64)
     graph = replace(graph, texts=texts)
-    readers = ", ".join(sorted({one.reader for one in reading.records.values()}))
     # names of edits alone have no number yet
     number_of = dict(zip(found.names.encoded(), reading.names.tolist(), strict=False))
     spelled = [*graph.entities.encoded(), *graph.relations.encoded()]
     numbers = np.fromiter((number_of.get(name, -1) for name in spelled), np.int64, len(spelled))
-    names = [*graph.entities, *graph.relations]
     fresh = np.empty(0, np.int64)
     if settings.embedder is not None:
-        vectors, fresh = _vectors_of(names, numbers, stored.vectors, settings.embedder.dimension, embed)
-        count = len(graph.entities)
+        count, entities = len(graph.entities), list(graph.entities)
+        vectors, fresh = _vectors_of([*entities, *graph.relations], numbers, stored, embed)
         graph = replace(graph, entity_vectors=vectors[:count], relation_vectors=vectors[count:])
         report("comparing", 0, count)
-        lists = _near(vectors[:count], numbers[:count], comparable(names[:count]), how, stored.near)
+        lists = _near(vectors[:count], numbers[:count], comparable(entities), how, stored.near or NO_LISTS)
         graph = replace(graph, near=lists)
         graph = graph if how.kind == IMPORTED else with_equivalences(graph, *mutual(lists))
-    manifest = described(graph, settings.embedder, readers, how, exact=settings.exact)
-    return MadeGraph(SavedGraph(graph, manifest, numbers), settings, names, numbers, fresh)
+    manifest = described(graph, settings.embedder, ", ".join(reading.readers), how, exact=settings.exact)
+    return MadeGraph(SavedGraph(graph, manifest, numbers), settings, fresh)
 
 
 def _vectors_of(
-    names: Sequence[str],
-    numbers: Ints,
-    stored: Numbered,
-    dimension: int,
-    embed: Callable[[list[str], list[int]], Vectors],
+    names: Sequence[str], numbers: Ints, stored: Stored, embed: Callable[[list[str], list[int]], Vectors]
 ) -> tuple[Vectors, Ints]:
     """Return the vectors of names, and where those are that had to be embedded, each name once."""
-    places = stored.at(numbers)
-    known = (places >= 0) & (numbers >= 0)
-    vectors = np.zeros((len(names), dimension), dtype=np.float16)
-    vectors[known] = stored.rows[places[known]]
+    vectors, known = stored.of(numbers)
     first: dict[str, int] = {}
     missing = np.flatnonzero(~known).tolist()
     for at in missing:
@@ -215,7 +254,7 @@ def open_graph(
         if state is None or not state.published:
             raise IndexNotFound(f"no knowledge graph at {database.where}: make one with `ras-agent kg build`")
         edits = read_edits(connection, database)
-        saved = _at_hand(state, cache)
+        saved = at_hand(state, cache)
         work = None if saved else _Work.read(connection, database, state, edits)
     if saved is None:
         assert work
@@ -232,7 +271,7 @@ def keep_graph(database: Database, cache: Path | None) -> None:
     """
     with database.reading() as connection:
         state = read_graph_state(connection, database)
-        missing = state is not None and state.published and _at_hand(state, cache) is None
+        missing = state is not None and state.published and not _is_kept(state, cache)
         work = _Work.read(connection, database, state, read_edits(connection, database)) if state and missing else None
     made = None
     if work and state:
@@ -293,7 +332,7 @@ class _Work(NamedTuple):
     @classmethod
     def read(cls, connection: Connection, database: Database, state: GraphState, edits: tuple[Edit, ...]) -> _Work:
         reading = read_facts(connection, database, state.published)
-        stored = read_stored(connection, database, state.settings, state.settings)
+        stored = read_stored(connection, database, state, state.settings)
         return cls(database, state.settings, reading, edits, stored)
 
     def make(self, embedder: Embedder | None = None) -> MadeGraph:
@@ -311,8 +350,7 @@ class _Work(NamedTuple):
 
         found = self.reading.found
         if self.edits:
-            texts = {name: record.text for name, record in self.reading.records.items()}
-            found, _ = edited(found, self.edits, _all, texts, exact=self.settings.exact)
+            found, _ = edited(found, self.edits, _all, self.reading.text_of(), exact=self.settings.exact)
         return make_graph(self.reading, found, self.settings, self.stored, embed)
 
 
@@ -331,13 +369,23 @@ def _hold(stamp: int, saved: SavedGraph) -> None:
         _held.pop(next(iter(_held)), None)
 
 
-def _at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
+def at_hand(state: GraphState, cache: Path | None) -> SavedGraph | None:
+    """Return the arrays of the last graph, None where they have to be made; damaged ones are deleted."""
     if cache is None:
         return _held.get(state.stamp)
+    path = _file(cache, state.stamp)
     try:
-        return read_graph(_file(cache, state.stamp), "delete it")
-    except (IndexNotFound, IndexMismatch):
+        return read_graph(path, "delete it")
+    except IndexNotFound:
         return None
+    except IndexMismatch:
+        with suppress(OSError):  # where nothing can be written
+            _remove(path)
+        return None
+
+
+def _is_kept(state: GraphState, cache: Path | None) -> bool:
+    return state.stamp in _held if cache is None else _file(cache, state.stamp).is_file()
 
 
 def _file(cache: Path, stamp: int) -> Path:

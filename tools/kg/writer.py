@@ -204,13 +204,12 @@ class KGWriter:
             if same and state.published and not about - held(about):
                 return True
             reading = facts.read_facts(connection, database)
-            stored = make.read_stored(connection, database, state.settings, settings)
-            near_before = stored.near if len(stored.near.names) else facts.read_near(connection, database)
-        self._report("assembling", 0, len(reading.records))
+            before = make.at_hand(state, self.index.cache)
+            stored = make.read_stored(connection, database, state, settings, before)
+        self._report("assembling", 0, len(reading.texts))
         found, stay = reading.found, wanted
         if wanted:
-            texts = {name: record.text for name, record in reading.records.items()}
-            found, stay = edited(found, wanted, held, texts, exact=settings.exact)
+            found, stay = edited(found, wanted, held, reading.text_of(), exact=settings.exact)
         made = make.make_graph(reading, found, settings, stored, self._embed, self._report)
         count = len(made.saved.arrays.edges)
         self._report("writing", 0, count)
@@ -219,14 +218,15 @@ class KGWriter:
             if now is None or now.changes != state.changes:
                 return False
             try:
-                if (made.numbers < 0).any():  # of names in edits, and of the equivalence relation's
-                    self._names.take(connection, database, now.changes)
-                    made = made.numbered(np.array(self._names.of(connection, made.names), dtype=np.int64))
+                if lacking := made.names_without_number():  # names in edits, and the equivalence relation's
+                    self._names.take(connection, now.changes)
+                    made = made.numbered(self._names.of(connection, lacking))
                 facts.erase_superseded(connection)
                 if stay != stored_edits:
                     facts.write_edits(connection, stay)
-                made.store(connection, near_before)
-                facts.erase_other_vectors(connection, settings.maker)
+                made.store(connection, stored.near)
+                if state.settings != settings:
+                    facts.erase_other_vectors(connection, settings.maker)
                 stamp = facts.publish(connection, settings)
                 facts.erase_unused(connection, database)
                 make.save_made(self.index.cache, stamp, made.saved)
@@ -271,7 +271,7 @@ class KGWriter:
         with self._database.writing(durable=durable) as connection:
             state = facts.read_graph_state(connection, self._database)
             assert state
-            self._names.take(connection, self._database, state.changes)
+            self._names.take(connection, state.changes)
             try:
                 yield connection, state
             except BaseException:

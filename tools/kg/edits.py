@@ -133,20 +133,28 @@ class _Replay:
         self._found, self._held, self._texts, self._exact = found, held, texts, exact
         self._documents, self._added = list(found.documents), list[str]()
         self._keys = found.told_apart_by(exact=exact)
-        # the numbers and forms of the names that edits speak of; no other name is looked up
-        self._forms: dict[str, dict[str, int]] = {self._key(word): {} for edit in edits for word in edit.old + edit.new}
-        for number, key in enumerate(self._keys):
+        # the numbers of the forms of names that edits speak of, by their keys; no other name is looked up
+        self._forms: dict[bytes, dict[str, int]] = {
+            self._key(word): {} for edit in edits for word in edit.old + edit.new
+        }
+        for number, key in enumerate(self._keys.encoded()):
             if key in self._forms:
                 self._forms[key][found.names[number]] = number
         self._places = {name: number for number, name in enumerate(self._documents)}
-        self._facts, self._mentions = found.facts.copy(), found.mentions.copy()
+        # edits change no other rows than those that speak of these names, and look through these again and again
+        spoken_of = np.zeros(len(found.names), dtype=np.bool_)
+        spoken_of[[number for forms in self._forms.values() for number in forms.values()]] = True
+        in_facts, in_mentions = spoken_of[found.facts[:, 1:4]].any(axis=1), spoken_of[found.mentions[:, 1]]
+        self._facts, self._other_facts = found.facts[in_facts], found.facts[~in_facts]
+        self._mentions, self._other_mentions = found.mentions[in_mentions], found.mentions[~in_mentions]
         self._edges, self._similarities = found.edges.copy(), found.similarities.copy()
 
     def result(self) -> Occurrences:
         names = self._found.names.joined(StringTable.of(self._added))
-        keys = None if self._exact else self._keys.joined(StringTable.of(map(self._key, self._added)))
-        rows = self._facts, self._mentions, self._edges, self._similarities
-        return Occurrences(names, self._found.documents, *rows, keys)
+        keys = None if self._exact else self._keys.joined(StringTable.of_bytes(list(map(self._key, self._added))))
+        facts = np.concatenate([self._other_facts, self._facts])
+        mentions = np.concatenate([self._other_mentions, self._mentions])
+        return Occurrences(names, self._found.documents, facts, mentions, self._edges, self._similarities, keys)
 
     def apply(self, edit: Edit, before: Edit) -> Edit | None:
         """Apply an edit; return it as it stays, None if it goes. before: the edit with the passages that are gone."""
@@ -233,8 +241,8 @@ class _Replay:
             self._added.append(name)
         return forms[name]
 
-    def _key(self, name: str) -> str:
-        return key_of(name, exact=self._exact)
+    def _key(self, name: str) -> bytes:
+        return key_of(name, exact=self._exact).encode("utf-8", "surrogatepass")
 
 
 def merged_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, str]:

@@ -8,17 +8,24 @@ import json
 import shutil
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ras_agent.errors import EditError, IndexMismatch, IndexNotFound
 from ras_agent.records import Extraction, Passage, Source, Triple
+from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.arrays import StringTable
+from ras_agent.tools.kg.assemble import Occurrences, assemble, occurrences_of
 from ras_agent.tools.kg.build import add_triples, delete_documents
 from ras_agent.tools.kg.edit import (
+    Fact,
     add_fact,
     edits_of,
     merge_entities,
@@ -26,18 +33,20 @@ from ras_agent.tools.kg.edit import (
     replace_fact,
     undo_edit,
 )
-from ras_agent.tools.kg.edits import Edit
+from ras_agent.tools.kg.edits import Anchor, Edit, edited, key_of
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.picture import graph_page
 from ras_agent.tools.kg.stats import about, counts
 from ras_agent.tools.retrieve.resolve import resolve_retriever
 from ras_agent.tools.structure.build_graph import build_graph
 from tests.messages import says
 
+P = Anchor("p")
 WRONG, RIGHT = ("Bell", "was born in", "Boston"), ("Bell", "was born in", "Edinburgh")
 TEXTS = {
     "bell.txt": "Bell | was born in | Boston\nBell | patented | the telephone",
@@ -382,3 +391,53 @@ def test_edits_of_added_triples_outlive_the_same_file_and_go_with_it(tmp_path: P
     assert facts(KGIndex.open(index)) == [PATENTED, RIGHT]
     delete_documents(index, "facts.tsv")
     assert edits_of(index) == ()
+
+
+FORMS = st.sampled_from(["Bell", "bell", "The Bell", "Ada", "ada’s", "Leith", "knew", "Knew"])
+FACTS = st.tuples(FORMS, FORMS, FORMS)
+CHANGES = st.one_of(
+    st.builds(lambda old: Edit(0, "remove", old=old), FACTS),
+    st.builds(lambda old, new: Edit(0, "replace", old=old, new=new), FACTS, FACTS),
+    st.builds(lambda new, at: Edit(0, "add", new=new, anchors=at, start=1, end=2), FACTS, st.sampled_from([(), (P,)])),
+    st.builds(lambda old, new: Edit(0, "merge", (old,), (new,)), FORMS, FORMS),
+)
+
+
+@given(st.lists(st.tuples(FACTS, FORMS), max_size=8), st.lists(CHANGES, max_size=6), st.booleans(), st.booleans())
+def test_edits_do_to_all_facts_what_they_do_to_each(
+    read: list[tuple[Fact, str]], edits: list[Edit], exact: bool, with_keys: bool
+) -> None:
+    facts, names = [fact for fact, _ in read], [name for _, name in read]
+    alone: list[Fact] = []
+    key = partial(key_of, exact=exact)
+    for edit in edits:
+
+        def become(fact: Fact, edit: Edit = edit) -> Fact | None:
+            if edit.kind == "merge":
+                subject, object_ = (edit.new[0] if key(end) == key(edit.old[0]) else end for end in fact[::2])
+                return subject, fact[1], object_
+            if list(map(key, fact)) != list(map(key, edit.old)):
+                return fact
+            return edit.new if edit.kind == "replace" else None  # type: ignore[return-value]
+
+        if edit.kind == "add":
+            (facts if edit.anchors else alone).append(edit.new)  # type: ignore[arg-type]
+            continue
+        facts, alone = ([new for old in some if (new := become(old))] for some in (facts, alone))
+        if edit.kind == "merge":
+            names = [edit.new[0] if key(name) == key(edit.old[0]) else name for name in names]
+    occurrences = stating([fact for fact, _ in read], [name for _, name in read])
+    if with_keys:
+        occurrences.keys = StringTable.of(map(canonical_key, occurrences.names))
+    changed, _ = edited(occurrences, edits, set, {}, exact=exact)
+    graphs = [assemble(one, exact=exact) for one in (changed, stating(facts, names, alone))]
+    assert graphs[0].edges.tolist() == graphs[1].edges.tolist()
+    assert [list(graph.entities) for graph in graphs] == [list(graphs[1].entities)] * 2
+    assert [list(graph.relations) for graph in graphs] == [list(graphs[1].relations)] * 2
+    assert np.array_equal(graphs[0].mentions.values, graphs[1].mentions.values)
+
+
+def stating(facts: Sequence[Fact], names: Sequence[str], alone: Sequence[Fact] = ()) -> Occurrences:
+    """Return what one passage says, and facts that no passage does."""
+    triples = tuple(Triple(*fact, (Source(P.passage_id, 1, 2),)) for fact in facts)
+    return occurrences_of([PassageFacts(P.passage_id, triples, tuple(names))], [UnstatedEdge(*fact) for fact in alone])

@@ -122,12 +122,12 @@ def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     if part == "graph":
         began, before = time.process_time(), _bytes_in(folder)
         with open_writer(folder / "an.index", None) as writer:
-            facts = _facts(ids)
+            facts = drawn_facts(ids)
             while some := list(islice(facts, 1000)):
                 writer.put(some)
             writer.write()
         at = time.process_time()
-        sum(1 for _ in _facts(ids))
+        sum(1 for _ in drawn_facts(ids))
         drawing = time.process_time() - at
     seconds = time.process_time() - began - 2 * drawing
     disk = _bytes_in(folder) - before
@@ -158,7 +158,7 @@ def _seconds(retriever: Retriever, text: str) -> float:
     return time.perf_counter() - began
 
 
-def _facts(ids: Sequence[str]) -> Iterator[PassageFacts]:
+def drawn_facts(ids: Sequence[str]) -> Iterator[PassageFacts]:
     """Draw the facts of each passage; a name is its own or, for every other, one that many passages share."""
     rng = np.random.default_rng(0)
     for number, passage in enumerate(ids):

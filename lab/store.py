@@ -2,6 +2,8 @@
 
     python -m lab.store --sizes 1000,10000,100000 --json store.jsonl --plot lab/store.svg
     python -m lab.store --sizes 1000,10000 --url postgresql://me@localhost/bench
+    python -m lab.store --sizes 2000,5000,10000,20000 --graph --plot lab/store-graph.svg
+    python -m lab.store --sizes 2000,5000 --graph vectors --corpus corpus.jsonl
 
 With an address, the index is made in a schema of that database, which is dropped afterwards; the server's own time is
 not in the figures.
@@ -9,6 +11,11 @@ not in the figures.
 Texts are those of ras_agent.eval.bench.retrieval, vectors of 384 numbers are drawn and not embedded. All costs are
 processor time, the embedder's left out; a change is timed with a search by `bm25` and one by `dense` over the new
 commit. `add 10`, `add 1` and `forget 1` are medians.
+
+With --graph, the index has a knowledge graph and no vectors, and a change is timed with the graph's making and an
+answer by `ppr`; with --graph vectors, the graph has vectors of its names, and there is an answer by `gfm` too, with the
+network that ships. Facts are drawn as in lab.scale, or are those of the offline extractor in --corpus, whose time is
+left out.
 """
 
 from __future__ import annotations
@@ -18,27 +25,39 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from lab.scale import Drawn
+from lab.scale import Drawn, drawn_facts
 from ras_agent.address import Address
+from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
-from ras_agent.records import Passage
+from ras_agent.records import Extraction, Passage
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.build import delete_documents
+from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.roles import resolve_extractor
+from ras_agent.tools.structure.build_graph import build_graph
 
 _AT_ONCE, _K = 4096, 10
 _ANSWERING = ("bm25", "dense")
 _TENANTS = 50
-SHOWN = ("add 10", "add 1", "forget 1", "open", "filter")
-"""Costs in milliseconds that are drawn against size"""
+_ADDED = "graph, add 10"
+SHOWN = (
+    *("add 10", "add 1", "forget 1", "open", "filter"),
+    *(_ADDED, f"{_ADDED}, assembling", f"{_ADDED}, comparing", "graph, forget 1"),
+    *(f"{_ADDED}, first answer of {name}" for name in ("ppr", "gfm")),
+)
+"""Costs in milliseconds that are drawn against size, if they were measured"""
 
 
 class _Timed(Drawn):
@@ -130,10 +149,130 @@ def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
     finally:
         shutil.rmtree(folder)
         if url:
-            import psycopg
+            _drop(url, f"store_{size}")
 
-            with psycopg.connect(url) as connection:
-                connection.execute(f"DROP SCHEMA IF EXISTS store_{size} CASCADE".encode())
+
+def _drop(url: str, schema: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+
+
+class _Given:
+    """Extractor that has read all passages before."""
+
+    name = "given"
+
+    def __init__(self, facts: Iterable[PassageFacts]) -> None:
+        self._facts = {one.passage_id: one.triples for one in facts}
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        return Extraction(tuple(triple for passage in passages for triple in self._facts[passage.id]))
+
+
+def with_facts(size: int, corpus: Sequence[Path] = ()) -> tuple[list[Passage], _Given, str]:
+    """Return `size` passages, each a document, an extractor that knows their facts, and a question about them.
+
+    Facts are drawn, or read in the passages of JSON lines with id, title and text.
+    """
+    if not corpus:
+        texts = [(one.text, one.title) for one in synthetic_passages(size)]
+        passages = [Passage(f"p{number}", *one, f"d{number}") for number, one in enumerate(texts)]
+        question = "What did Name 7 do with Name 8?"
+        return passages, _Given(drawn_facts([passage.id for passage in passages])), question
+    lines = [json.loads(line) for path in corpus for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = list({(line["text"], line["title"]): None for line in lines})[:size]
+    if len(texts) < size:
+        raise SettingsError(f"the corpus has {len(texts):,} passages, and {size:,} are asked for: give more files")
+    passages = [Passage(f"p{number}", *one, f"d{number}") for number, one in enumerate(texts)]
+    extractor = resolve_extractor("offline")
+    facts = _Given(PassageFacts(one.id, extractor.extract([one]).triples) for one in passages)
+    return passages, facts, f"What do {passages[0].title} and {passages[1].title} have in common?"
+
+
+def measure_graph(
+    size: int,
+    passages: Sequence[Passage],
+    facts: _Given,
+    question: str,
+    *,
+    vectors: bool = False,
+    times: int = 5,
+    url: str = "",
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each cost of an index of `size` passages with a knowledge graph, in milliseconds.
+
+    vectors: of the names in the graph. times: how often each change is made, of which the median counts.
+    """
+    folder, embedder = Path(tempfile.mkdtemp()), _Timed()
+    embedder.name = "minilm"  # whose vectors the network that ships reads
+    place = Address(url, f"store_{size}") if url else folder / "index"
+    stages: dict[str, float] = {}
+
+    def spent() -> float:
+        return time.process_time() - embedder.seconds
+
+    def build() -> None:
+        stage, since = "reading", spent()
+
+        def turn(now: object) -> None:
+            nonlocal stage, since
+            if (name := getattr(now, "stage", "")) != stage:
+                stages[stage] = stages.get(stage, 0) + spent() - since
+                stage, since = name, spent()
+
+        build_graph(place, extractor=facts, embedder=embedder if vectors else "", on_progress=turn)
+        turn(None)
+
+    def costs(change: Callable[[], object]) -> dict[str, float]:
+        stages.clear()
+        began = spent()
+        change()
+        done = spent()
+        known = {"graph": KGIndex.open(place, embedder)} if vectors else {}
+        index = PassageIndex.open(place)
+        answered = {}
+        for name in ("ppr", "gfm") if vectors else ("ppr",):
+            at = spent()
+            retriever_over(index, name, **known).retrieve(question, _K)
+            answered[f"first answer of {name}"] = spent() - at
+        return {"": spent() - began, "change": done - began, **stages, **answered}
+
+    def record(what: str, value: float) -> dict[str, Any]:
+        return {"size": size, "what": what, "value": 1000 * value}
+
+    def add(some: Sequence[Passage]) -> None:
+        PassageIndex.open(place).upsert(some)
+        build()
+
+    try:
+        with PassageIndex.create(place, None).batch() as batch:
+            batch.upsert(passages[:size])
+        build()
+        costs(lambda: None)  # imports what answers need
+        more = passages[size:]
+        changes: dict[str, list[Callable[[], object]]] = {
+            "add 10": [partial(add, more[10 * number : 10 * number + 10]) for number in range(times)],
+            "forget 1": [partial(delete_documents, place, f"d{7 * number}") for number in range(times)],
+        }
+        for what, made in changes.items():
+            records = [costs(change) for change in made]
+            for part in records[0]:
+                yield record(f"graph, {what}" + f", {part}" * bool(part), median(one[part] for one in records))
+    finally:
+        shutil.rmtree(folder)
+        if url:
+            _drop(url, f"store_{size}")
+
+
+def exponents(records: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the power of the size that each cost grows with: the slope of a line through the logarithms."""
+    powers = {}
+    for what in dict.fromkeys(one["what"] for one in records):
+        sizes, values = np.log([(one["size"], one["value"]) for one in records if one["what"] == what]).T
+        powers[what] = float(np.polyfit(sizes, values, 1)[0])
+    return powers
 
 
 def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
@@ -144,7 +283,8 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for what, marker in zip(SHOWN, "osD^v", strict=True):
+    there = {one["what"] for one in records}
+    for what, marker in zip((what for what in SHOWN if what in there), cycle("osD^vP"), strict=False):
         points = sorted((one["size"], one["value"]) for one in records if one["what"] == what)
         axes.plot(*np.array(points).T, marker=marker, label=what)
     axes.set(xscale="log", yscale="log", xlabel="passages", ylabel="processor milliseconds until the first answers")
@@ -160,17 +300,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", default="1000,10000", help="numbers of passages, parted by commas")
     parser.add_argument("--queries", type=int, default=50)
     parser.add_argument("--url", default="", help="make the index in this PostgreSQL database")
+    parser.add_argument("--graph", nargs="?", const="facts", choices=("facts", "vectors"), help="measure a graph")
+    parser.add_argument(
+        "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, for --graph"
+    )
+    parser.add_argument("--times", type=int, default=5, help="how often each change of a graph is made (5)")
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--plot", type=Path, help="draw the costs of changes there")
     given = parser.parse_args(arguments)
-    records = []
-    for size in map(int, given.sizes.split(",")):
-        for one in measure(size, given.queries, given.url):
+    sizes, records = [int(size) for size in given.sizes.split(",")], []
+    passages, facts, question = (
+        with_facts(max(sizes) + 10 * given.times, given.corpus) if given.graph else ([], None, "")
+    )
+
+    def measured(size: int) -> Iterator[dict[str, Any]]:
+        if facts is None:
+            return measure(size, given.queries, given.url)
+        vectors = given.graph == "vectors"
+        return measure_graph(size, passages, facts, question, vectors=vectors, times=given.times, url=given.url)
+
+    for size in sizes:
+        for one in measured(size):
             records.append(one)
             print(f"{one['size']:>9,}  {one['what']:<50} {one['value']:10.3f}", flush=True)
             if given.json:
                 with given.json.open("a") as out:
                     out.write(json.dumps(one) + "\n")
+    if len(sizes) > 1:
+        for what, power in exponents(records).items():
+            print(f"{what:<50} grows with the size to the power of {power:.2f}")
     if given.plot:
         draw(records, given.plot)
 

@@ -8,7 +8,9 @@ import pytest
 
 from lab import scale, store
 from ras_agent.address import Address
+from ras_agent.errors import SettingsError
 from ras_agent.tools.index.store import PassageIndex
+from tests.messages import says
 
 pytestmark = pytest.mark.slow("benchmarks")
 
@@ -29,9 +31,40 @@ def test_costs_of_changes_are_measured_and_drawn(tmp_path: Path) -> None:
     store.main(["--sizes", "300,400", "--queries", "3", "--json", str(out), "--plot", str(plot)])
     records = _records(out)
     assert {record["size"] for record in records} == {300, 400}
-    assert {*store.SHOWN, "make, s", "search, bm25", "search, dense"} <= {record["what"] for record in records}
+    assert {"add 10", "add 1", "forget 1", "open", "filter", "make, s", "search, bm25", "search, dense"} <= {
+        record["what"] for record in records
+    }
     assert all(record["value"] > 0 for record in records)
     assert "<svg" in plot.read_text()
+
+
+def test_costs_of_changes_of_a_graph_are_measured_by_their_parts(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    out, plot = tmp_path / "out.jsonl", tmp_path / "out.svg"
+    store.main(["--sizes", "60,80", "--graph", "vectors", "--times", "1", "--json", str(out), "--plot", str(plot)])
+    records = _records(out)
+    parts = {record["what"].removeprefix("graph, add 10, ") for record in records}
+    assert {"graph, add 10", "change", "assembling", "comparing", "first answer of ppr", "first answer of gfm"} <= parts
+    assert {"graph, forget 1", "graph, forget 1, change"} <= parts
+    assert all(record["value"] > 0 for record in records)
+    assert "<svg" in plot.read_text()
+
+
+def test_facts_are_read_in_a_corpus(tmp_path: Path) -> None:
+    texts = [f"Bell number {number} was born in Edinburgh." for number in range(2)]
+    lines = [json.dumps({"title": text[:13], "text": text}) for text in (*texts, texts[0])]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
+    passages, facts, question = store.with_facts(2, [tmp_path / "corpus.jsonl"])
+    assert [passage.id for passage in passages] == ["p0", "p1"]
+    assert [triple.object for triple in facts.extract(passages[:1]).triples] == ["Edinburgh"]
+    assert question == "What do Bell number 0 and Bell number 1 have in common?"
+    with pytest.raises(SettingsError, match=says("2 passages", "3 are asked for", "give more files")):
+        store.with_facts(3, [tmp_path / "corpus.jsonl"])
+
+
+def test_a_cost_that_doubles_with_the_size_grows_with_its_first_power() -> None:
+    records = [{"size": size, "what": "add 10", "value": 3.0 * size} for size in (100, 200, 400)]
+    assert store.exponents(records) == {"add 10": pytest.approx(1.0)}
 
 
 def test_an_index_in_a_database_is_measured_and_dropped(postgres: str, tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ class GraphLLMOptions(FitConfig):
     encoder: "graph-transformer", "gat", "gcn", or "none" for trained tokens that are the same for every graph, of
         which --graph-tokens 0 has none: the model reads text alone. encoder_norm: "batch" or "layer" (EncoderConfig).
     projector: the hidden width between encoder and word vectors; 0 for none, where the encoder is as wide as these.
-    aligner: a folder of ras_agent.train.aligner.train, whose encoder the model takes and trains on, in place of a new
-        one by the encoder options (Align-GRAG).
+    aligner: a folder of ras_agent.train.aligner.train, whose encoder a new model takes and trains on, in place of one
+        by the encoder options (Align-GRAG).
     batch: prompts at once. validation_replies: how many samples of the validation part are replied to each time.
     """
 
@@ -72,8 +72,6 @@ class GraphLLMOptions(FitConfig):
             raise SettingsError("a training begins with --language-model or with --start-from: give one of them")
         if not self.graph_tokens and self.encoder != "none":
             raise SettingsError("--graph-tokens 0 leaves an encoder nothing to write into: add --encoder none")
-        if self.start_from and self.aligner:
-            raise SettingsError("--start-from has an encoder already: leave --aligner out")
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""

@@ -84,6 +84,8 @@ class GraphLLMTrainingConfig(GraphLLMOptions):
         check_choices(self, {"tasks": get_args(Tasks), "layout": _LAYOUTS, "instructions": tuple(INSTRUCTIONS)})
         if self.aligner and self.encoder == "none":
             raise SettingsError("--aligner is an encoder, and --encoder none wants none: leave one of them out")
+        if self.aligner and self.start_from:
+            raise SettingsError("--start-from has an encoder already: leave --aligner out")
 
     def model(self) -> GraphLLMConfig:
         """Return the configuration of the model to train."""
@@ -152,7 +154,7 @@ def begin(config: GraphLLMOptions) -> Start:
         digests["start_sha256"] = _digest_of(config.start_from)
     else:
         model = GraphLLM.new(config.model(), config.seed)
-    if config.aligner and config.encoder != "none":
+    if config.aligner and config.encoder != "none" and not config.start_from:
         digests |= _align(model, config.aligner)
     stored_type = next(model.language_model.parameters()).dtype
     _set_precision(model, config)

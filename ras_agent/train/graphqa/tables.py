@@ -18,6 +18,7 @@ seed-nodes    Align-GRAG, appendix D: to how many nodes an aligner prunes
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -157,6 +158,8 @@ class GraphQATablesConfig(GraphQATrainingConfig):
 
 def write_tables(config: GraphQATablesConfig) -> JSON:
     """Train and score all rows, write the tables, and return their figures. Raises RasError children."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise SettingsError("tables are made by one process: give each processor --rows of its own, and an --out")
     vectors = GraphVectors(resolve_embedder(config.embedder))  # texts are embedded once for all rows
     figures: JSON = {"benchmark": config.benchmark, "data": config.data.name, "seeds": list(config.seeds)}
     for table in config.tables:

@@ -91,6 +91,8 @@ class GraphQATrainingConfig(GraphLLMOptions):
             raise SettingsError("--shares are two, of validation and test, and together below 1")
         if self.n_seed and not self.aligner:
             raise SettingsError("--n-seed prunes by an aligner: add --aligner FOLDER")
+        if self.aligner and not self.n_seed and (self.start_from or self.encoder == "none"):
+            raise SettingsError("--aligner is no encoder here, and prunes nothing: add --n-seed or leave it out")
 
     def view(self) -> GraphView:
         """Return what the model is shown of a graph."""

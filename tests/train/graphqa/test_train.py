@@ -19,6 +19,7 @@ from lab import graphqa_sets, language_model  # noqa: E402
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.eval.benchmarks import benchmark  # noqa: E402
 from ras_agent.tools.graph_tokens.graph_reader import GraphReader  # noqa: E402
+from ras_agent.train.graphqa import evaluate  # noqa: E402
 from ras_agent.train.graphqa.examples import graph_of, read_parts, reply_of  # noqa: E402
 from ras_agent.train.graphqa.train import GraphQATrainingConfig, train  # noqa: E402
 from tests.messages import says  # noqa: E402
@@ -85,6 +86,27 @@ def test_the_graph_part_and_an_adapter_can_be_trained_alone(config: GraphQATrain
     train(replace(config, tuning=tuning))
     counts = json.loads((config.out / "training.json").read_text())["weights"]
     assert 0 < counts["trained"] < counts["all"]
+
+
+def test_a_model_asked_to_cite_is_scored_by_what_exists(
+    config: GraphQATrainingConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(replace(config, steps=40, clip=1.0, test=None))
+    capsys.readouterr()
+    folders = {"--model": config.out, "--data": config.data.with_name("val.tsv"), "--out": config.out / "cited"}
+    options = [str(word) for pair in folders.items() for word in pair]
+    evaluate.main([*options, "--benchmark", "explagraphs", "--cite", "--limit", "2"])
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["accuracy"]["n"] == 2
+    manifest = json.loads((config.out / "cited/manifest.json").read_text())
+    assert manifest["settings"]["instruction"] == "answer_citing"
+
+
+def test_a_model_learns_to_cite_what_its_graph_has(config: GraphQATrainingConfig) -> None:
+    card = train(replace(config, steps=120, clip=1.0, cite=True, validation_replies=0))
+    assert card["scores"]["valid_nodes"]["n"] > 0
+    view = GraphReader.load(config.out).prompts.view
+    assert (view.cite, view.reply_tokens) == (True, 300)
 
 
 def test_a_model_that_has_nothing_to_train_is_scored_as_it_is(config: GraphQATrainingConfig) -> None:

@@ -261,7 +261,6 @@ class Settings(BaseModel):
         everyday=True,
     )
     cors: str | None = _SERVER(None, "Web pages of these origins may ask, with commas; if not set, only the own one.")
-    uploads: Path | None = _SERVER(None, "Folder of uploaded documents; if not set, INDEX.uploads beside the index.")
     max_upload_mb: NonNegativeInt = _SERVER(64, "Most megabytes of one upload; with 0 nobody changes documents.")
 
     @property

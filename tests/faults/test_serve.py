@@ -19,6 +19,8 @@ from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import guard
 from ras_agent.app.serve.documents import Documents
 from ras_agent.settings import Settings
+from ras_agent.tools.index.uploads import read_upload, upload_path
+from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.app.serve.conftest import events_of, serving
 from tests.faults.attack import Attack
 from tests.faults.interruptions import run
@@ -160,14 +162,17 @@ def test_names_that_lead_elsewhere(attack: Attack, tmp_path: Path) -> None:
     outside.write_text("outside")
     PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
     with serving(Settings(index=index)) as address, _client(address) as client:
+        query = "SELECT path FROM uploads WHERE path IS NOT NULL"
         for name in NAMES:
             for field in ("files", "../files"):
                 told = client.post("/api/documents", files=[(field, (name, b"Zyltor was founded."))])
-                kept = {path.name for path in (index.parent / "my.index.uploads").glob("**/*")}
+                with SqliteDatabase(index).reading() as connection:
+                    kept = {bytes(path).decode() for (path,) in connection.execute(query)}
                 known = {path.name for path in index.parent.iterdir()}
                 attack.expect(told.status_code < 500, f"{name!r}: {told.status_code} {told.text[:80]}")
-                attack.expect(known <= {"my.index", "my.index.uploads"}, f"{name!r} left {known}")
-                attack.expect(all("/" not in one and not one.startswith(".") for one in kept), f"{name!r} left {kept}")
+                attack.expect(known == {"my.index"}, f"{name!r} left {known}")
+                inside = all(Path(one).parts[1:] and ".." not in Path(one).parts for one in kept)
+                attack.expect(inside and not any(Path(one).is_absolute() for one in kept), f"{name!r} left {kept}")
             # both in a path and in what it asks for
             for path in (f"/page/{name}", f"/page/..%2f{name}", "/page/../../../secret.js", "/page/%2e%2e%2fsecret.js"):
                 port = int(address.rpartition(":")[2])
@@ -194,6 +199,10 @@ def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> Non
             attack.expect(_found(index) in good, f"{how} {moment}: {_found(index)}")
             _add(index, after, "y")
             attack.expect(_found(index) == good[1], f"{how} {moment}, again: {_found(index)}")
+            left = [path.name for path in index.rglob("*") if path.is_file() and before.encode() in path.read_bytes()]
+            attack.expect(not left, f"{how} {moment}: the replaced text is in {left}")
+            beside = {path.name for path in index.parent.iterdir()} - {"my.index"}
+            attack.expect(not beside, f"{how} {moment}: {beside} lie beside the index")
             moment += 1 if attack.times(10).stop == 10 else 5
             if not ended.killed and not ended.error:
                 break
@@ -201,11 +210,16 @@ def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> Non
 
 def _add(index: Path, text: str, team: str) -> None:
     documents = Documents(PassageIndex.open(index), Settings(index=index))
-    documents._add([BytesIO(text.encode())], ["zyltor.md"], index.with_name("my.index.uploads"), "", {"team": team})
+    documents._add([BytesIO(text.encode())], ["zyltor.md"], "", {"team": team})
 
 
 def _found(index: Path) -> set[tuple[str, object]]:
-    return {(passage.text, passage.metadata.get("team")) for passage in PassageIndex.open(index).passages}
+    """What the index holds: texts with their teams, where the stored file is the one that was indexed."""
+    stored = (read_upload(SqliteDatabase(index), upload_path("zyltor.md")) or b"").decode()
+    passages = PassageIndex.open(index).passages
+    texts = {passage.text for passage in passages if passage.document_id == "zyltor.md"}
+    torn = set() if texts == {stored} else {(f"the stored file says {stored!r}", None)}
+    return {(passage.text, passage.metadata.get("team")) for passage in passages} | torn
 
 
 def test_uploads_stay_in_their_part(attack: Attack, tmp_path: Path) -> None:

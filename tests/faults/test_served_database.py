@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,7 +17,9 @@ from ras_agent.address import Address
 from ras_agent.settings import Settings
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.uploads import read_upload, upload_path
 from ras_agent.tools.retrieve.registered import retriever_over
+from ras_agent.tools.store.postgres import PostgresDatabase
 from tests.app.serve.conftest import serving
 from tests.faults.attack import Attack
 
@@ -27,9 +28,9 @@ BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "
 
 
 @contextmanager
-def _served(address: Address, uploads: Path, **more: Any) -> Iterator[httpx.Client]:
+def _served(address: Address, **more: Any) -> Iterator[httpx.Client]:
     with (
-        serving(Settings(index=address, uploads=uploads), **more) as url,
+        serving(Settings(index=address), **more) as url,
         httpx.Client(base_url=url, trust_env=False, timeout=60) as client,
     ):
         yield client
@@ -61,15 +62,13 @@ class Killer:
         self._left = -1
 
 
-def test_connections_killed_at_each_statement(
-    attack: Attack, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_killed_at_each_statement(attack: Attack, postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections to the database killed at each statement: the answer is right or 503, and the next one right"""
     address = Address(postgres, "killed")
     PassageIndex.create(address).add([BELL])
     killer = Killer(postgres, monkeypatch)
     texts = ("A mill in Leith.", "A mill in Perth.")
-    with _served(address, tmp_path / "uploads") as client:
+    with _served(address) as client:
 
         def upload(text: str) -> httpx.Response:
             return client.post("/api/documents", files={"files": ("z.txt", text.encode())})
@@ -77,6 +76,10 @@ def test_connections_killed_at_each_statement(
         def mills() -> list[str]:
             hits = client.get("/api/retrieve?q=mill").json()["hits"]
             return [hit["passage"]["text"] for hit in hits]
+
+        def stored() -> str | None:
+            data = read_upload(PostgresDatabase(address), upload_path("z.txt"))
+            return None if data is None else data.decode()
 
         def asked() -> httpx.Response:
             return client.post("/api/ask", json={"question": QUESTION})
@@ -105,11 +108,11 @@ def test_connections_killed_at_each_statement(
             killer.before(moment)
             told = upload(after)
             killer.rest()
-            stored = [path.read_text() for path in (tmp_path / "uploads").glob("*")]
             attack.expect(told.status_code in (200, 503), f"upload {moment}: {told.status_code} {told.text[:100]}")
-            wanted = [after] if told.status_code == 200 else [before]
-            attack.expect(stored == wanted, f"upload {moment}, {told.status_code}: stored {stored}")
-            attack.expect(mills() in ([before], [after]), f"upload {moment}: found {mills()}")
+            # a connection that ends after the commit, before the rest is tidied up, may be told as an error
+            good = [after] if told.status_code == 200 else [before, after]
+            attack.expect(stored() in good, f"upload {moment}, {told.status_code}: stored {stored()}")
+            attack.expect(mills() == [stored()], f"upload {moment}: found {mills()}, stored {stored()}")
             attack.expect(upload(after).status_code == 200, f"upload after {moment}")
             attack.expect(mills() == [after], f"upload after {moment}: found {mills()}")
             if not killer.killed:
@@ -124,7 +127,7 @@ def test_connections_killed_at_each_statement(
                 again = client.delete("/api/documents?id=z.txt")
                 attack.expect(again.status_code in (200, 404), f"delete after {moment}: {again.text[:100]}")
             attack.expect(mills() == [], f"delete {moment}: found {mills()}")
-            attack.expect(not list((tmp_path / "uploads").glob("*")), f"delete {moment}: the file is there")
+            attack.expect(stored() is None, f"delete {moment}: the file is there")
             if not killer.killed:
                 break
     _check_counts(attack, address)
@@ -143,12 +146,12 @@ def _check_counts(attack: Attack, address: Address) -> None:
     index.close()
 
 
-def test_two_servers_that_write(attack: Attack, postgres: str, tmp_path: Path) -> None:
+def test_two_servers_that_write(attack: Attack, postgres: str) -> None:
     """Two servers that write one index at once: each upload is done or told to come again, and none is lost"""
     address = Address(postgres, "two_writers")
     PassageIndex.create(address).add([BELL])
     rounds = attack.times(12)
-    with _served(address, tmp_path / "one") as one, _served(address, tmp_path / "two") as two:
+    with _served(address) as one, _served(address) as two:
 
         def write(client: httpx.Client, who: str) -> None:
             for number in rounds:
@@ -180,7 +183,7 @@ SQL = [
 ]
 
 
-def test_filters_that_hold_sql(attack: Attack, postgres: str, tmp_path: Path) -> None:
+def test_filters_that_hold_sql(attack: Attack, postgres: str) -> None:
     """Filters and metadata whose names and values hold SQL: found is what an index in files finds, and nothing else"""
     address = Address(postgres, "sql_in_filters")
     storable = [text for text in SQL if text not in ("\x00", "\ud800")]
@@ -196,7 +199,7 @@ def test_filters_that_hold_sql(attack: Attack, postgres: str, tmp_path: Path) ->
     here = PassageIndex.in_memory(passages)
     before = PassageIndex.open(address).fingerprint
     tokens = {"root-0123456789abcdef": None, "team-0123456789abcdef": {"team": "x"}}
-    with _served(address, tmp_path / "uploads", tokens=tokens) as client:
+    with _served(address, tokens=tokens) as client:
 
         def found(token: str, filter: dict[str, Any]) -> list[str] | int:
             asked = {"q": "mill Edinburgh", "k": 100, "filter": json.dumps(filter)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 TESTS: dict[str, tuple[str, ...]] = {
     "eval/significance.py": ("tests/eval/test_significance.py",),
     "tools/index/journal.py": ("tests/tools/index/test_journal.py", "tests/tools/index/test_ingest.py::TestErasing"),
+    "tools/index/uploads.py": ("tests/tools/index/test_uploads.py", "tests/app/serve/test_index_paths.py"),
     "tools/store/durable.py": ("tests/tools/store/test_durable.py",),
     "tools/store/sqlite.py": ("tests/tools/store", "tests/tools/index/test_store.py"),
     "tools/store/postgres.py": ("tests/tools/store/test_database.py", "tests/tools/index/test_postgres.py"),

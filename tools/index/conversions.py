@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.text_files import NotText, name_of, not_unicode
+from ras_agent.tools.index.text_files import FileContent, NotText, OnRead, name_of, not_unicode
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
@@ -57,7 +56,7 @@ class Converted:
     pages: tuple[int, ...] = ()
 
 
-def convert(path: Path) -> Converted:
+def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     """Return the text of a file whose suffix is a key of CONVERTERS.
 
     Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
@@ -71,6 +70,7 @@ def convert(path: Path) -> Converted:
         raise MissingExtra(f"reading {kind} files", "documents") from error
     logging.getLogger("bs4.dammit").setLevel(logging.ERROR)  # guesses at encodings are no news
     data = path.read_bytes()
+    on_read(len(data))
     if not data.strip():
         raise NotText("holds no text", empty=True)
     try:

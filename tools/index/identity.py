@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from ras_agent.tools.index.chunk import PIECE
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.journal import Journal
+from ras_agent.tools.index.uploads import is_upload
 
 
 def label_of(file: SourceFile, journal: Journal) -> str:
@@ -93,6 +94,8 @@ def _same_files(old: Path, found: Sequence[SourceFile], journal: Journal) -> boo
 
 
 def _is_there(path: Path) -> bool:
+    if is_upload(path):
+        return True
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -103,7 +103,8 @@ def ingest(
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
 
-    out: a folder, or the address of a database such as postgresql://host/database.
+    out: a folder, or the address of a database such as postgresql://host/database. paths: an uploaded file among them,
+    a SourceFile with data, has the whole call written by one transaction, and its bytes with it.
     A file is one document, or its records are; `identity` says what they are called. embedder: as PassageIndex.create
     takes it. fields: of the records, for all files or by patterns of their names; the index remembers them for each of
     `paths`, so that a later run needs none. metadata: fields of all passages of `paths`, whatever their files say,
@@ -153,16 +154,11 @@ def ingest(
         return replace(report, finished=finished)
 
 
-def is_indexed(name: str, out: str | Path | Address) -> bool:
-    """Return whether an index has what `ingest` would forget by that name. Raises IngestError while a run writes it."""
+def upload_label(path: Path, out: str | Path | Address) -> str | None:
+    """Return what an uploaded file is called in an index, None for one that it does not know. path: `upload_path`."""
     with _journal(place_of(out)) as journal:
-        return bool(journal.file(name) or journal.document(name) or _files_at(path_of(name), journal))
-
-
-def metadata_given(path: Path, out: str | Path | Address) -> dict[str, Any]:
-    """Return the metadata that an index remembers for a file or folder itself."""
-    with _journal(place_of(out)) as journal:
-        return GivenMetadata(journal, {}).at(path)
+        known = journal.file_at(path)
+    return known.label if known else None
 
 
 def dry_run(
@@ -218,6 +214,7 @@ class _IngestRun:
         self._given, self._metadata = GivenMetadata(journal, metadata), dict[str, Any]()
         self._on_progress = on_progress
         self._way, self._apart = "", False
+        self._at_once = False
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skipped] = []
         self._new: list[Passage] = []
@@ -231,6 +228,7 @@ class _IngestRun:
         """Remove what is to be forgotten and, with `prune`, what vanished; then index what was found."""
         files = [item for item in found if isinstance(item, SourceFile)]
         self._bytes_total = sum(_size(file) for file in files)
+        self._at_once = any(file.data is not None for file in files)
         for item in found:
             if isinstance(item, Skipped):
                 self._skip(item)
@@ -292,15 +290,17 @@ class _IngestRun:
                 # what an error may have hidden stays in the index until the file can be read
                 self._remove(self._journal.documents_of(label, unseen=True))
                 self._journal.put_file(label, file.place, stamp)
+            if file.data is not None and self._index is not None:
+                self._journal.put_upload(file.place, file.data)
             self._counts["files"] += 1
-            if not self._new:
+            if not self._new and not self._at_once:
                 self._flush()
         self._read(began + _size(file) - self._bytes)
 
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        for item in load(file.path, label, fields, self._read):
+        for item in load(file.content, label, fields, self._read):
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1
@@ -330,7 +330,7 @@ class _IngestRun:
             whole = document.record and not self._chunking.cut_records
             self._counts["long_records"] += whole and len(document.text) > self._chunking.size
         self._journal.put_document(name, file, document.id, document.place, digest)
-        if len(self._new) >= self._batch:
+        if len(self._new) >= self._batch and not self._at_once:
             self._flush()
         return None
 
@@ -396,7 +396,7 @@ class _IngestRun:
 
     def _stamp(self, file: SourceFile) -> str:
         """Return the file's size, time of change, and how it is loaded and cut; "" where it cannot be asked."""
-        known = size_and_time(file.path)
+        known = size_and_time(file.path) if file.data is None else ""
         return known and known + self._way
 
     def _is_hidden(self, path: Path) -> bool:
@@ -415,6 +415,8 @@ def _files_at(path: Path, journal: Journal) -> list[JournalFile]:
 
 
 def _size(file: SourceFile) -> int:
+    if file.data is not None:
+        return len(file.data)
     try:
         return file.path.stat().st_size
     except OSError:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ras_agent.tools.index.uploads import drop_upload, put_upload
 from ras_agent.tools.store.database import Connection, Database
-from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES
+from ras_agent.tools.store.schema import JOURNAL, JOURNAL_TABLES, PASSAGES, UPLOADS
 from ras_agent.tools.store.sqlite import SqliteDatabase
 
 _ENTRY = "id, file, own, place, digest, run"
@@ -141,8 +142,19 @@ class Journal:
         self._connection.execute("DELETE FROM files WHERE label = ? OR path = ?", (label, place))
         self._connection.execute("INSERT INTO files VALUES (?, ?, ?)", (label, place, stamp))
 
+    def put_upload(self, path: Path, data: bytes) -> None:
+        """Store the bytes of an uploaded file."""
+        with self._database.named_errors():
+            put_upload(self._connection.begin(), path, data)
+
+    def _drop_upload(self, label: str) -> None:
+        if known := self.file(label):
+            with self._database.named_errors():
+                drop_upload(self._connection.begin(), known.path)
+
     def drop_file(self, label: str) -> None:
-        """Delete a file's entry and its own metadata; its label is being erased from here on."""
+        """Delete a file's entry, its own metadata and its bytes; its label is being erased from here on."""
+        self._drop_upload(label)
         own = "DELETE FROM metadata WHERE path = (SELECT path FROM files WHERE label = ?)"
         self._connection.execute(own, (label,))
         self._connection.execute("DELETE FROM files WHERE label = ?", (label,))
@@ -170,7 +182,9 @@ class Journal:
         self._connection.execute(_PUT_DOCUMENT, values)
 
     def drop_document(self, name: str) -> None:
-        """Delete a document's entry; its id is being erased from here on."""
+        """Delete a document's entry, and the bytes of an upload that held it; its id is being erased from here on."""
+        if known := self.document(name):
+            self._drop_upload(known.file)
         self._connection.execute("DELETE FROM documents WHERE id = ?", (name,))
         self.begin_erasing(name)
 
@@ -249,8 +263,8 @@ class _Unit:
         with self._database.named_errors():
             return self._begun().execute(query, values)
 
-    def begin(self) -> None:
-        self._begun()
+    def begin(self) -> Connection:
+        return self._begun()
 
     def commit(self) -> None:
         self._begun()
@@ -294,7 +308,7 @@ def open_journal(database: Database | None) -> Iterator[Journal]:
     if database is None:
         database = SqliteDatabase()
         with database.writing() as connection:
-            for statement in (*PASSAGES, *JOURNAL):
+            for statement in (*PASSAGES, *JOURNAL, *UPLOADS):
                 connection.execute(statement)
             connection.execute("INSERT INTO index_state VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '')")
     with database.alone():

@@ -7,8 +7,8 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import accumulate, chain
-from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra
@@ -17,7 +17,16 @@ from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
-from ras_agent.tools.index.text_files import NotText, OnRead, name_of, not_unicode, parse_line, read_lines, read_text
+from ras_agent.tools.index.text_files import (
+    FileContent,
+    NotText,
+    OnRead,
+    name_of,
+    not_unicode,
+    parse_line,
+    read_lines,
+    read_text,
+)
 
 _SEPARATORS = ",;\t|"
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
@@ -58,16 +67,16 @@ class Skipped:
         return f"{self.place}: {self.reason}"
 
 
-_Loader = Callable[[Path, str, Fields, OnRead], Iterator[Document | Skipped]]
+_Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
 
 
 def load(
-    path: Path, label: str = "", fields: Fields = USUAL_FIELDS, on_read: OnRead = lambda _: None
+    path: FileContent, label: str = "", fields: Fields = USUAL_FIELDS, on_read: OnRead = lambda _: None
 ) -> Iterator[Document | Skipped]:
     """Yield the documents of a file, and a Skipped for each part that is none, in order.
 
-    Never raises for what a file holds. path: a file whose suffix is a key of LOADERS. label: the file's name in ids
-    and messages, by default the name it has.
+    Never raises for what a file holds. path: what a file is read from whose suffix is a key of LOADERS. label: the
+    file's name in ids and messages, by default the name it has.
     """
     label = label or name_of(path.name)
     try:
@@ -80,11 +89,11 @@ def load(
         yield Skipped(label, f"cannot be read: {error.strerror}")
 
 
-def _load_text(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_text(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     yield Document(label, read_text(path, on_read), file_title(label), place=label)
 
 
-def _load_markdown(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, body = front_matter(read_text(path, on_read))
     named = metadata.get("title")
@@ -98,21 +107,22 @@ def _load_markdown(path: Path, label: str, fields: Fields, on_read: OnRead) -> I
         yield Skipped(label, "holds no text below its front matter", error=False)
 
 
-def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_pdf(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield one document of all pages, and a Skipped for each page without text. Raises MissingExtra without pypdf."""
     try:
         from pypdf import PdfReader
     except ImportError as error:
         raise MissingExtra("reading PDF files", "pdf") from error
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
+    data = path.read_bytes()
     try:
-        reader = PdfReader(path)
+        reader = PdfReader(BytesIO(data))
         title = str((reader.metadata and reader.metadata.title) or "").strip() or file_title(label)
         pages = joined_words([page.extract_text().strip() for page in reader.pages])
     except Exception as error:  # damaged files make pypdf raise nearly anything, RecursionError included
         yield Skipped(label, f"not a readable PDF: {type(error).__name__}: {error}"[:300])
         return
-    on_read(path.stat().st_size)
+    on_read(len(data))
     text = "".join(f"{page}\n" for page in pages if page)
     if reason := not_unicode(text):
         yield Skipped(label, reason)
@@ -126,15 +136,14 @@ def _load_pdf(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterat
         yield Document(label, text, title, place=label, pages=tuple(starts))
 
 
-def _load_converted(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_converted(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield one document, as Markdown. Raises NotText, MissingExtra."""
-    found = convert(path)
-    on_read(path.stat().st_size)
+    found = convert(path, on_read)
     title = found.title or first_heading(found.text) or file_title(label)
     yield Document(label, found.text, title, found.metadata, place=label, pages=found.pages)
 
 
-def _load_jsonl(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_jsonl(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield a document for each line that is not blank; a bad line is skipped alone."""
     for number, line in enumerate(read_lines(path, on_read), start=1):
         if line.strip():
@@ -157,7 +166,7 @@ def _from_line(line: str, fields: Fields, label: str, number: int) -> Document |
     return _from_record(record, fields, label, number, "key")
 
 
-def _load_csv(path: Path, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+def _load_csv(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
     """Yield a document for each row; a bad row is skipped alone.
 
     The separator is the one of comma, semicolon, tab and bar that the header holds most often.

@@ -33,19 +33,20 @@ from ras_agent.tools.index.passages import hash_of, take_out_dead
 from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.uploads import is_wasteful, take_out_overwritten
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.forget import forget_passages
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
-from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, VERSION
+from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
 from ras_agent.tools.store.sqlite import ANEW, FILE, LOCKS, NEW, SqliteDatabase, make_file
 
 CACHE = "cache"
 _EARLIER = "index.json"
 _OURS = {FILE, *NEW, f"{FILE}-wal", f"{FILE}-shm", *LOCKS.values(), CACHE}
 _COMPACT_FROM = 1000
-"""Rows of erased passages that are always left; more are taken out once they are more than the passages"""
+"""Rows of erased passages that are always left; more are taken out once they are more than the passages."""
 
 
 class PassageIndex:
@@ -295,7 +296,9 @@ class PassageIndex:
             raise TypeError("a view of an index cannot be written to: write to the index itself")
         with self._lock:
             now = self._take()
-            if max(len(now.dead), self._dead_facts()) > max(_COMPACT_FROM, len(now)):
+            with self.database.reading() as connection:
+                wasteful = is_wasteful(connection)
+            if wasteful or max(len(now.dead), self._dead_facts()) > max(_COMPACT_FROM, len(now)):
                 self._compact()
             with self.database.writing() as connection:  # one writer at a time, in the cache too
                 self._tidy(connection)
@@ -380,6 +383,7 @@ class PassageIndex:
             used = set(now.column("vector").tolist())
             take_out_dead(connection, used)
             facts.take_out_dead(connection)
+            take_out_overwritten(connection)
             connection.execute("UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),))
         self.database.compact()
 
@@ -430,7 +434,7 @@ def _beginning(manifest: Manifest) -> list[tuple[str, tuple[object, ...]]]:
     """Return the statements that make an empty index."""
     state = "INSERT INTO index_state VALUES (1, ?, ?, 0, 0, 0, 0, 0, 0, 0, ?)"
     return [
-        *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *GRAPH)),
+        *((statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS, *GRAPH)),
         (state, (VERSION, _epoch(), manifest.to_json())),
     ]
 

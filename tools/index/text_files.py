@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 OnRead = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
@@ -14,6 +16,28 @@ OnRead = Callable[[int], None]
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of Python's stack is in use
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """File whose bytes are held in memory, and are read as those at a path."""
+
+    name: str
+    data: bytes
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix
+
+    def read_bytes(self) -> bytes:
+        return self.data
+
+    def open(self, mode: Literal["rb"]) -> IO[bytes]:
+        return BytesIO(self.data)
+
+
+FileContent = Path | HeldFile
+"""What a file is read from."""
 
 
 class NotText(Exception):
@@ -37,7 +61,7 @@ def path_of(name: str) -> Path:
     return Path(os.fsdecode(name.encode("utf-8", "surrogateescape")))
 
 
-def read_text(path: Path, on_read: OnRead) -> str:
+def read_text(path: FileContent, on_read: OnRead) -> str:
     """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
     data = path.read_bytes()
     on_read(len(data))
@@ -53,7 +77,7 @@ def read_text(path: Path, on_read: OnRead) -> str:
     return text
 
 
-def read_lines(path: Path, on_read: OnRead = lambda _: None) -> Iterator[str]:
+def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[str]:
     """Yield the file's lines one by one, with their line ends. Check what is made of them with `not_unicode`."""
     with path.open("rb") as file:
         for number, line in enumerate(file):

@@ -12,6 +12,7 @@ from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.segment import check_saved
 from ras_agent.tools.index.store import CACHE, PassageIndex
+from ras_agent.tools.index.uploads import check_uploads
 from ras_agent.tools.kg.disk import read_graph
 from ras_agent.tools.kg.facts import check_graph
 from ras_agent.tools.kg.make import CACHE as GRAPHS
@@ -63,6 +64,7 @@ def _read_index(folder: Path) -> None:
         database.check()
         check_rows(database)
         check_graph(database)
+        check_uploads(database)
         PassageIndex(database, None, folder)
     finally:
         database.close()

@@ -200,7 +200,7 @@ class PostgresDatabase:
     def compact(self) -> None:
         """Let rows to come use the space of deleted ones."""
         with self._lent() as connection:
-            for table in ("passages", "vectors", "dead", "kg_names", "kg_documents"):
+            for table in ("passages", "vectors", "dead", "kg_names", "kg_documents", "uploads", "upload_data"):
                 connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
     def check(self) -> None:

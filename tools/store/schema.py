@@ -1,4 +1,4 @@
-"""The tables of an index, its state, its passages and their vectors, the journal of its files and its knowledge graph;
+"""The tables of an index, its state, its passages and their vectors, the journal of its files, uploads and its graph;
 and those of caches.
 
 A passage is a row that is written once. Its number, the cell, is never used again; a passage that replaces another is a
@@ -60,7 +60,14 @@ JOURNAL = (
     "CREATE TABLE metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL)",
     "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
 )
-JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "erasing")
+JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "uploads", "erasing")
+
+UPLOADS = (
+    "CREATE TABLE uploads (number INTEGER PRIMARY KEY, path BLOB UNIQUE, size INTEGER NOT NULL)",
+    "CREATE TABLE upload_data (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+)
+"""The bytes of files that were sent to a server. path: by which the journal knows the file, NULL for one whose bytes
+were overwritten where they lie; size: of the bytes."""
 
 # names are bytes: text may hold lone surrogates, which a database's text cannot
 GRAPH = (

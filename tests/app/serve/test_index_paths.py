@@ -1,6 +1,8 @@
 """The index over HTTP: searched, its graph looked at, documents uploaded and removed."""
 
 import errno
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import documents
 from ras_agent.settings import Settings
 from ras_agent.tools.index.ingest import ingest
-from ras_agent.tools.index.journal import open_journal
+from ras_agent.tools.index.journal import Journal, open_journal
 from tests.app.serve.conftest import Served
 
 PASSAGES = [
@@ -25,6 +27,13 @@ def index(tmp_path: Path) -> Path:
     """An index of two documents."""
     PassageIndex.create(tmp_path / "my.index").add(PASSAGES)
     return tmp_path / "my.index"
+
+
+def _stored(index: Path) -> dict[str, bytes]:
+    """The bytes of all uploaded files in an index, by their paths."""
+    with closing(sqlite3.connect(index / "index.sqlite")) as file:
+        rows = file.execute("SELECT path, data FROM uploads NATURAL JOIN upload_data WHERE path IS NOT NULL").fetchall()
+    return {path.decode().removeprefix("upload:/"): data for path, data in rows}
 
 
 def _upload(client: httpx.Client, *files: tuple[str, bytes]) -> httpx.Response:
@@ -76,7 +85,8 @@ def test_an_uploaded_document_is_found_by_the_next_question(served: Served, inde
     out = client.post("/api/ask", json={"question": "Who founded Zyltor?"}).json()
     assert "Mara Quist" in out["answer"]
     assert client.get("/api/documents", params={"containing": "ZYL"}).json() == {"documents": ["zyltor.md"], "total": 1}
-    assert (index.parent / "my.index.uploads" / "zyltor.md").is_file()
+    assert _stored(index) == {"zyltor.md": b"# Zyltor\n\nZyltor was founded by Mara Quist.", "x.txt": b"Nothing."}
+    assert [path.name for path in index.parent.iterdir()] == ["my.index"]
 
 
 def test_an_upload_of_the_same_name_replaces_and_a_deleted_one_is_gone(served: Served, index: Path) -> None:
@@ -88,8 +98,10 @@ def test_an_upload_of_the_same_name_replaces_and_a_deleted_one_is_gone(served: S
     ]
     assert client.delete("/api/documents", params={"id": "z.md"}).json() == {"documents_removed": 1}
     assert client.get("/api/retrieve?q=Zyltor").json() == {"hits": []}
-    assert not (index.parent / "my.index.uploads" / "z.md").exists()
+    assert _stored(index) == {}
     assert client.delete("/api/documents", params={"id": "z.md"}).status_code == 404
+    left = {path.name for path in index.rglob("*") if path.is_file() and b"Zyltor" in path.read_bytes()}
+    assert left == set()
     # what came otherwise, as from Python, is removed too
     assert client.delete("/api/documents", params={"id": "docs/leith.md"}).json() == {"documents_removed": 1}
     assert client.get("/api/documents").json()["documents"] == ["bell.md"]
@@ -121,8 +133,7 @@ def test_what_cannot_be_read_leaves_everything_as_it_was(served: Served, index: 
     told = _upload(client, ("z.md", unreadable))
     assert (told.status_code, told.json()["error"]["code"]) == (422, "unreadable")
     assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
-    assert (index.parent / "my.index.uploads" / "z.md").read_bytes() == b"Zyltor was founded by Mara Quist."
-    assert sorted(path.name for path in (index.parent / "my.index.uploads").iterdir()) == ["z.md"]
+    assert _stored(index) == {"z.md": b"Zyltor was founded by Mara Quist."}
 
 
 def test_an_unreadable_file_beside_a_good_one_replaces_nothing(served: Served, index: Path) -> None:
@@ -130,8 +141,10 @@ def test_an_unreadable_file_beside_a_good_one_replaces_nothing(served: Served, i
     _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
     told = _upload(client, ("z.md", b"\xff\xfe\x00"), ("y.md", b"Grace Hopper was born in New York.")).json()
     assert (told["files"], [item["place"] for item in told["skipped"]]) == (["y.md"], ["z.md"])
-    stored = {path.name: path.read_bytes() for path in (index.parent / "my.index.uploads").iterdir()}
-    assert stored == {"y.md": b"Grace Hopper was born in New York.", "z.md": b"Zyltor was founded by Mara Quist."}
+    assert _stored(index) == {
+        "y.md": b"Grace Hopper was born in New York.",
+        "z.md": b"Zyltor was founded by Mara Quist.",
+    }
     assert client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]["title"] == "z"
 
 
@@ -164,42 +177,29 @@ def test_a_server_of_a_part_of_the_index_uploads_into_it(served: Served, index: 
     assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
 
 
-def test_an_upload_that_fails_late_is_taken_out_of_the_index_again(
-    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("moment", ["put_upload", "put_document", "commit"])
+def test_an_upload_that_fails_changes_nothing(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     client = served(Settings(index=index))
     first = {"files": ("z.md", b"Zyltor was founded by Mara Quist.")}
     client.post("/api/documents", files=first, data={"metadata": '{"team": "x"}'})
 
-    def indexed_and_failed(*args: Any, **options: Any) -> None:
-        patch.undo()
-        documents.ingest(*args, **options)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(documents, "ingest", indexed_and_failed)
-        new = [("files", ("z.md", b"Bolmer built a mill.")), ("files", ("y.md", b"Bolmer was a miller."))]
-        told = client.post("/api/documents", files=new, data={"metadata": '{"team": "y", "year": 1}'})
-    assert told.status_code == 507
-    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md", "z.md"]
-    found = client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]
-    assert "Mara Quist" in found["text"]
-    assert found["metadata"] == {"file": "z.md", "team": "x"}
-
-
-def test_a_full_disk_keeps_the_good_index(served: Served, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = served(Settings(index=index))
-
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(documents.shutil, "copyfileobj", full)
-        told = _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+        patch.setattr(Journal, moment, full)
+        new = [("files", ("y.md", b"Bolmer was a miller.")), ("files", ("z.md", b"Bolmer built a mill."))]
+        told = client.post("/api/documents", files=new, data={"metadata": '{"team": "y", "year": 1}'})
     assert (told.status_code, told.json()["error"]["code"]) == (507, "disk_full")
-    assert list((index.parent / "my.index.uploads").iterdir()) == []
-    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md"]
-    assert _upload(client, ("z.md", b"Zyltor was founded by Mara Quist.")).status_code == 200
+    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md", "z.md"]
+    assert _stored(index) == {"z.md": b"Zyltor was founded by Mara Quist."}
+    found = client.get("/api/retrieve?q=Zyltor").json()["hits"][0]["passage"]
+    assert "Mara Quist" in found["text"]
+    assert found["metadata"] == {"file": "z.md", "team": "x"}
+    assert client.post("/api/documents", files=new).status_code == 200
+    assert sorted(_stored(index)) == ["y.md", "z.md"]
 
 
 def test_an_upload_that_is_too_large_is_refused(served: Served, index: Path) -> None:
@@ -234,58 +234,70 @@ def test_a_path_removes_nothing(served: Served, index: Path, monkeypatch: pytest
     client = served(Settings(index=index))
     _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
     monkeypatch.chdir(index.parent)
-    uploads = index.parent / "my.index.uploads"
-    for path in (
-        ".",
-        "..",
-        "/z.md",
-        "./z.md",
-        "my.index.uploads",
-        "my.index.uploads/z.md",
-        str(uploads),
-        str(uploads / "z.md"),
-    ):
+    Path("other.md").write_text("Bell was born.")
+    ingest(["other.md"], index)
+    for path in (".", "..", "/z.md", "./z.md", "z.md/", "../z.md", "upload:/z.md", str(index.parent / "other.md")):
         assert client.delete("/api/documents", params={"id": path}).status_code == 404
-    assert client.get("/api/documents").json()["total"] == 3
+    assert client.get("/api/documents").json()["total"] == 4
 
 
-def test_a_removal_that_was_cut_off_before_its_end_is_ended_by_the_next(served: Served, index: Path) -> None:
+def test_a_removal_that_was_cut_off_before_its_end_is_ended_by_the_next(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = served(Settings(index=index))
     _upload(client, ("z.jsonl", b'{"text": "Zyltor was founded by Mara Quist."}'))
-    stored = index.parent / "my.index.uploads" / "z.jsonl"
-    ingest([], index, forget=[str(stored)])  # a kill here would leave the file
-    assert client.delete("/api/documents?id=z.jsonl").json() == {"documents_removed": 0}
-    assert not stored.exists()
-
-
-@pytest.mark.parametrize("clearing_away", [False, True])
-def test_an_upload_that_was_killed_leaves_nothing_behind(
-    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch, clearing_away: bool
-) -> None:
-    client, uploads = served(Settings(index=index)), index.parent / "my.index.uploads"
-    (uploads / ".git").mkdir(parents=True)
-    (uploads / ".git" / ".lock").touch()  # a folder of somebody else's
-    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
-
-    def die(*_: Any, **__: Any) -> None:
-        raise OSError(errno.EIO, "killed")
-
-    with monkeypatch.context() as killed:  # one that is killed puts nothing back and clears nothing away
-        killed.setattr(documents, "ingest", die)
-        killed.setattr(documents, "_put_back", lambda *_: None)
-        killed.setattr(documents.shutil, "rmtree", lambda *_, **__: None)
-        assert _upload(client, ("z.md", b"Zyltor was founded by Ada Nettle.")).is_error
-    assert {path.name for path in uploads.glob("**/z.md*")} == {"z.md", "z.md.old"}
-    (lock,) = (path for path in uploads.glob(".*/.lock") if path.parent.name != ".git")
-    if clearing_away:
-        lock.unlink()
+    with monkeypatch.context() as killed:
+        killed.setattr(Journal, "end_erasing", lambda _: (_ for _ in ()).throw(OSError(errno.EIO, "killed")))
+        assert client.delete("/api/documents?id=z.jsonl").is_error
     assert _upload(client, ("y.md", b"A mill.")).status_code == 200
-    assert (uploads / ".git" / ".lock").exists()
-    assert {path.name: path.read_bytes() for path in uploads.iterdir() if path.name != ".git"} == {
-        "y.md": b"A mill.",
-        "z.md": b"Zyltor was founded by Mara Quist.",
-    }
-    assert "Mara Quist" in client.get("/api/retrieve?q=Who founded Zyltor?&k=1").text
+    assert client.delete("/api/documents?id=z.jsonl").status_code == 404
+    left = {path.name for path in index.rglob("*") if path.is_file() and b"z.jsonl" in path.read_bytes()}
+    assert left == set()
+
+
+def test_a_record_that_is_removed_takes_the_bytes_of_its_file_with_it(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    records = b'{"id": "a", "text": "Zyltor was founded by Mara Quist."}\n{"id": "b", "text": "Zyltor is in Leith."}\n'
+    _upload(client, ("z.jsonl", records))
+    assert client.delete("/api/documents", params={"id": "a"}).json() == {"documents_removed": 1}
+    assert _stored(index) == {}
+    assert [hit["passage"]["id"] for hit in client.get("/api/retrieve?q=Zyltor").json()["hits"]] == ["b"]
+    assert not any(b"Mara" in path.read_bytes() for path in index.rglob("*") if path.is_file())
+    assert _upload(client, ("z.jsonl", records)).json()["documents_written"] == 1
+    assert client.delete("/api/documents", params={"id": "z.jsonl"}).json() == {"documents_removed": 2}
+
+
+def test_files_that_are_indexed_beside_uploads_leave_them_as_they_are(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    _upload(client, ("z.md", b"Zyltor was founded by Mara Quist."))
+    docs = index.parent / "docs"
+    docs.mkdir()
+    (docs / "z.md").write_text("A mill in Leith.")
+    report = ingest([docs], index, prune=True)
+    assert (report.vanished, report.stranded, report.moved, report.documents_removed) == ((), (), (), 0)
+    (docs / "z.md").unlink()
+    (docs / "y.md").write_text("A mill in Perth.")
+    assert ingest([docs], index, prune=True).documents_removed == 1
+    assert _stored(index) == {"z.md": b"Zyltor was founded by Mara Quist."}
+    assert client.get("/api/documents").json()["documents"] == ["bell.md", "docs/leith.md", "z.md", "docs/y.md"]
+    assert ingest([], index, forget=["z.md"]).documents_removed == 1
+    assert _stored(index) == {}
+
+
+def test_an_upload_has_another_name_than_a_file_that_was_indexed_before(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served(Settings(index=index))
+    monkeypatch.chdir(index.parent)
+    Path("z.md").write_text("A mill in Leith.")
+    ingest(["z.md"], index)
+    assert _upload(client, ("z.md", b"A mill in Perth.")).json()["documents_written"] == 1
+    first, second = client.get("/api/documents?containing=z").json()["documents"]
+    assert (first, second[:2], second[-3:]) == ("z.md", "z~", ".md")
+    assert client.delete("/api/documents", params={"id": second}).status_code == 200
+    assert _stored(index) == {}
+    texts = [hit["passage"]["text"] for hit in client.get("/api/retrieve?q=mill").json()["hits"]]
+    assert texts == ["A mill in Leith."]
 
 
 def test_while_another_process_writes_the_index_a_change_is_told_to_come_again(served: Served, index: Path) -> None:

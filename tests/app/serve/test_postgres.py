@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +15,7 @@ from ras_agent import Passage
 from ras_agent.address import Address
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.uploads import read_upload, upload_path
 from ras_agent.tools.store.postgres import PostgresDatabase
 from tests.app.serve.conftest import Served, events_of
 
@@ -62,8 +62,8 @@ def database(postgres: str) -> Database:
 
 
 @pytest.fixture
-def client(database: Database, served: Served, tmp_path: Path) -> httpx.Client:
-    return served(Settings(index=database.address, uploads=tmp_path / "uploads"))
+def client(database: Database, served: Served) -> httpx.Client:
+    return served(Settings(index=database.address))
 
 
 def _found(client: httpx.Client, query: str, **more: str) -> list[str]:
@@ -80,19 +80,18 @@ def test_it_is_searched_and_asked_within_a_filter(client: httpx.Client) -> None:
     assert client.get("/api/passages/bell").json()["text"] == PASSAGES[0].text
 
 
-def test_uploads_and_the_writes_of_other_processes_are_found_at_once(
-    client: httpx.Client, database: Database, tmp_path: Path
-) -> None:
+def test_uploads_and_the_writes_of_other_processes_are_found_at_once(client: httpx.Client, database: Database) -> None:
     upload = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
     done = client.post("/api/documents", files=upload, data={"metadata": '{"team": "z"}'}).json()
     assert (done["passages_total"], done["graph"]) == (3, None)
     assert _found(client, "Zyltor", filter='{"team": "z"}') == ["z.txt"]
+    assert read_upload(PostgresDatabase(database.address), upload_path("z.txt")) == upload["files"][1]
     PassageIndex.open(database.address).upsert([Passage("new", "Ostrell is a town.", "Ostrell", "new.md")])
     assert _found(client, "Ostrell") == ["new"]
     assert client.delete("/api/documents?id=z.txt").json() == {"documents_removed": 1}
     assert client.delete("/api/documents?id=new.md").json() == {"documents_removed": 1}
     assert client.get("/api/documents").json()["documents"] == ["bell.md", "leith.md"]
-    assert list((tmp_path / "uploads").iterdir()) == []
+    assert read_upload(PostgresDatabase(database.address), upload_path("z.txt")) is None
 
 
 def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(
@@ -104,9 +103,7 @@ def test_a_document_of_a_file_is_not_removed_behind_the_back_of_another_writer(
     assert _found(client, "Zyltor") == ["z.txt"]
 
 
-def test_a_database_that_is_away_is_told_at_once_and_found_again(
-    client: httpx.Client, database: Database, tmp_path: Path
-) -> None:
+def test_a_database_that_is_away_is_told_at_once_and_found_again(client: httpx.Client, database: Database) -> None:
     _found(client, "Edinburgh")
     upload: Any = {"files": ("z.txt", b"Zyltor was founded by Mara Quist.")}
     chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
@@ -125,7 +122,6 @@ def test_a_database_that_is_away_is_told_at_once_and_found_again(
         streamed = client.post("/api/ask", json={"question": QUESTION, "stream": True})
         assert events_of(streamed.text)[-1][0] == "error"
         assert client.get("/health").status_code == 200
-    assert list((tmp_path / "uploads").iterdir()) == []
     assert client.post("/api/ask", json={"question": QUESTION}).json()["answer"] == "Edinburgh"
     assert client.post("/api/documents", files=upload).status_code == 200
 

@@ -1,0 +1,93 @@
+"""Files that were sent to a server: their bytes lie in the database of the index, written with what was made of them.
+
+The journal knows such a file by a path that no file on a disk has. Bytes are written once, under a number that is not
+used again, and overwritten where they lie: rows that move would leave copies of themselves in the database's file.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.tools.index.passages import ERASED
+from ras_agent.tools.store.database import Connection, Database
+
+_ROOT = "upload:"
+COMPACT_FROM = 64 << 20
+"""Bytes of overwritten uploads that are always left; more are taken out once they are more than those of others."""
+_WASTED = "SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NULL"
+
+
+def upload_path(*names: str) -> Path:
+    """Return the path by which the journal knows an uploaded file. names: of its part of the index, and its own."""
+    return Path(_ROOT, *names)
+
+
+def is_upload(path: Path) -> bool:
+    """Return whether a path of the journal is that of an uploaded file."""
+    return path.parts[:1] == (_ROOT,)
+
+
+def put_upload(connection: Connection, path: Path, data: bytes) -> None:
+    """Store the bytes of a file, and overwrite those that it had."""
+    drop_upload(connection, path)
+    (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM upload_data").fetchone()
+    connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
+    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, _crc(data), data))
+
+
+def drop_upload(connection: Connection, path: Path) -> None:
+    """Overwrite the bytes of a file, if it has any."""
+    row = connection.execute("SELECT number FROM uploads WHERE path = ?", (os.fsencode(path),)).fetchone()
+    if row:
+        blank = f"UPDATE upload_data SET crc = {ERASED}, data = zeroblob(length(data)) WHERE number = ?"
+        connection.execute(blank, row)
+        connection.execute("UPDATE uploads SET path = NULL WHERE number = ?", row)
+        # they lie in the log until it is swept
+        connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+
+
+def read_upload(database: Database, path: Path) -> bytes | None:
+    """Return the bytes of an uploaded file, None without any. Raises IndexMismatch for damaged ones."""
+    query = "SELECT number, crc, data FROM uploads NATURAL JOIN upload_data WHERE path = ?"
+    with database.reading() as connection:
+        row = connection.execute(query, (os.fsencode(path),)).fetchone()
+    return _checked(database, *row) if row else None
+
+
+def check_uploads(database: Database) -> None:
+    """Read all uploaded files. Raises IndexMismatch for one that is not what was written."""
+    with database.reading() as connection:
+        for number, crc, data in connection.execute("SELECT number, crc, data FROM upload_data"):
+            if crc != ERASED:
+                _checked(database, number, crc, data)
+
+
+def is_wasteful(connection: Connection) -> bool:
+    """Return whether overwritten bytes take more room than those of files that are there."""
+    (wasted,) = connection.execute(_WASTED).fetchone()
+    if wasted <= COMPACT_FROM:
+        return False
+    (held,) = connection.execute("SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NOT NULL").fetchone()
+    return bool(wasted > held)
+
+
+def take_out_overwritten(connection: Connection) -> None:
+    """Delete the rows of overwritten bytes."""
+    connection.execute("DELETE FROM upload_data WHERE number IN (SELECT number FROM uploads WHERE path IS NULL)")
+    connection.execute("DELETE FROM uploads WHERE path IS NULL")
+
+
+def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
+    if crc != _crc(data):
+        raise IndexMismatch(
+            f"{database.where} is damaged (the uploaded file {number:,} is not what was written): {database.remedy}"
+        )
+    return data
+
+
+def _crc(data: bytes) -> int:
+    """Return a checksum, never that of what was overwritten, that takes eight bytes in the database as that does."""
+    return ERASED | zlib.crc32(data) | 1

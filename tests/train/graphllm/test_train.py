@@ -265,6 +265,21 @@ def test_a_resumed_training_ends_with_the_weights_of_one_that_was_never_stopped(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
+@pytest.mark.parametrize("tuning", ["full", "lora"])
+def test_planning_can_be_learnt_after_answering(config: GraphLLMTrainingConfig, tuning: str) -> None:
+    first = replace(config, tuning=tuning, tasks="answer", steps=2)
+    train(first)
+    plan = {"tasks": "plan", "steps": 1, "out": config.out.with_name("plan"), "start_from": first.out}
+    second = replace(config, **plan, language_model="", rate=0.0)  # at no rate the weights are those it begins with
+    train(second)
+    before, after = weights(first.out), weights(second.out)
+    assert before.keys() == after.keys()
+    moved = [name for name in before if "running" not in name and "batches" not in name]  # a batch norm counts on
+    assert all(torch.equal(before[name], after[name]) for name in moved)
+    with pytest.raises(SettingsError, match="one of them"):
+        replace(second, language_model="tiny")
+
+
 def test_another_file_of_samples_is_not_gone_on_with(config: GraphLLMTrainingConfig) -> None:
     train(replace(config, minutes=1e-9))
     changed = config.data.with_name("other.jsonl")

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import threading
 
 import pytest
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import acall, call, raise_if_cancelled
+from ras_agent.calling import StillRunning, acall, call, raise_if_cancelled
 
 
 class Plain:
@@ -49,8 +50,6 @@ async def test_a_task_that_nobody_cancelled_goes_on() -> None:
 
 
 async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread_that_nobody_waits_for() -> None:
-    import threading
-
     class Names:
         def name(self) -> str:
             return threading.current_thread().name
@@ -58,3 +57,64 @@ async def test_under_a_time_limit_a_synchronous_role_inside_another_has_a_thread
     assert (await acall(Names(), "name")).startswith("asyncio")
     with metered(Ledger(limits=Limits(max_seconds=60))):
         assert await acall(Names(), "name") == "ras-agent-call"
+
+
+class Patient:
+    """Role that says on which thread it runs, or waits for what never comes, and whose client may give up by itself."""
+
+    def name(self) -> str:
+        return threading.current_thread().name
+
+    def wait(self) -> None:
+        threading.Event().wait()
+
+    def give_up(self) -> None:
+        raise TimeoutError("the client's own")
+
+
+class AsyncPatient:
+    def __init__(self) -> None:
+        self.cancelled = False
+
+    async def await_for_ever(self) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+
+    async def agive_up(self) -> None:
+        raise TimeoutError("the client's own")
+
+
+def test_without_a_limit_a_role_runs_on_its_callers_thread_and_with_one_on_a_thread_of_its_own() -> None:
+    assert call(Patient(), "name") == threading.current_thread().name
+    assert call(Patient(), "name", within=60.0) == "ras-agent-call"
+
+
+def test_a_role_that_takes_too_long_is_waited_for_no_longer() -> None:
+    with pytest.raises(StillRunning):
+        call(Patient(), "wait", within=0.01)
+
+
+def test_a_roles_own_timeout_is_no_limit_of_ours() -> None:
+    with pytest.raises(TimeoutError, match="the client's own"):
+        call(Patient(), "give_up", within=60.0)
+
+
+async def test_a_synchronous_role_in_a_coroutine_is_waited_for_no_longer_either() -> None:
+    assert await acall(Patient(), "name", within=60.0) == "ras-agent-call"
+    with pytest.raises(StillRunning):
+        await acall(Patient(), "wait", within=0.01)
+
+
+async def test_a_coroutine_that_takes_too_long_is_cancelled() -> None:
+    role = AsyncPatient()
+    with pytest.raises(StillRunning):
+        await acall(role, "wait_for_ever", within=0.01)
+    assert role.cancelled
+
+
+async def test_a_coroutines_own_timeout_is_no_limit_of_ours() -> None:
+    with pytest.raises(TimeoutError, match="the client's own"):
+        await acall(AsyncPatient(), "give_up", within=60.0)

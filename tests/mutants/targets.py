@@ -60,6 +60,18 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/train/subq/test_build.py",
     ),
     "ras_agent/review.py": ("tests/graphs/test_review.py",),
+    "ras_agent/calling.py": ("tests/test_calling.py", "tests/graphs/test_time_limits.py"),
+    "ras_agent/scoped_value.py": ("tests/test_budget.py", "tests/test_events.py"),
+    "tools/chat/limits.py": ("tests/tools/chat/test_limits.py", "tests/tools/chat/test_deadline.py"),
+    "tools/chat/retry.py": ("tests/tools/chat/test_retry.py", "tests/tools/chat/test_client.py"),
+    "tools/chat/client.py": (
+        "tests/tools/chat/test_client.py",
+        "tests/tools/chat/test_reply_limits.py",
+        "tests/tools/chat/test_faulty_servers.py",
+        "tests/tools/chat/test_deadline.py",
+        "tests/tools/chat/test_window.py",
+        "tests/tools/chat/test_cache.py",
+    ),
     "tools/chat/window.py": ("tests/tools/chat/test_window.py", "tests/tools/chat/test_faulty_servers.py"),
     "tools/graph_tokens/aligner.py": ("tests/tools/graph_tokens/test_aligner.py",),
     "tools/graph_tokens/encoders.py": (

@@ -1,7 +1,7 @@
 """Graph encoders: networks that turn the vectors of a graph's nodes and edges into states of its nodes.
 
 The three of G-Retriever (arXiv:2402.07630) and RAS, on PyTorch Geometric: a graph transformer (arXiv:2009.03509), GAT
-(arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a batch norm over the nodes stands between their
+(arXiv:1710.10903) and GCN (arXiv:1609.02907). As in the papers' code, a norm over a batch's nodes stands between their
 layers: what all graphs have in common would otherwise hide what one graph says (lab/graph-token.md). In use it has its
 running statistics, so that a graph's states do not depend on the graphs it is batched with. docs/methods.md tells what
 is otherwise than in the published encoders.
@@ -20,14 +20,15 @@ from ras_agent.graph_batch import GraphBatch
 
 EncoderKind = Literal["graph-transformer", "gat", "gcn"]
 Norm = Literal["batch", "layer"]
-_MOMENTUM = 0.1  # torch's: the share of a batch in the running statistics
+_EPSILON, _MOMENTUM = 1e-5, 0.1  # torch's; the second is the share of a batch in the running statistics
+_MOST_FACTOR, _MOST_SHIFT = 3.0, 5.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
     """Configuration of an encoder. The defaults are the papers'; `input` is the width of a sentence vector.
 
-    norm: over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node.
+    norm: "batch", over the nodes of a batch (NodeBatchNorm), or "layer", over the numbers of each node.
     Raises SettingsError for an unknown kind or norm, for numbers below 1, and for a width that the heads do not divide.
     """
 
@@ -48,12 +49,13 @@ class EncoderConfig:
 
 
 class NodeBatchNorm(nn.Module):
-    """Batch norm (arXiv:1502.03167) over the nodes of a batch, in use by the running mean and variance.
+    """Batch renormalisation (arXiv:1702.03275) over the nodes of a batch, in use by the running mean and variance.
 
-    The first ten batches count alike in the running statistics, and from then on each has a share of a tenth: a short
-    training, too, ends with those of its data. Where a training has several processes, each normalises its own batch,
-    and the running statistics take the batches of all of them in turn, as one process would that has them one after
-    another. One node alone has no variance: it is normalised by the running statistics.
+    Its gradient is batch norm's, and its states are those that the running statistics give, within bounds: so a small
+    batch is as good as a large one, and what was trained is what is used. The first ten batches count alike in the
+    running statistics, and from then on each has a share of a tenth. Where a training has several processes, these take
+    all batches in turn, as one process would that has them one after another. One node alone has no variance: it is
+    normalised by the running statistics.
     """
 
     weight: nn.Parameter
@@ -71,29 +73,42 @@ class NodeBatchNorm(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the normalised states, shape (N, width). In training every process has to call it equally often."""
-        if self.training:
-            self._update(states.detach().float())
-            if len(states) > 1:
-                return nn.functional.batch_norm(states, None, None, self.weight, self.bias, training=True)
-        return nn.functional.batch_norm(states, self.running_mean, self.running_var, self.weight, self.bias)
+        mean, variance = (
+            self._update(states.detach().float()) if self.training else (self.running_mean, self.running_var)
+        )
+        if not self.training or len(states) < 2:
+            return nn.functional.batch_norm(states, mean, variance, self.weight, self.bias, eps=_EPSILON)
+        own_variance, own_mean = torch.var_mean(states.float(), dim=0, correction=0)
+        deviation, own_deviation = (variance + _EPSILON).sqrt(), (own_variance + _EPSILON).sqrt()
+        factor = (own_deviation.detach() / deviation).clamp(1 / _MOST_FACTOR, _MOST_FACTOR)
+        shift = ((own_mean.detach() - mean) / deviation).clamp(-_MOST_SHIFT, _MOST_SHIFT)
+        normal = (states - own_mean) / own_deviation * factor + shift
+        return normal * self.weight + self.bias
 
     @torch.no_grad()
-    def _update(self, states: Tensor) -> None:
-        """Take the batches of all processes into the running statistics, in the order of their ranks."""
+    def _update(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Take the batches of all processes into the running statistics, in the order of their ranks.
+
+        Return mean and variance, each (width,), as they are after this process's batch.
+        """
         own = states.new_zeros(3, states.shape[1])
         if len(states) > 1:
             variance, mean = torch.var_mean(states, dim=0)
             own = torch.stack([torch.ones_like(mean), mean, variance])
-        rows = [own]
+        rows, rank = [own], 0
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             rows = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
             torch.distributed.all_gather(rows, own)
+            rank = torch.distributed.get_rank()
+        after = []
         for counts, mean, variance in rows:
             if counts[0]:
                 self.batches += 1
                 share = max(_MOMENTUM, 1 / int(self.batches))
                 self.running_mean.lerp_(mean, share)
                 self.running_var.lerp_(variance, share)
+            after.append((self.running_mean.clone(), self.running_var.clone()))
+        return after[rank]
 
 
 class MessagePassing(nn.Module):

@@ -33,9 +33,11 @@ def test_pooling_takes_the_mean_over_nodes_and_then_over_sub_graphs() -> None:
 
 
 def _normalised(rows: Any, axis: int = 0) -> Any:
-    """Return the rows less their mean over their deviation: over the nodes (0), or over the numbers of a node (1)."""
-    centred = rows - rows.mean(axis, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axis, keepdims=True) + 1e-5)
+    """Return the rows less their mean over their deviation: over the nodes (0), or over the numbers of a node (1).
+
+    That of the nodes is the estimate from a sample, which the running statistics have.
+    """
+    return (rows - rows.mean(axis, keepdims=True)) / np.sqrt(rows.var(axis, keepdims=True, ddof=1 - axis) + 1e-5)
 
 
 def test_the_graph_transformer_attends_from_each_node_over_its_incoming_edges() -> None:
@@ -97,16 +99,39 @@ def test_each_layer_but_the_first_adds_to_the_state_before_it(norm: Any, axis: i
     assert np.allclose(states, before + _normalised(before @ second, axis), atol=1e-5)
 
 
-def test_a_batch_norm_in_training_is_torchs_with_a_mean_of_all_batches() -> None:
+def test_the_running_statistics_are_torchs_with_a_mean_of_all_batches() -> None:
     own, torchs = NodeBatchNorm(5), torch.nn.BatchNorm1d(5, momentum=None)
     torch.manual_seed(0)
     for rows in (7, 3, 2):
         states = torch.randn(rows, 5)
-        assert torch.allclose(own(states), torchs(states), atol=1e-6)
+        own(states), torchs(states)
     assert torch.allclose(own.running_mean, torchs.running_mean, atol=1e-6)
     assert torch.allclose(own.running_var, torchs.running_var, atol=1e-6)
-    states = torch.randn(1, 5)
+    states = torch.randn(4, 5)
     assert torch.allclose(own.eval()(states), torchs.eval()(states), atol=1e-6)
+
+
+def test_a_batch_in_training_has_the_states_of_the_running_statistics_and_the_gradient_of_batch_norm() -> None:
+    norm = NodeBatchNorm(1)
+    norm(torch.tensor([[2.0], [4.0]]))
+    states = torch.tensor([[1.0], [3.0], [8.0]], requires_grad=True)
+    normal = norm(states)
+    # means 3 and 4, variances 2 and 13
+    assert normal.flatten().tolist() == pytest.approx([(x - 3.5) / np.sqrt(7.5 + 1e-5) for x in (1, 3, 8)], rel=1e-4)
+    normal.square().sum().backward()
+    # batch norm's states do not change where all states move together, nor where they move apart
+    assert states.grad is not None
+    assert states.grad.sum().item() == pytest.approx(0, abs=1e-5)
+    assert (states.grad * (states - 4)).sum().item() == pytest.approx(0, abs=1e-4)
+
+
+def test_running_statistics_lead_five_deviations_away_from_the_batchs_and_to_a_third_of_its_own_at_most() -> None:
+    norm = NodeBatchNorm(1)
+    for _ in range(20):
+        norm(torch.tensor([[-1.0], [1.0]]))
+    narrow = norm(torch.tensor([[-0.01], [0.01]]))
+    assert narrow.flatten().tolist() == pytest.approx([-1 / 3, 1 / 3], rel=0.06)  # for its variance and the epsilon
+    assert norm(torch.tensor([[899.0], [901.0]])).mean().item() == pytest.approx(5)
 
 
 def test_after_ten_batches_each_has_a_tenth_of_the_running_statistics() -> None:
@@ -155,9 +180,9 @@ def test_the_running_statistics_of_two_processes_are_those_of_one_that_has_their
     printed = [[json.loads(line) for line in process.communicate(timeout=100)[0].splitlines()] for process in running]
     one_process = [norm.running_mean.item(), norm.running_var.item(), int(norm.batches)]
     assert [statistics for statistics, _ in printed] == [pytest.approx(one_process)] * 2
-    # each batch is normalised by itself
-    assert printed[0][1] == pytest.approx([-1, 1], abs=1e-4)
-    assert printed[1][1] == pytest.approx([-1, 1], abs=1e-4)
+    norm, batches = NodeBatchNorm(1), [torch.tensor([[2.0], [4.0]]), torch.tensor([[1.0], [7.0]])]
+    outputs = [norm(batch).flatten().tolist() for batch in batches]
+    assert [output for _, output in printed] == [pytest.approx(output, abs=1e-5) for output in outputs]
 
 
 def test_no_nodes_have_no_states() -> None:

@@ -38,7 +38,7 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.registered import retriever_over
-from ras_agent.tools.store import array_file, checksums
+from ras_agent.tools.store import array_file
 from ras_agent.tools.store.sqlite import FILE, SqliteDatabase
 from ras_agent.tools.structure.build_graph import build_graph
 from tests.faults.attack import Attack
@@ -354,7 +354,6 @@ def test_values(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, s
 
 def test_searching_large_files(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged large file, of which a search compares the size alone: any result, or an error of ours."""
-    monkeypatch.setattr(checksums, "SMALL", 0)
     monkeypatch.setattr(array_file, "SMALL", 0)
     for file, damage, copy in _tries(attack, folder):
         for use, search in READING.items() if file.name != "vectors" else ():  # FAISS reads its own files

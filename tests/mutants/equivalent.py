@@ -59,10 +59,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "close = np.flatnonzero(scores[:-1] - scores[1:] <= allowed[:1]) + 1",
         ): "the first tolerance is the widest, and each place is looked at with its own",
     },
-    "tools/store/checksums.py": {
-        ("_AT_ONCE = 1 << 20", f"_AT_ONCE = {size}"): "any size of a part gives the same sum"
-        for size in ("2 << 20", "1 << 21", "1 << 19")
-    },
     "tools/index/journal.py": {
         ("return row[0] if row else None", "return row[ -1] if row else None"): "the row has one column",
         (

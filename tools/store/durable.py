@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO
 
-import numpy as np
-import numpy.typing as npt
-
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
-
-_T = TypeVar("_T")
+from ras_agent.errors import IngestError, StoreError
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -31,14 +23,6 @@ def replace_file(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(fresh, path)
         sync_folder(path.parent)
-
-
-def save_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write an array as .npy, and wait until it is on the disk."""
-    with writing(path):
-        with path.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-        sync_file(path)
 
 
 @contextmanager
@@ -73,57 +57,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
-    """Reads and writes the JSON file that says what a folder holds and in which files; replacing it commits a write.
-
-    name: of the file. form, version: of its layout. what: the kind of folder for messages, such as "index".
-    command: makes one. remedy: what mends a damaged or an older `{folder}`.
-    """
-
-    name: str
-    form: str
-    version: int
-    what: str
-    command: str
-    remedy: str
-
-    def read(self, folder: Path, parse: Callable[[dict[str, Any]], _T]) -> _T:
-        """Return what `parse` makes of the file. Raises IndexNotFound without one, IndexMismatch for another layout."""
-        path, remedy = folder / self.name, self.remedy.format(folder=folder)
-        try:
-            data = json.loads(path.read_text("utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise IndexNotFound(f"no {self.what} at {folder}: make one with `{self.command}`") from None
-        except OSError as error:
-            raise IndexMismatch(f"{path} cannot be read ({error.strerror or error}): {remedy}") from error
-        except (ValueError, RecursionError) as error:
-            raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
-        known = isinstance(data, dict) and data.pop("format", None) == self.form
-        version = data.pop("version", None) if known else None
-        if version != self.version:
-            raise IndexMismatch(
-                f"{path} has {f'version {version}' if known else 'another format'}, this ras-agent reads "
-                f"'{self.form}' version {self.version}: {remedy}"
-            )
-        if data.pop("crc", None) != _crc(data):
-            raise IndexMismatch(f"{path} is damaged (it does not say what was written): {remedy}")
-        try:
-            return parse(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise IndexMismatch(f"{path} is damaged ({error}): {remedy}") from error
-
-    def write(self, folder: Path, manifest: Any) -> None:
-        """Commit the dataclass `manifest`: from here on readers see it."""
-        content = asdict(manifest)
-        data = {"format": self.form, "version": self.version, "crc": _crc(content), **content}
-        replace_file(folder / self.name, json.dumps(data, indent=2, ensure_ascii=False).encode() + b"\n")
-
-
-def _crc(content: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 @contextmanager

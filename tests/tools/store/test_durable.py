@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
-import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, StoreError
+from ras_agent.errors import IngestError, StoreError
 from ras_agent.tools.store.durable import (
-    ManifestFile,
     replace_file,
-    save_array,
     sync_file,
     sync_folder,
     writer_lock,
@@ -49,113 +43,12 @@ def test_a_file_and_a_folder_are_synced_by_name(tmp_path: Path, disk_order: list
     assert disk_order == ["a.npy", "."]
 
 
-def test_an_array_is_on_the_disk_when_it_is_saved(tmp_path: Path, disk_order: list[str]) -> None:
-    save_array(tmp_path / "rows.npy", np.array([3, 1, 2]))
-    assert disk_order == ["rows.npy"]
-    assert np.load(tmp_path / "rows.npy").tolist() == [3, 1, 2]
-
-
-def test_all_of_an_array_is_there_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, sizes = tmp_path / "rows.npy", []
-    monkeypatch.setattr(os, "fsync", lambda handle: sizes.append(path.stat().st_size))
-    save_array(path, np.arange(10))
-    assert sizes == [path.stat().st_size]
-
-
-def test_an_array_of_objects_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="allow_pickle"):
-        save_array(tmp_path / "rows.npy", np.array([object()], dtype=object))
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are not listed there")
 def test_a_synced_folder_is_not_left_open(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         sync_folder(tmp_path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
-@dataclass
-class Shelf:
-    """What the tests' manifest says."""
-
-    books: int
-    title: str
-
-
-FILE = ManifestFile("shelf.json", "a shelf", 3, "book shelf", "ras-agent shelve", "run `ras-agent shelve {folder}`")
-
-
-def read(folder: Path) -> Shelf:
-    return FILE.read(folder, lambda data: Shelf(int(data["books"]), data["title"]))
-
-
-def test_a_manifest_is_readable_json_under_its_format_and_is_read_back(tmp_path: Path) -> None:
-    FILE.write(tmp_path, Shelf(2, "Łódź"))
-    crc = zlib.crc32(b'{"books": 2, "title": "\\u0141\\u00f3d\\u017a"}')
-    assert (tmp_path / "shelf.json").read_text("utf-8") == (
-        f'{{\n  "format": "a shelf",\n  "version": 3,\n  "crc": {crc},\n  "books": 2,\n  "title": "Łódź"\n}}\n'
-    )
-    assert read(tmp_path) == Shelf(2, "Łódź")
-
-
-def test_a_manifest_whose_keys_were_written_in_another_order_is_the_same(tmp_path: Path) -> None:
-    FILE.write(tmp_path, Shelf(2, "Łódź"))
-    data = json.loads((tmp_path / "shelf.json").read_text("utf-8"))
-    (tmp_path / "shelf.json").write_text(json.dumps(dict(reversed(data.items()))), "utf-8")
-    assert read(tmp_path) == Shelf(2, "Łódź")
-
-
-def test_a_folder_without_a_manifest_is_told_with_the_command_that_makes_one(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for folder in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
-        with pytest.raises(IndexNotFound, match=says("no book shelf at", "make one with `ras-agent shelve`")):
-            read(folder)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("{", r"shelf\.json is damaged \(.*\): run `ras-agent shelve .*`"),
-        ("[" * 100_000, r"shelf\.json is damaged \(.*recursion.*\): run `ras-agent shelve .*`"),
-        ("[1]", r"another format, this ras-agent reads 'a shelf' version 3: run `ras-agent shelve .*`"),
-        ('{"format": "a table", "version": 3}', "another format"),
-        ('{"format": "a shelf", "version": 4}', "has version 4, this ras-agent reads 'a shelf' version 3"),
-        ('{"format": "a shelf", "version": 3, "books": 1}', "does not say what was written"),
-        ('{"format": "a shelf", "version": 3, "crc": 1, "books": 1}', "does not say what was written"),
-    ],
-)
-def test_a_manifest_that_cannot_be_used_is_told_with_what_to_do(tmp_path: Path, text: str, told: str) -> None:
-    (tmp_path / "shelf.json").write_text(text)
-    with pytest.raises(IndexMismatch, match=told):
-        read(tmp_path)
-
-
-def test_a_manifest_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "shelf.json").mkdir()
-    with pytest.raises(IndexMismatch, match=says("shelf.json", "cannot be read", "Is a directory", "run")):
-        read(tmp_path)
-
-
-@dataclass
-class Other:
-    """What another program might write under the same format."""
-
-    books: object
-    name: object = ""
-
-
-@pytest.mark.parametrize(("books", "told"), [(1, r"'title'"), (None, "NoneType"), ("two", "invalid literal")])
-def test_a_manifest_of_other_values_is_damaged(tmp_path: Path, books: object, told: str) -> None:
-    FILE.write(tmp_path, Other(books))
-    with pytest.raises(IndexMismatch, match=says("shelf.json", "damaged", told, "run `ras-agent shelve")):
-        read(tmp_path)
-
-
-def test_what_a_parser_misses_in_a_manifest_is_damage(tmp_path: Path) -> None:
-    FILE.write(tmp_path, Other(1))
-    with pytest.raises(IndexMismatch, match="is damaged"):
-        FILE.read(tmp_path, lambda data: data["books"].items())
 
 
 # another process: locks of one process do not part its own threads everywhere

@@ -33,6 +33,7 @@ Vectors = npt.NDArray[np.float16]
 
 _EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
 _NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
+_LOW = (1 << 31) - 1
 _AT_ONCE, _MANY = 500, 5000  # parameters of one statement; from how many on all rows are read
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
@@ -87,12 +88,14 @@ class GraphState(NamedTuple):
 class PassageRecord:
     """Describes a passage whose facts are stored: a digest of what was read, and the reader that read it.
 
-    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown.
+    text: the hash that a passage index has for the same text (`row_of`); 0 if unknown. cell: where the index has what
+    was read, -1 if unknown; a passage that changes moves to another one.
     """
 
     digest: bytes
     reader: str
     text: int = 0
+    cell: int = -1
 
 
 class Reading(NamedTuple):
@@ -223,6 +226,7 @@ class _Row(NamedTuple):
     number: int
     since: int
     text: int
+    cell: int
     crc: int
     digest: bytes
     reader: str
@@ -232,8 +236,14 @@ class _Row(NamedTuple):
 
     @property
     def sum(self) -> int:
-        told = f"{self.since} {self.text} {self.reader}".encode()
-        return checksum(told, self.digest, self.id, self.facts, self.mentions, start=self.number)
+        """Return the row's checksum, whose upper half is of what the passage states."""
+        return self.head | (checksum(self.facts, self.mentions) & _LOW) << 31
+
+    @property
+    def head(self) -> int:
+        """Return the checksum of all but what the passage states."""
+        told = f"{self.since} {self.text} {self.cell} {self.reader}".encode()
+        return checksum(told, self.digest, self.id, start=self.number)
 
 
 def _rows_of_documents(
@@ -243,13 +253,13 @@ def _rows_of_documents(
 
     upto: of the graph published then; None for all that was read since, too. whole: with what they state.
     """
-    columns = "number, since, text, crc, digest, reader, id" + (", facts, mentions" if whole else "")
+    columns = "number, since, text, cell, crc, digest, reader, id" + (", facts, mentions" if whole else "")
     query = f"SELECT {columns} FROM kg_documents WHERE crc <> {ERASED}"
     found = connection.execute(f"{query} AND since <= ? ORDER BY number", (2**62 if upto is None else upto,))
     last: dict[bytes, _Row] = {}
     for values in found:
         row = _Row._make(values if whole else (*values, b"", b""))
-        if whole and row.sum != row.crc:
+        if row.sum != row.crc if whole else row.head & _LOW != row.crc & _LOW:
             raise damaged(database, f"the facts of passage {row.number:,} are not what was written")
         last[row.id] = row
     return sorted(last.values())
@@ -278,6 +288,7 @@ def put_facts(
         0 if last is None else last + 1,
         since,
         known.text or _UNKNOWN,
+        _stored_cell(known.cell),
         0,
         known.digest,
         known.reader,
@@ -285,16 +296,16 @@ def put_facts(
         np.array(stated, "<i4").tobytes(),
         np.array(named, "<i4").tobytes(),
     )
-    connection.execute(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 9)})", row._replace(crc=row.sum))
+    connection.execute(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", row._replace(crc=row.sum))
 
 
-def put_texts(connection: Connection, database: Database, texts: Mapping[str, int]) -> None:
-    """Store the `text` of passages whose facts are stored."""
+def put_places(connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]) -> None:
+    """Store `text` and `cell` of passages whose facts are stored."""
     for row in _rows_of_documents(connection, database):
-        if (text := texts.get(_text(row.id))) is not None:
-            row = row._replace(text=text)
-            values = (row.text, row.sum, row.number)
-            connection.execute("UPDATE kg_documents SET text = ?, crc = ? WHERE number = ?", values)
+        if (found := places.get(_text(row.id))) is not None:
+            row = row._replace(text=found[0], cell=_stored_cell(found[1]))
+            values = (row.text, row.cell, row.sum, row.number)
+            connection.execute("UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values)
 
 
 def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
@@ -324,7 +335,7 @@ def _blank_documents(connection: Connection, numbers: Sequence[int]) -> None:
         return
     blanks = ", ".join(f"{name} = zeroblob(length({name}))" for name in ("digest", "id", "facts", "mentions"))
     connection.executemany(
-        f"UPDATE kg_documents SET text = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
+        f"UPDATE kg_documents SET text = {ERASED}, cell = {ERASED}, crc = {ERASED}, {blanks} WHERE number = ?",
         [(number,) for number in numbers],
     )
     connection.execute("UPDATE kg_state SET dead = dead + ?", (len(numbers),))
@@ -688,7 +699,13 @@ def check_graph(database: Database) -> None:
 
 
 def _record_of(row: _Row) -> PassageRecord:
-    return PassageRecord(row.digest, row.reader, 0 if row.text == _UNKNOWN else row.text)
+    text = 0 if row.text == _UNKNOWN else row.text
+    return PassageRecord(row.digest, row.reader, text, row.cell - _UNKNOWN - 1)
+
+
+def _stored_cell(cell: int) -> int:
+    """Return a cell as a row has it: a number of eight bytes, which is overwritten in place."""
+    return _UNKNOWN + 1 + cell
 
 
 def _bytes(text: str) -> bytes:

@@ -22,7 +22,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
 from ras_agent.tools.embed.embedders import of_unit_length, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import hash_of, indexed_text
+from ras_agent.tools.index.passages import find_rows, hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import facts, make
@@ -37,6 +37,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_i
 from ras_agent.tools.store.database import Connection
 
 _AT_ONCE = 1024  # names embedded between two commits
+_READ_AT_ONCE = 500  # passages taken from the index
 IMPORTED = "given"
 """Names the reader of facts that were imported, not extracted."""
 
@@ -81,19 +82,59 @@ class KGWriter:
         self.edits_gone = 0
         """how many edits of persons went with the texts that they were about"""
 
+    def read_index(self, extract: Extract, reader: str) -> ReadReport:
+        """Read the facts of the index's passages, as `read` does; one that is in the cell where it was is unchanged."""
+        self.index.refresh()
+        table, passages = self.index.snapshot.table, self.index.snapshot.passages
+        known = self.known()
+        rows = find_rows(table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64))
+        cells = np.array([one.cell for one in known.values()], dtype=np.int64)
+        readers = np.array([one.reader in (reader, IMPORTED) for one in known.values()], dtype=np.bool_)
+        same = (rows >= 0) & readers
+        same[same] = table["cell"][rows[same]] == cells[same]
+        stale = np.ones(len(passages), dtype=np.bool_)
+        stale[rows[same]] = False
+        cell_of: dict[str, int] = {}
+
+        def those() -> Iterator[Passage]:
+            left = np.flatnonzero(stale)
+            for start in range(0, len(left), _READ_AT_ONCE):
+                some = left[start : start + _READ_AT_ONCE]
+                for passage, cell in zip(passages.take(some), table["cell"][some].tolist(), strict=True):
+                    if passage is not None:  # else it was erased meanwhile, with its facts
+                        cell_of[passage.id] = cell
+                        yield passage
+
+        there = int(same.sum())
+        report = self.read(those(), extract, reader, total=len(passages), unchanged=there, cells=cell_of)
+        gone = [name for name, row in zip(known, rows.tolist(), strict=True) if row < 0]
+        return replace(report, erased=self.erase(gone) if gone else 0)
+
     def read(
-        self, passages: Iterable[Passage], extract: Extract, reader: str, *, whole: bool = False, total: int = 0
+        self,
+        passages: Iterable[Passage],
+        extract: Extract,
+        reader: str,
+        *,
+        whole: bool = False,
+        total: int = 0,
+        unchanged: int = 0,
+        cells: Mapping[str, int] | None = None,
     ) -> ReadReport:
         """Read the facts of passages that are new, have changed, or were read by another reader.
 
         reader: names the extractor. Imported facts stay as long as their passage's text does. whole: `passages` are all
-        there are, and others are erased. total: how many there are, for the progress.
+        there are, and others are erased. total: how many there are, for the progress, of which some are known to be
+        `unchanged`. cells: where the index has passages, by their ids.
         """
-        known, seen, read = self.known(), 0, 0
+        known, seen, read = self.known(), unchanged, 0
         failures: list[Failure] = []
         there: set[str] = set()
-        texts: dict[str, int] = {}
-        self._report("reading", 0, total)
+        places: dict[str, tuple[int, int]] = {}
+        self._report("reading", seen, total)
+
+        def record(passage: Passage) -> PassageRecord:
+            return replace(_record(passage, reader), cell=(cells or {}).get(passage.id, -1))
 
         def stale() -> Iterator[Passage]:
             nonlocal seen
@@ -102,8 +143,9 @@ class KGWriter:
                 entry = known.get(passage.id)
                 if entry and entry.digest == digest_of(passage) and entry.reader in (reader, IMPORTED):
                     seen += 1
-                    if not entry.text:
-                        texts[passage.id] = _record(passage, reader).text
+                    now = record(passage)
+                    if not entry.text or entry.cell != now.cell:
+                        places[passage.id] = now.text, now.cell
                 else:
                     yield passage
 
@@ -119,14 +161,15 @@ class KGWriter:
                     connection,
                     self._names,
                     facts_in(passage, extraction.triples),
-                    _record(passage, reader),
+                    record(passage),
                     state.published + 1,
                 )
             read += 1
             self._report("reading", seen + read, total)
-        if texts:
-            with self._changing() as (connection, _):
-                facts.put_texts(connection, self._database, texts)
+        if places:
+            lacking = any(not known[name].text for name in places)
+            with self._changing(changed=lacking) as (connection, _):
+                facts.put_places(connection, self._database, places)
         gone = [name for name in known if name not in there] if whole else []
         return ReadReport(read, seen, self.erase(gone) if gone else 0, tuple(failures))
 
@@ -266,8 +309,8 @@ class KGWriter:
         return read
 
     @contextmanager
-    def _changing(self, *, durable: bool = True) -> Iterator[tuple[Connection, GraphState]]:
-        """Lend a connection for a change of what is stored, and the state before it."""
+    def _changing(self, *, durable: bool = True, changed: bool = True) -> Iterator[tuple[Connection, GraphState]]:
+        """Lend a connection for a change of what is stored, and the state before it. changed: whether of the graph."""
         with self._database.writing(durable=durable) as connection:
             state = facts.read_graph_state(connection, self._database)
             assert state
@@ -277,8 +320,9 @@ class KGWriter:
             except BaseException:
                 self._names.forget()
                 raise
-            facts.changed(connection, visible=False)
-            self._names.wrote(state.changes + 1)
+            if changed:
+                facts.changed(connection, visible=False)
+            self._names.wrote(state.changes + changed)
 
     def _report(self, stage: str, done: int, total: int) -> None:
         if self._on_progress:

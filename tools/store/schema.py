@@ -77,8 +77,9 @@ GRAPH = (
 )""",
     "CREATE TABLE kg_names (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, name BLOB NOT NULL, key BLOB NOT NULL)",
     """CREATE TABLE kg_documents (
-    number INTEGER PRIMARY KEY, since INTEGER NOT NULL, text INTEGER NOT NULL, crc INTEGER NOT NULL,
-    digest BLOB NOT NULL, reader TEXT NOT NULL, id BLOB NOT NULL, facts BLOB NOT NULL, mentions BLOB NOT NULL
+    number INTEGER PRIMARY KEY, since INTEGER NOT NULL, text INTEGER NOT NULL, cell INTEGER NOT NULL,
+    crc INTEGER NOT NULL, digest BLOB NOT NULL, reader TEXT NOT NULL, id BLOB NOT NULL, facts BLOB NOT NULL,
+    mentions BLOB NOT NULL
 )""",
     "CREATE TABLE kg_edges (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
     "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
@@ -95,11 +96,11 @@ GRAPH = (
 """kg_state: there is a row once facts are read; published counts the graphs that were written whole, 0 for none yet;
 stamp tells one graph from all others; changes counts what was written to these tables, made says of which count that
 graph is; dead is how many rows of documents were erased. kg_names: key is the name's canonical key. kg_documents: the
-passages that were read, since which published graph, with what they state by numbers of names (facts: subject,
-predicate, object, start, end; mentions: name, count). kg_edges: what an imported graph has and no document states.
-kg_edits: what persons changed. kg_files: the files of triples, and where they were added from. kg_vectors: of names, by
-their maker. kg_near: the nearest names of each entity, of which the comparison is dear. kg_texts: vectors of other
-texts, each about its owner, the hash of a name or of a passage's id."""
+passages that were read, since which published graph, in which cells, with what they state by numbers of names (facts:
+subject, predicate, object, start, end; mentions: name, count). kg_edges: what an imported graph has and no document
+states. kg_edits: what persons changed. kg_files: the files of triples, and where they were added from. kg_vectors: of
+names, by their maker. kg_near: the nearest names of each entity, of which the comparison is dear. kg_texts: vectors of
+other texts, each about its owner, the hash of a name or of a passage's id."""
 
 CACHE = (
     """CREATE TABLE cache (

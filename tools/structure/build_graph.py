@@ -88,13 +88,10 @@ def build_graph(
         imported = writer.put(matches.facts, matches.passages)
         if files.graph:
             writer.put_edges(files.edges)
-        report = writer.read(
-            passages.passages,
+        report = writer.read_index(
             read_each(role, at_once=at_once, workers=workers),
             # a fingerprint covers all that decides an extractor's facts: another prompt is another reader
             getattr(role, "fingerprint", "") or role_name(role),
-            whole=True,
-            total=len(passages),
         )
         graph = writer.write()
     unchanged = report.unchanged - imported

@@ -142,9 +142,9 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
 
 
 def deciding_metric(names: Sequence[str]) -> str:
-    """Return the metric that says whether an answer is right; "" where there are no scores at all.
+    """Return of a run's metrics the one that says best whether an answer is right; "" if there are none.
 
-    It is the metric of the lowest rank (see `Metric.decides`), else the first.
+    It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
     return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))

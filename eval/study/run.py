@@ -33,7 +33,7 @@ Watch = Callable[[str, int, Run], AbstractContextManager[Callable[[Result], None
 
 
 class StudyFolder:
-    """Folder of a study."""
+    """Folder of a study: its design, the replies of models, and a folder for each of its runs."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

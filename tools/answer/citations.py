@@ -189,7 +189,10 @@ class NumberedEvidence:
         )
 
     def _supporting_facts(self, answer: str, question: str) -> list[int]:
-        """Return the numbers of the facts of at most two passages that share most with answer and question."""
+        """Return the facts whose words answer and question share most, by their numbers in the prompt, from 1.
+
+        At most two are returned, the best of each passage; a fact that shares no word is none of them.
+        """
         behind = self._passages_behind()
         scored = sorted(
             (-support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, question)), number)

@@ -175,10 +175,11 @@ def _converted(converter: str, data: bytes, **options: Any) -> Any:
 
 
 def _check_archive(data: bytes, *, may_define: bool) -> None:
-    """Raise NotText for an archive that unpacks to too much, zipfile.BadZipFile for one that lies about it.
+    """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
 
-    may_define: whether its files may have a document type definition, with which a few lines become gigabytes; those
-    of Office never do.
+    may_define: whether the XML files in it may have a document type definition, by which a few lines can become
+    gigabytes; those of Office have none. Raises NotText where they have one and may not, for a file that is encrypted,
+    and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise NotText("encrypted, or of an older Office; save it without a password in today's format")

@@ -89,5 +89,8 @@ def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
 
 
 def _crc(data: bytes) -> int:
-    """Return a checksum, never that of what was overwritten, that takes eight bytes in the database as that does."""
+    """Return the checksum of an upload's row, which has the bits of ERASED and is odd, as ERASED is not.
+
+    So it is never taken for a row that was overwritten, and both take eight bytes in the database.
+    """
     return ERASED | zlib.crc32(data) | 1

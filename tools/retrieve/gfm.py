@@ -195,7 +195,12 @@ def _score_entities(
     idf_start_weights: bool,
     query: str,
 ) -> tuple[GFMStart, Doubles | None]:
-    """Return the entities that the network starts from, and every entity's probability (N,), read-only."""
+    """Return the entities of the query, from which the network starts, and how relevant it holds each of all N to be.
+
+    vector: embeds the query. idf_start_weights: whether an entity that many documents name weighs less as a start. The
+    relevance is a probability for each entity, shape (N,), an array that cannot be written to; None where the query
+    names no entity of the graph. Raises WeightsError for a network whose scores are not finite.
+    """
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
         return start, None

@@ -100,7 +100,10 @@ class Judged:
 
 
 def train(config: ConfidenceConfig) -> dict[str, Any]:
-    """Train the confidence, write its weights and their card, and return the card."""
+    """Train the model of how likely an offline answer is right, and write it to `config.out`.
+
+    Beside its weights lies a card, which says how they were trained and how they score; it is returned.
+    """
     cases = list(_cases(config))
     judged = _judge(cases, config)
     held_out = np.zeros(len(judged.f1))

@@ -221,7 +221,10 @@ def _squad(data: Path) -> tuple[list[Passage], list[RankerQuestion]]:
 
 
 class _Case:
-    """Restorer of capitals: a word of a lower-cased question gets those that it mostly has inside sentences."""
+    """Restorer of capitals in lower-cased questions.
+
+    A word is spelt as the texts given mostly spell it where it does not begin a sentence.
+    """
 
     _INNER = re.compile(r"(?<=[a-z,] )[A-Za-z][\w'’-]*")
 

@@ -237,7 +237,8 @@ class Chat:
                     async with self.limiter.hold(tokens, deadline.left()) as booking:
                         reply = await self._ask(request, deadline, in_a_thread)
                         booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
-        return reply
+                        return reply
+        raise AssertionError("a call either returns or raises")
 
     async def _ask(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the reply of one try, in which what the server refuses of the request's options is left out."""

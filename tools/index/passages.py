@@ -259,15 +259,20 @@ def passage_in(data: bytes) -> Passage:
     return Passage.from_dict(json.loads(data.decode("utf-8", "surrogatepass")))
 
 
-def checksum(*blobs: bytes, start: int = 0) -> int:
+def checksum(*blobs: bytes, number: int | None = None) -> int:
     """Return 31 bits of a checksum, never 0, so that it is not that of what was erased, and a 63rd that is set.
 
-    start: a number that is summed, too.
+    number: of up to 64 bits, which are summed first.
     """
-    crc = start & 0xFFFFFFFF
+    crc = 0 if number is None else crc_of_number(number)
     for blob in blobs:
         crc = zlib.crc32(blob, crc)
     return _FULL | crc & _LOW | 1
+
+
+def crc_of_number(number: int) -> int:
+    """Return the CRC-32 of a number, with which that of its row begins."""
+    return zlib.crc32((number & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "little"))
 
 
 def checksums(crcs: Ints) -> Ints:

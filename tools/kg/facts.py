@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import ERASED, checksum, checksums, damaged, hash_of
+from ras_agent.tools.index.passages import ERASED, checksum, checksums, crc_of_number, damaged, hash_of
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edits import Edit
@@ -198,7 +198,7 @@ class NameNumbers:
             if name not in self._numbers:
                 self._numbers[name] = number = self._next
                 key = _bytes(canonical_key(_text(name)))
-                rows.append((number, checksum(name, key, start=number), name, key))
+                rows.append((number, checksum(name, key, number=number), name, key))
                 self._next += 1
         connection.executemany("INSERT INTO kg_names VALUES (?, ?, ?, ?)", rows)
         return [self._numbers[name] for name in listed]
@@ -212,7 +212,7 @@ def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[
     if rows:
         numbers, names, keys, sums = map(list, zip(*rows, strict=True))
     # as `checksum` has it, at once: there are as many names as all else together
-    found = np.fromiter(map(crc32, keys, map(crc32, names, numbers)), np.int64, len(rows))
+    found = np.fromiter(map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))), np.int64, len(rows))
     wrong = np.flatnonzero(np.array(sums, np.int64) != checksums(found))
     if len(wrong):
         raise damaged(database, f"name {numbers[int(wrong[0])]:,} of its graph is not what was written")
@@ -243,7 +243,7 @@ class _Row(NamedTuple):
     def head(self) -> int:
         """Return the checksum of all but what the passage states."""
         told = f"{self.since} {self.text} {self.cell} {self.reader}".encode()
-        return checksum(told, self.digest, self.id, start=self.number)
+        return checksum(told, self.digest, self.id, number=self.number)
 
 
 def _rows_of_documents(
@@ -543,7 +543,7 @@ def put_vectors(connection: Connection, maker: int, names: Sequence[int], vector
     rows = []
     for name, vector in zip(names, np.ascontiguousarray(vectors, "<f2"), strict=True):
         data = vector.tobytes()
-        rows.append((name, maker, checksum(data, start=name ^ maker), data))
+        rows.append((name, maker, checksum(data, number=name ^ maker), data))
     query = """INSERT INTO kg_vectors VALUES (?, ?, ?, ?)
         ON CONFLICT (name, maker) DO UPDATE SET crc = excluded.crc, data = excluded.data"""
     connection.executemany(query, rows)
@@ -561,7 +561,7 @@ def read_vectors(connection: Connection, database: Database, maker: int, dimensi
         found += connection.execute(some, (maker, *part)).fetchall()
     names, blobs = [], []
     for name, crc, data in sorted(found):
-        if crc != checksum(data, start=name ^ maker) or len(data) != 2 * dimension:
+        if crc != checksum(data, number=name ^ maker) or len(data) != 2 * dimension:
             raise damaged(database, f"the vector of name {name:,} is not what was written")
         names.append(name)
         blobs.append(data)
@@ -590,7 +590,7 @@ def read_near(connection: Connection, database: Database) -> NearNames:
     """Return the lists that are stored."""
     names, blobs = [], []
     for name, crc, data in connection.execute("SELECT name, crc, data FROM kg_near ORDER BY name"):
-        if crc != checksum(data, start=name):
+        if crc != checksum(data, number=name):
             raise damaged(database, f"the list of name {name:,} is not what was written")
         names.append(name)
         blobs.append(data)
@@ -618,7 +618,7 @@ def put_near(connection: Connection, before: NearNames | None, now: NearNames) -
     rows = []
     for at in fresh.tolist():
         name, data = int(now.names[at]), cells[now.starts[at] : now.starts[at + 1]].tobytes()
-        rows.append((name, checksum(data, start=name), data))
+        rows.append((name, checksum(data, number=name), data))
     query = (
         "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
     )
@@ -647,7 +647,7 @@ def read_texts(connection: Connection, maker: int) -> tuple[dict[int, npt.NDArra
     query = "SELECT number, text, owner, crc, data FROM kg_texts WHERE maker = ? AND text <> ?"
     for number, text, owner, crc, data in connection.execute(query, (maker, ERASED)):
         numbers[text] = number
-        if crc == checksum(data, start=text ^ owner):
+        if crc == checksum(data, number=text ^ owner):
             found[text] = np.frombuffer(data, "<f4")
     return found, numbers
 
@@ -659,7 +659,7 @@ def put_texts_of(connection: Connection, maker: int, rows: Iterable[tuple[int, i
     listed = []
     for number, (text, owner, vector) in enumerate(rows, start=first):
         data = np.ascontiguousarray(vector, "<f4").tobytes()
-        listed.append((number, maker, text, owner, checksum(data, start=text ^ owner), data))
+        listed.append((number, maker, text, owner, checksum(data, number=text ^ owner), data))
     connection.executemany("INSERT INTO kg_texts VALUES (?, ?, ?, ?, ?, ?)", listed)
 
 
@@ -691,10 +691,10 @@ def check_graph(database: Database) -> None:
         read_edits(connection, database)
         read_near(connection, database)
         for name, maker, crc, data in connection.execute("SELECT name, maker, crc, data FROM kg_vectors"):
-            if crc not in (ERASED, checksum(data, start=name ^ maker)):
+            if crc not in (ERASED, checksum(data, number=name ^ maker)):
                 raise damaged(database, f"the vector of name {name:,} is not what was written")
         for number, text, owner, crc, data in connection.execute("SELECT number, text, owner, crc, data FROM kg_texts"):
-            if crc not in (ERASED, checksum(data, start=text ^ owner)):
+            if crc not in (ERASED, checksum(data, number=text ^ owner)):
                 raise damaged(database, f"the vector of text {number:,} of its graph is not what was written")
 
 

@@ -35,7 +35,7 @@ def put_upload(connection: Connection, path: Path, data: bytes) -> None:
     drop_upload(connection, path)
     (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM upload_data").fetchone()
     connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
-    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, _crc(data), data))
+    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, _crc(number, data), data))
 
 
 def drop_upload(connection: Connection, path: Path) -> None:
@@ -81,16 +81,16 @@ def take_out_overwritten(connection: Connection) -> None:
 
 
 def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
-    if crc != _crc(data):
+    if crc != _crc(number, data):
         raise IndexMismatch(
             f"{database.where} is damaged (the uploaded file {number:,} is not what was written): {database.remedy}"
         )
     return data
 
 
-def _crc(data: bytes) -> int:
+def _crc(number: int, data: bytes) -> int:
     """Return the checksum of an upload's row, which has the bits of ERASED and is odd, as ERASED is not.
 
     So it is never taken for a row that was overwritten, and both take eight bytes in the database.
     """
-    return ERASED | zlib.crc32(data) | 1
+    return ERASED | zlib.crc32(data, zlib.crc32(number.to_bytes(8, "little"))) | 1

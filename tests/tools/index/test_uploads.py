@@ -171,6 +171,14 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
     assert rows() == [2, 4, 5]
 
 
+def test_bytes_under_another_number_are_damaged(index: Path) -> None:
+    ingest([sent("z.txt", MILL)], index)
+    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
+        file.execute("UPDATE upload_data SET number = 5")
+    with pytest.raises(IndexMismatch, match=says("the uploaded file 5 is not what was written")):
+        check_uploads(SqliteDatabase(index))
+
+
 def test_damaged_bytes_are_named_with_the_remedy(index: Path) -> None:
     ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], index)
     ingest([], index, forget=["b.txt"])

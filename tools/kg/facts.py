@@ -84,8 +84,7 @@ class GraphState(NamedTuple):
     settings: GraphSettings
 
 
-@dataclass(frozen=True, slots=True)
-class PassageRecord:
+class PassageRecord(NamedTuple):
     """Describes a passage whose facts are stored: a digest of what was read, and the reader that read it.
 
     text: the hash that a passage index has for the same text (`row_of`); 0 if unknown. cell: where the index has what

@@ -106,7 +106,7 @@ class KGWriter:
                         yield passage
 
         there = int(same.sum())
-        report = self.read(those(), extract, reader, total=len(passages), unchanged=there, cells=cell_of)
+        report = self.read(those(), extract, reader, total=len(passages), unchanged=there, cells=cell_of, known=known)
         gone = [name for name, row in zip(known, rows.tolist(), strict=True) if row < 0]
         return replace(report, erased=self.erase(gone) if gone else 0)
 
@@ -120,21 +120,22 @@ class KGWriter:
         total: int = 0,
         unchanged: int = 0,
         cells: Mapping[str, int] | None = None,
+        known: Mapping[str, PassageRecord] | None = None,
     ) -> ReadReport:
         """Read the facts of passages that are new, have changed, or were read by another reader.
 
         reader: names the extractor. Imported facts stay as long as their passage's text does. whole: `passages` are all
         there are, and others are erased. total: how many there are, for the progress, of which some are known to be
-        `unchanged`. cells: where the index has passages, by their ids.
+        `unchanged`. cells: where the index has passages, by their ids. known: what is stored, if it was asked before.
         """
-        known, seen, read = self.known(), unchanged, 0
+        known, seen, read = self.known() if known is None else known, unchanged, 0
         failures: list[Failure] = []
         there: set[str] = set()
         places: dict[str, tuple[int, int]] = {}
         self._report("reading", seen, total)
 
         def record(passage: Passage) -> PassageRecord:
-            return replace(_record(passage, reader), cell=(cells or {}).get(passage.id, -1))
+            return _record(passage, reader)._replace(cell=(cells or {}).get(passage.id, -1))
 
         def stale() -> Iterator[Passage]:
             nonlocal seen

@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 
+from lab import child_environment
 from lab.gfm_cases import GFMCase, openie_case, real_case, zipf_case
 from lab.gfm_systems import DEVICE_SYSTEMS, SYSTEMS, OnDevice, measure
 from ras_agent.arrays import Floats
@@ -148,7 +149,7 @@ def _in_process(system: str, folder: str, on: OnDevice) -> _Record:
     device, batch, rows = map(str, astuple(on))
     command = [sys.executable, "-P", "-m", "lab.gfm", "--job", system, folder]
     command += ["--device", device, "--batch", batch, "--rows", rows]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=child_environment())
     record: _Record = json.loads(done.stdout)
     return record
 

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from lab import child_environment
 from lab.graph_differences import content_differences, score_difference
 from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
@@ -143,7 +144,8 @@ def _killed(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     notes.write_text("")
     calls = []
     for place in [*arguments.kills, ""]:
-        ended = subprocess.run(_command(folder, arguments, notes, place), stdout=subprocess.DEVNULL, check=not place)
+        command = _command(folder, arguments, notes, place)
+        ended = subprocess.run(command, stdout=subprocess.DEVNULL, check=not place, env=child_environment())
         if place and ended.returncode != -signal.SIGKILL:
             raise ValueError(f"the build was not killed at {place}: it ended with {ended.returncode}")
         calls.append(notes.read_text().count("\n"))
@@ -255,7 +257,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for size in arguments.sizes if arguments.corpus else ():
         whole = arguments.work / f"{size}.index"
         _indexed(arguments.corpus, whole, size)
-        shown = subprocess.run(_command(whole, arguments), capture_output=True, text=True, check=True).stdout
+        command = _command(whole, arguments)
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, env=child_environment()).stdout
         _report(built=json.loads(shown))
     if whole.resolve() in {(arguments.work / name).resolve() for name in ("killed.index", "changed.index")}:
         parser.error(f"{whole} is a copy that --work overwrites; give another folder to work in")

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from lab import child_environment
 from ras_agent.arrays import Floats
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
@@ -104,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _in_process(job: str, part: str, size: int, queries: int, folder: str) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", "lab.scale", "--job", job, part, folder]
     command += ["--sizes", str(size), "--queries", str(queries)]
-    result: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=child_environment())
+    result: dict[str, Any] = json.loads(done.stdout)
     return result
 
 

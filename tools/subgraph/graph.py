@@ -181,10 +181,11 @@ class Subgraph:
 
     def texts(self) -> tuple[tuple[str, ...], tuple[tuple[int, str, int], ...]]:
         """Return the nodes' texts, and the edges as (source's place, text, target's place) among them."""
-        places = {node: place for place, node in enumerate(self.nodes.tolist())}
-        rows = self.graph.edges[self.edges].tolist()
+        nodes: list[int] = self.nodes.tolist()
+        rows: list[tuple[int, int, int]] = self.graph.edges[self.edges].tolist()
+        places = {node: place for place, node in enumerate(nodes)}
         edges = ((places[head], self.graph.relations[relation], places[tail]) for head, relation, tail in rows)
-        return tuple(self.graph.nodes[node] for node in places), tuple(edges)
+        return tuple(self.graph.nodes[node] for node in nodes), tuple(edges)
 
     @cached_property
     def steps(self) -> dict[int, tuple[Step, ...]]:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -69,7 +70,7 @@ class Documents:
         """
         own = own_part(caller)
         async with self._changing:
-            removed = await asyncio.to_thread(self._remove_own if own else self._remove, name, own)
+            removed = await asyncio.to_thread(partial(self._remove_own, own=own) if own else self._remove, name)
         return Removed(documents_removed=removed)
 
     def _place(self) -> Path | Address:
@@ -114,7 +115,7 @@ class Documents:
             )
         return self._forget(label)
 
-    def _remove(self, name: str, _: str) -> int:
+    def _remove(self, name: str) -> int:
         from ras_agent.tools.kg.build import delete_documents
 
         place = self._place()

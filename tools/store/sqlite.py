@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ ANEW = "delete the folder {folder} and index its files again with `ras-agent ind
 """What mends a damaged index."""
 _SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
+_RETRY = 0.01  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +285,24 @@ class SqliteDatabase:
         """Make the tables where there are none. Several processes may do so at once."""
         anything = "SELECT count(*) FROM sqlite_schema"
         if connection.execute(anything).fetchone() == (0,):
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead(connection)
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute(anything).fetchone() == (0,):
                 for statement in self.use.tables:
                     connection.execute(statement)
             connection.execute("COMMIT")
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        """Give a new file its log. SQLite does not wait here for another process that does the same; this does."""
+        end = time.monotonic() + self.wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _LOCKED or time.monotonic() > end:
+                    raise
+                time.sleep(_RETRY)
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

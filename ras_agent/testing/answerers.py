@@ -56,7 +56,7 @@ _answering: list[Check] = []
 
 
 def check_answerer(answerer: Answerer, *, abstains: bool = False) -> None:
-    """Run the suite of answerers. Raises ConformanceError.
+    """Check that an answerer keeps its contract. Raises ConformanceError, which lists what it does not keep.
 
     abstains: True leaves out the promise that a question is answered whose answer the evidence states; for an answerer
         that is meant to abstain, such as one over a scripted model.

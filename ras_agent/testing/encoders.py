@@ -29,12 +29,12 @@ _graph_encoding: list[Check] = []
 
 
 def check_embedder(embedder: Embedder) -> None:
-    """Run the suite of embedders. Raises ConformanceError."""
+    """Check that an embedder keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(embedder, EMBEDDER_CHECKS, "the embedder")
 
 
 def check_span_reader(reader: SpanReader) -> None:
-    """Run the suite of span readers. Raises ConformanceError."""
+    """Check that a span reader keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(reader, SPAN_READER_CHECKS, "the span reader")
 
 

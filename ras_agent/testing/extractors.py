@@ -31,7 +31,7 @@ _checks: list[Check] = []
 
 
 def check_extractor(extractor: Extractor) -> None:
-    """Run the suite of extractors. Raises ConformanceError."""
+    """Check that an extractor keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(extractor, EXTRACTOR_CHECKS, "the extractor")
 
 

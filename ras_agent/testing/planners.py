@@ -39,12 +39,12 @@ _reasoning: list[Check] = []
 
 
 def check_planner(planner: Planner) -> None:
-    """Run the suite of planners. Raises ConformanceError."""
+    """Check that a planner keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(planner, PLANNER_CHECKS, "the planner")
 
 
 def check_reasoner(reasoner: Reasoner) -> None:
-    """Run the suite of IRCoT's reasoners. Raises ConformanceError."""
+    """Check that a reasoner of IRCoT keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(reasoner, REASONER_CHECKS, "the reasoner")
 
 

@@ -27,7 +27,7 @@ _order: list[Check] = []
 
 
 def check_retriever(build: BuildRetriever, *, corpus_order: bool = True) -> None:
-    """Run the suite of retrievers. Raises ConformanceError.
+    """Check that a retriever keeps its contract. Raises ConformanceError, which lists what it does not keep.
 
     build: makes the retriever from a corpus; it is called with several corpora, an empty one among them.
     corpus_order: False leaves out the promise that ties keep the order of the corpus, which a vector store that is

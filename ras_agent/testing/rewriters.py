@@ -30,7 +30,7 @@ _rewriting: list[Check] = []
 
 
 def check_rewriter(rewriter: Rewriter) -> None:
-    """Run the suite of rewriters. Raises ConformanceError."""
+    """Check that a rewriter keeps its contract. Raises ConformanceError, which lists what it does not keep."""
     run_checks(rewriter, REWRITER_CHECKS, "the rewriter")
 
 

@@ -281,7 +281,10 @@ def checksums(crcs: Ints) -> Ints:
 
 
 def _data_crc(data: bytes) -> int:
-    """Return the upper half of a passage's checksum, which is of its text; the lower half is of what is searched."""
+    """Return the checksum of a passage's stored JSON, shifted to where a row's checksum has it.
+
+    The lower half is of the hashes and terms, so that what is searched is checked without reading the text.
+    """
     return _FULL | (checksum(data) & _LOW) << 31
 
 

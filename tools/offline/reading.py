@@ -51,7 +51,10 @@ def in_order(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """Holds sentence `number` of a passage, whose text begins at `start` there; all else is read when first needed."""
+    """Sentence of a passage: its place among the passage's sentences, from 0, its first character there, and its text.
+
+    Its words, names and figures are found when they are first asked for.
+    """
 
     passage: ReadPassage
     number: int

@@ -77,7 +77,10 @@ class MixedRetriever(ExplainedRetriever):
         self._reranker = reranker
 
     def rank(self, query: str, k: int) -> Ranking:
-        """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
+        """Return the `k` passages that the mix ranks first, by their rows in the corpus, best first.
+
+        Raises ValueError for a blank query or k < 1.
+        """
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
         if self._reranker is None:

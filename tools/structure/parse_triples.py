@@ -114,7 +114,11 @@ def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None,
 
 
 def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
-    """Return the object, up to the parenthesis that closes the triple, and the triple's end; "" if it is cut off."""
+    """Return a triple's object, which begins at `start`, and where the text goes on behind the triple.
+
+    The object ends before the parenthesis that closes the triple, or where a line or another triple begins. opened:
+    whether the triple began with a parenthesis; the object is "" where the text ends before that is closed.
+    """
     depth = 0
     for stop in _STOP.finditer(text, start):
         if stop[0] == "(":

@@ -196,9 +196,10 @@ def train_on(
 
 
 def samples_by_part(config: GraphLLMTrainingConfig, maker: ExampleMaker) -> dict[str, list[SubqSample]]:
-    """Return the samples of the parts "train" and "validation" for which the role calls its model.
+    """Return the samples to train on and to validate by, from the file `config.data`, under "train" and "validation".
 
-    Raises SettingsError where there are none to train on.
+    They are those of `config.tasks`, planning or answering, but for steps that planner and answerer take in use without
+    asking a model. Raises SettingsError where there are none to train on.
     """
     samples = [
         sample for sample in read_samples(config.data) if config.tasks in ("both", sample.kind) and maker.asks(sample)

@@ -53,7 +53,10 @@ class Scorers:
         self._lock = RLock()
 
     def __getitem__(self, name: str) -> Scorer:
-        """Return the scorer. Raises UnknownName, and SettingsError for one whose model is not given."""
+        """Return the scorer of that name, which is made at the first call and kept.
+
+        Raises UnknownName, and SettingsError for a scorer that needs a model which ScorerModels lacks.
+        """
         with self._lock:
             if name not in self._scorers:
                 self._scorers[name] = self._make(name)

@@ -20,6 +20,7 @@ from ras_agent.tools.index.passages import (
     indexed_text,
     insert,
     insert_vectors,
+    leave_remains,
     passage_line,
     row_of,
 )
@@ -184,7 +185,7 @@ def _erase(connection: Connection, snapshot: Snapshot, rows: Ints, keep: set[int
     stay[rows] = False
     numbers = np.setdiff1d(all_vectors[rows], all_vectors[stay & np.isin(all_vectors, all_vectors[rows])])
     erase_vectors(connection, (one for one in numbers.tolist() if one != NO_VECTOR and one not in keep))
-    connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+    leave_remains(connection)
 
 
 def _advance(connection: Connection, *, passages: int, cells: int = 0, places: int = 0, vectors: int = 0) -> None:

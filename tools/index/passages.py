@@ -244,6 +244,11 @@ def check_rows(database: Database) -> None:
                 raise damaged(database, f"vector {number:,} is not what was written")
 
 
+def leave_remains(connection: Connection) -> None:
+    """Have what was erased overwritten in the index's files, too, once this is committed."""
+    connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+
+
 def read_passage(database: Database, cell: int) -> Passage:
     """Return the passage in a cell. Raises ErasedPassage, and IndexMismatch for a damaged one."""
     (passage,) = read_passages(database, [cell])

@@ -7,11 +7,9 @@ used again, and overwritten where they lie: rows that move would leave copies of
 from __future__ import annotations
 
 import os
-import zlib
 from pathlib import Path
 
-from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.passages import ERASED
+from ras_agent.tools.index.passages import ERASED, checksum, damaged, leave_remains
 from ras_agent.tools.store.database import Connection, Database
 
 _ROOT = "upload:"
@@ -35,7 +33,7 @@ def put_upload(connection: Connection, path: Path, data: bytes) -> None:
     drop_upload(connection, path)
     (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM upload_data").fetchone()
     connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
-    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, _crc(number, data), data))
+    connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, checksum(data, number=number), data))
 
 
 def drop_upload(connection: Connection, path: Path) -> None:
@@ -45,8 +43,7 @@ def drop_upload(connection: Connection, path: Path) -> None:
         blank = f"UPDATE upload_data SET crc = {ERASED}, data = zeroblob(length(data)) WHERE number = ?"
         connection.execute(blank, row)
         connection.execute("UPDATE uploads SET path = NULL WHERE number = ?", row)
-        # they lie in the log until it is swept
-        connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
+        leave_remains(connection)
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
@@ -81,16 +78,6 @@ def take_out_overwritten(connection: Connection) -> None:
 
 
 def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
-    if crc != _crc(number, data):
-        raise IndexMismatch(
-            f"{database.where} is damaged (the uploaded file {number:,} is not what was written): {database.remedy}"
-        )
+    if crc != checksum(data, number=number):
+        raise damaged(database, f"uploaded file {number:,} is not what was written")
     return data
-
-
-def _crc(number: int, data: bytes) -> int:
-    """Return the checksum of an upload's row, which has the bits of ERASED and is odd, as ERASED is not.
-
-    So it is never taken for a row that was overwritten, and both take eight bytes in the database.
-    """
-    return ERASED | zlib.crc32(data, zlib.crc32(number.to_bytes(8, "little"))) | 1

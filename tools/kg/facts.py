@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import ERASED, checksum, checksums, crc_of_number, damaged, hash_of
+from ras_agent.tools.index.passages import ERASED, checksum, checksums, crc_of_number, damaged, hash_of, leave_remains
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edits import Edit
@@ -147,11 +147,6 @@ def changed(connection: Connection, *, visible: bool) -> None:
         _advance(connection)
     else:
         connection.execute("UPDATE kg_state SET changes = changes + 1")
-
-
-def leave_remains(connection: Connection) -> None:
-    """Have the index overwrite what was erased in its files, once this is committed."""
-    connection.execute("UPDATE index_state SET remains = revision + 1 WHERE remains = 0")
 
 
 def _advance(connection: Connection) -> None:

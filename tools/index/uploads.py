@@ -79,5 +79,5 @@ def take_out_overwritten(connection: Connection) -> None:
 
 def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
     if crc != checksum(data, number=number):
-        raise damaged(database, f"uploaded file {number:,} is not what was written")
+        raise damaged(database, f"the uploaded file {number:,} is not what was written")
     return data

@@ -27,14 +27,11 @@ from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edits import Edit
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
+from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
 from ras_agent.tools.store.database import Connection, Database
 
-Vectors = npt.NDArray[np.float16]
-
 _EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
-_NEAR = np.dtype([("name", "<i4"), ("cosine", "<f4")])
 _LOW = (1 << 31) - 1
-_AT_ONCE, _MANY = 500, 5000  # parameters of one statement; from how many on all rows are read
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
 
@@ -515,166 +512,6 @@ def take_out_dead(connection: Connection) -> None:
     connection.execute("UPDATE kg_state SET dead = 0")
 
 
-# ---- vectors, and the nearest names of each entity
-
-
-class Numbered(NamedTuple):
-    """Rows of arrays by ascending numbers of names."""
-
-    names: Ints
-    rows: Any
-
-    def at(self, names: Ints) -> Ints:
-        """Return where names are, -1 for each that is not there."""
-        if not len(self.names):
-            return np.full(len(names), -1, dtype=np.int64)
-        places = np.searchsorted(self.names, names).clip(max=len(self.names) - 1)
-        return np.where(self.names[places] == names, places, -1)
-
-
-def put_vectors(connection: Connection, maker: int, names: Sequence[int], vectors: Vectors) -> None:
-    """Store the vectors (n, d) of names."""
-    rows = []
-    for name, vector in zip(names, np.ascontiguousarray(vectors, "<f2"), strict=True):
-        data = vector.tobytes()
-        rows.append((name, maker, checksum(data, number=name ^ maker), data))
-    query = """INSERT INTO kg_vectors VALUES (?, ?, ?, ?)
-        ON CONFLICT (name, maker) DO UPDATE SET crc = excluded.crc, data = excluded.data"""
-    connection.executemany(query, rows)
-
-
-def read_vectors(connection: Connection, database: Database, maker: int, dimension: int, of: Ints) -> Numbered:
-    """Return the vectors that an embedder made of some names, (n, d); of others too, where many are asked for."""
-    query = f"SELECT name, crc, data FROM kg_vectors WHERE maker = ? AND crc <> {ERASED}"
-    found: list[tuple[int, int, bytes]] = []
-    if len(of) > _MANY:
-        found = connection.execute(query, (maker,)).fetchall()
-    for start in range(0, 0 if found else len(of), _AT_ONCE):
-        part = of[start : start + _AT_ONCE].tolist()
-        some = f"{query} AND name IN ({', '.join('?' * len(part))})"
-        found += connection.execute(some, (maker, *part)).fetchall()
-    names, blobs = [], []
-    for name, crc, data in sorted(found):
-        if crc != checksum(data, number=name ^ maker) or len(data) != 2 * dimension:
-            raise damaged(database, f"the vector of name {name:,} is not what was written")
-        names.append(name)
-        blobs.append(data)
-    return Numbered(np.array(names, np.int64), np.frombuffer(b"".join(blobs), "<f2").reshape(len(names), dimension))
-
-
-def erase_other_vectors(connection: Connection, maker: int) -> None:
-    """Delete the vectors of other embedders."""
-    connection.execute("DELETE FROM kg_vectors WHERE maker <> ?", (maker,))
-
-
-class NearNames(NamedTuple):
-    """Nearest names of each entity's name: list `i`, of `names[i]`, is `others[starts[i]:starts[i + 1]]`, as numbers
-    of names, with their cosines."""
-
-    names: Ints
-    starts: Ints
-    others: Ints
-    cosines: npt.NDArray[np.float32]
-
-
-NO_LISTS = NearNames(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-
-
-def read_near(connection: Connection, database: Database) -> NearNames:
-    """Return the lists that are stored."""
-    names, blobs = [], []
-    for name, crc, data in connection.execute("SELECT name, crc, data FROM kg_near ORDER BY name"):
-        if crc != checksum(data, number=name):
-            raise damaged(database, f"the list of name {name:,} is not what was written")
-        names.append(name)
-        blobs.append(data)
-    cells = np.frombuffer(b"".join(blobs), _NEAR)
-    starts = np.zeros(len(blobs) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize, out=starts[1:])
-    return NearNames(np.array(names, np.int64), starts, cells["name"].astype(np.int64), cells["cosine"].copy())
-
-
-def put_near(connection: Connection, before: NearNames | None, now: NearNames) -> None:
-    """Store the lists that differ from those `before`, and delete those of names that have none now.
-
-    before: None where what is stored is of other settings.
-    """
-    if before is None:
-        connection.execute("DELETE FROM kg_near")
-        before = NO_LISTS
-    gone = np.setdiff1d(before.names, now.names)
-    connection.executemany("DELETE FROM kg_near WHERE name = ?", [(name,) for name in gone.tolist()])
-    old = Numbered(before.names, None).at(now.names)
-    known = np.where(old >= 0, _marks(before)[old] if len(before.names) else 0, 0)
-    fresh = np.flatnonzero((old < 0) | (known != _marks(now)))
-    cells = np.empty(len(now.others), _NEAR)
-    cells["name"], cells["cosine"] = now.others, now.cosines
-    rows = []
-    for at in fresh.tolist():
-        name, data = int(now.names[at]), cells[now.starts[at] : now.starts[at + 1]].tobytes()
-        rows.append((name, checksum(data, number=name), data))
-    query = (
-        "INSERT INTO kg_near VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET crc = excluded.crc, data = excluded.data"
-    )
-    connection.executemany(query, rows)
-
-
-def _marks(lists: NearNames) -> npt.NDArray[np.uint64]:
-    """Return a number for each list that is the same for equal lists, whatever their order."""
-    mixed = lists.others.astype(np.uint64) << np.uint64(32) | lists.cosines.view(np.uint32).astype(np.uint64)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # splitmix64
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    marks: npt.NDArray[np.uint64] = sums[lists.starts[1:]] - sums[lists.starts[:-1]]
-    return marks + np.diff(lists.starts).astype(np.uint64)
-
-
-# ---- vectors of other texts
-
-
-def read_texts(connection: Connection, maker: int) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, int]]:
-    """Return the vectors of one use and embedder by the hashes of their texts, and the number of each row.
-
-    A damaged row is left out, and found by its text's hash alone, so that it is written anew.
-    """
-    found, numbers = {}, {}
-    query = "SELECT number, text, owner, crc, data FROM kg_texts WHERE maker = ? AND text <> ?"
-    for number, text, owner, crc, data in connection.execute(query, (maker, ERASED)):
-        numbers[text] = number
-        if crc == checksum(data, number=text ^ owner):
-            found[text] = np.frombuffer(data, "<f4")
-    return found, numbers
-
-
-def put_texts_of(connection: Connection, maker: int, rows: Iterable[tuple[int, int, npt.NDArray[np.float32]]]) -> None:
-    """Store vectors of texts: each text's hash, its owner, and the vector."""
-    (last,) = connection.execute("SELECT MAX(number) FROM kg_texts").fetchone()
-    first = 0 if last is None else last + 1
-    listed = []
-    for number, (text, owner, vector) in enumerate(rows, start=first):
-        data = np.ascontiguousarray(vector, "<f4").tobytes()
-        listed.append((number, maker, text, owner, checksum(data, number=text ^ owner), data))
-    connection.executemany("INSERT INTO kg_texts VALUES (?, ?, ?, ?, ?, ?)", listed)
-
-
-def erase_texts(connection: Connection, owners: Iterable[int]) -> None:
-    """Overwrite the vectors of texts about some names and passages."""
-    wanted = set(owners)
-    found = connection.execute(f"SELECT number, owner FROM kg_texts WHERE owner <> {ERASED}")
-    erase_text_rows(connection, [number for number, owner in found if owner in wanted])
-
-
-def erase_text_rows(connection: Connection, numbers: Sequence[int]) -> None:
-    """Overwrite some rows of vectors of texts."""
-    connection.executemany(
-        f"""UPDATE kg_texts SET text = {ERASED}, owner = {ERASED}, crc = {ERASED}, data = zeroblob(length(data))
-        WHERE number = ?""",
-        [(number,) for number in numbers],
-    )
-    if numbers:
-        leave_remains(connection)
-
-
 def check_graph(database: Database) -> None:
     """Read all of the graph's rows. Raises IndexMismatch for one that is not what was written."""
     with database.reading() as connection:
@@ -683,13 +520,7 @@ def check_graph(database: Database) -> None:
         for upto in (state.published, None):
             read_facts(connection, database, upto)
         read_edits(connection, database)
-        read_near(connection, database)
-        for name, maker, crc, data in connection.execute("SELECT name, maker, crc, data FROM kg_vectors"):
-            if crc not in (ERASED, checksum(data, number=name ^ maker)):
-                raise damaged(database, f"the vector of name {name:,} is not what was written")
-        for number, text, owner, crc, data in connection.execute("SELECT number, text, owner, crc, data FROM kg_texts"):
-            if crc not in (ERASED, checksum(data, number=text ^ owner)):
-                raise damaged(database, f"the vector of text {number:,} of its graph is not what was written")
+        check_vectors(connection, database)
 
 
 def _record_of(row: _Row) -> PassageRecord:

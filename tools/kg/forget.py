@@ -12,7 +12,6 @@ from ras_agent.tools.kg.facts import (
     changed,
     erase_origins,
     erase_passages,
-    erase_texts,
     erase_unused,
     read_edits,
     read_facts,
@@ -20,6 +19,7 @@ from ras_agent.tools.kg.facts import (
     records,
     write_edits,
 )
+from ras_agent.tools.kg.vector_rows import erase_texts
 from ras_agent.tools.store.database import Connection, Database
 
 

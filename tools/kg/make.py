@@ -21,24 +21,18 @@ from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
-from ras_agent.tools.kg.arrays import SparseRows
+from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences
 from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
 from ras_agent.tools.kg.edits import Anchor, Edit, edited
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists, near_lists_after
-from ras_agent.tools.kg.facts import (
+from ras_agent.tools.kg.facts import GraphSettings, GraphState, Reading, read_edits, read_facts, read_graph_state
+from ras_agent.tools.kg.vector_rows import (
     NO_LISTS,
-    GraphSettings,
-    GraphState,
     NearNames,
     Numbered,
-    Reading,
-    Vectors,
     put_near,
     put_vectors,
-    read_edits,
-    read_facts,
-    read_graph_state,
     read_near,
     read_vectors,
 )

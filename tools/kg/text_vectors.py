@@ -17,7 +17,7 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.index.passages import hash_of
-from ras_agent.tools.kg.facts import erase_text_rows, put_texts_of, read_texts
+from ras_agent.tools.kg.vector_rows import erase_text_rows, put_texts_of, read_texts
 from ras_agent.tools.store.database import Database
 
 _AT_ONCE = 1024

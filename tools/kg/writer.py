@@ -26,14 +26,16 @@ from ras_agent.tools.index.passages import find_rows, hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import facts, make
+from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.kg.edits import Anchor, Edit, PassageLookup, edited
 from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import Extract
-from ras_agent.tools.kg.facts import GraphSettings, GraphState, NameNumbers, PassageRecord, Vectors
+from ras_agent.tools.kg.facts import GraphSettings, GraphState, NameNumbers, PassageRecord
 from ras_agent.tools.kg.forget import erase_read, held_in
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
+from ras_agent.tools.kg.vector_rows import erase_other_vectors, put_vectors
 from ras_agent.tools.store.database import Connection
 
 _AT_ONCE = 1024  # names embedded between two commits
@@ -270,7 +272,7 @@ class KGWriter:
                     facts.write_edits(connection, stay)
                 made.store(connection, stored.near)
                 if state.settings != settings:
-                    facts.erase_other_vectors(connection, settings.maker)
+                    erase_other_vectors(connection, settings.maker)
                 stamp = facts.publish(connection, settings)
                 facts.erase_unused(connection, database)
                 make.save_made(self.index.cache, stamp, made.saved)
@@ -292,9 +294,7 @@ class KGWriter:
             parts.append(make.embed_with(embedder, some, identity.dimension))
             kept = [at for at, number in enumerate(numbers[start : start + _AT_ONCE]) if number >= 0]
             with self._database.writing(durable=False) as connection:
-                facts.put_vectors(
-                    connection, self.settings.maker, [numbers[start + at] for at in kept], parts[-1][kept]
-                )
+                put_vectors(connection, self.settings.maker, [numbers[start + at] for at in kept], parts[-1][kept])
             self._report("embedding", start + len(some), len(names))
         return np.concatenate(parts)
 

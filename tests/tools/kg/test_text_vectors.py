@@ -10,8 +10,8 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.facts import erase_texts
 from ras_agent.tools.kg.text_vectors import stored_vectors
+from ras_agent.tools.kg.vector_rows import erase_texts
 from ras_agent.tools.store.database import Database
 
 

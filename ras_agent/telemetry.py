@@ -11,12 +11,24 @@ reads the same callbacks: `LANGSMITH_TRACING=true` is all that it needs.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from ras_agent.errors import MissingExtra
 
 _CONTENT = "TRACELOOP_TRACE_CONTENT"
+
+
+_TRACED = (
+    ("langchain_core.callbacks", "BaseCallbackManager"),
+    ("langgraph.pregel", "Pregel"),
+    ("langgraph.types", "Command"),
+    ("langchain.agents.middleware.types", "AgentMiddleware"),
+    ("langchain_openai.chat_models.base", "BaseChatOpenAI"),
+    ("langchain_openai.llms.base", "BaseOpenAI"),
+)
+"""Modules and classes whose methods the instrumentation wraps"""
 
 
 def trace_runs(*, content: bool = False, tracer_provider: Any = None) -> None:
@@ -66,9 +78,16 @@ def _without_texts(span: Any) -> Any:
 def stop_tracing() -> None:
     """Stop making spans. Does nothing where none were made."""
     from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+    from opentelemetry.instrumentation.utils import unwrap
 
-    if LangchainInstrumentor().is_instrumented_by_opentelemetry:
-        LangchainInstrumentor().uninstrument()
+    if not LangchainInstrumentor().is_instrumented_by_opentelemetry:
+        return
+    LangchainInstrumentor().uninstrument()
+    # it looks for methods by "Class.method" in their module, where none are, and leaves them wrapped
+    for module, name in _TRACED:
+        traced = getattr(sys.modules.get(module), name, None)
+        for method in list(vars(traced)) if traced else ():
+            unwrap(traced, method)
 
 
 def export_runs() -> Callable[[], None]:

@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from ras_agent import Passage, create_ras_agent
-from ras_agent.telemetry import trace_runs
+from ras_agent.telemetry import stop_tracing, trace_runs
 
 spans, provider = InMemorySpanExporter(), TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -52,6 +52,18 @@ for content in (False, True):
         spans.clear()
         run(**parts)
         told[f"{name} {content}"] = [json.loads(span.to_json()) for span in spans.get_finished_spans()]
+
+stop_tracing()
+spans.clear()
+run(index=[bell])
+told["stopped"] = [json.loads(span.to_json()) for span in spans.get_finished_spans()]
+
+others, other_provider = InMemorySpanExporter(), TracerProvider()
+other_provider.add_span_processor(SimpleSpanProcessor(others))
+trace_runs(tracer_provider=other_provider)
+run(index=[bell])
+told["elsewhere"] = [json.loads(span.to_json()) for span in others.get_finished_spans()]
+told["still here"] = [json.loads(span.to_json()) for span in spans.get_finished_spans()]
 print(json.dumps(told))
 """
 
@@ -84,3 +96,13 @@ def test_no_text_of_question_passage_or_answer_is_in_a_span(told: dict[str, Any]
 def test_texts_are_in_the_spans_where_they_are_asked_for(told: dict[str, Any]) -> None:
     assert "Where was Bell born?" in json.dumps(told["plain True"])
     assert "cannot read the passage about Edinburgh" in json.dumps(told["broken True"])
+
+
+def test_no_span_is_made_once_tracing_was_stopped(told: dict[str, Any]) -> None:
+    assert told["plain False"]
+    assert told["stopped"] == []
+
+
+def test_spans_go_to_the_provider_that_was_given_last(told: dict[str, Any]) -> None:
+    assert {span["name"] for span in told["elsewhere"]} == {span["name"] for span in told["plain False"]}
+    assert told["still here"] == []

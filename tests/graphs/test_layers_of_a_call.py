@@ -42,14 +42,14 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 async def test_an_asynchronous_call_has_six_layers_from_the_node_to_the_socket(
     scripted_llm: Any, stacks: list[list[str]]
 ) -> None:
-    scripted_llm.script("[SUFFICIENT]", "[SUFFICIENT]", "[SUFFICIENT]")
+    scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
     agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL)
     await agent.ainvoke({"question": "Where was Alexander Graham Bell born?"})
     assert stacks[0] == ["ras_agent.graphs.node", "ras_agent.tools.plan.llm", "ras_agent.tools.chat.dialogue", *HTTP]
 
 
 def test_a_synchronous_call_has_the_same_layers_below_its_thread(scripted_llm: Any, stacks: list[list[str]]) -> None:
-    scripted_llm.script("[SUFFICIENT]", "[SUFFICIENT]", "[SUFFICIENT]")
+    scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
     agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", answerer="offline", index=BELL)
     agent.invoke({"question": "Where was Alexander Graham Bell born?"})
     assert stacks[0] == HTTP

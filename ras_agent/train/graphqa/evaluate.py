@@ -56,16 +56,22 @@ def evaluate(
     questions: Sequence[Question] = (),
     cite: bool = False,
     batch: int = 8,
-) -> Mapping[str, float]:
-    """Ask the questions of a set's file, write the run's folder, and return the mean scores.
+) -> Mapping[str, Any]:
+    """Ask the questions of a set's file, write the run's folder, and return each metric's score as its summary has it.
 
-    folder: of the reader, which names it. questions: those of the file that are asked, by default all.
+    Results are stored as each batch is answered; the same call resumes a run that was killed. folder: of the reader,
+    which names it. questions: those of the file that are asked, by default all.
     """
     from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
 
     replies: dict[str, str] = {}
+    left: list[Question] = []
 
     async def ask(question: Question) -> Mapping[str, Any]:
+        if question.id not in replies:  # questions are asked in their order, one after the other
+            at_once = left[left.index(question) :][:batch]
+            texts = reader.replies([(one.question, graph_of(one)) for one in at_once], batch)
+            replies.update((one.id, reply.text) for one, reply in zip(at_once, texts, strict=True))
         return {**NO_ANSWER, "answer": replies[question.id], "steps": [{}], "stop_reason": "answered"}
 
     roles, weights = {"answerer": f"graphqa:{folder.name}"}, {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}
@@ -75,10 +81,8 @@ def evaluate(
         task = replace(task, questions=questions)
     run = begin_run(task, agent, out, concurrency=1)
     done = {result.id for result in run.done}
-    todo = [question for question in run.questions if question.id not in done]
-    texts = reader.replies([(question.question, graph_of(question)) for question in todo], batch)
-    replies |= {question.id: reply.text for question, reply in zip(todo, texts, strict=True)}
-    scores: Mapping[str, float] = run.finish()["scores"]
+    left += [question for question in run.questions if question.id not in done]
+    scores: Mapping[str, Any] = run.finish()["scores"]
     return scores
 
 

@@ -1,0 +1,65 @@
+"""A run over questions with graphs stores what was answered, batch by batch."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("torch_geometric")
+
+from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
+from ras_agent.tools.subgraph.graph import Graph
+from ras_agent.train.graphqa.evaluate import evaluate
+
+
+class Reader:
+    """Reader that always says "support", and is interrupted in its batch of number `interrupted`."""
+
+    def __init__(self, interrupted: int = -1) -> None:
+        self.batches: list[int] = []
+        self._interrupted = interrupted
+
+    def replies(self, questions: Sequence[tuple[str, Graph]], batch: int) -> list[Any]:
+        if len(self.batches) == self._interrupted:
+            raise KeyboardInterrupt
+        self.batches.append(len(questions))
+        return [SimpleNamespace(text="support") for _ in questions]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rows = [f"cats {number}\tPets calm people.\tsupport\t(cats; causes; calm)" for number in range(5)]
+    file = tmp_path / "val.tsv"
+    file.write_text("\n".join(["arg1\targ2\tlabel\tgraph", *rows]) + "\n")
+    (tmp_path / GRAPH_WEIGHTS).write_bytes(b"weights")
+    return file
+
+
+def results(out: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+def test_questions_are_asked_in_batches_and_scored(data: Path, tmp_path: Path) -> None:
+    reader: Any = Reader()
+    scores = evaluate(reader, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
+    assert reader.batches == [2, 2, 1]
+    assert scores["accuracy"]["mean"] == 1.0
+
+
+def test_an_interrupted_run_keeps_its_batches_and_is_resumed(data: Path, tmp_path: Path) -> None:
+    interrupted: Any = Reader(interrupted=1)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(interrupted, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
+    gc.collect()  # asyncio's task complains as it goes: here, and not within a later test
+    assert len(results(tmp_path / "run")) == 2
+    resumed: Any = Reader()
+    evaluate(resumed, tmp_path, "explagraphs", data, tmp_path / "run", batch=2)
+    assert resumed.batches == [2, 1]
+    assert len(set(results(tmp_path / "run"))) == 5

@@ -14,15 +14,7 @@ from typing_extensions import Unpack
 
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.agent import Agent
-from ras_agent.graphs.parts import (
-    DEFAULT_PRESET,
-    AgentArguments,
-    AgentParts,
-    AnyCheckpointer,
-    AnyIndex,
-    Preset,
-    preset_named,
-)
+from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.protocols import Extractor
 from ras_agent.registry import names
@@ -84,8 +76,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     _check_names(arguments)
     spec, settings = graph_spec(graph), arguments.get("settings") or Settings()
     preset_name = arguments.get("preset") or settings.preset
-    is_plain = isinstance(preset_name, Preset) and replace(preset_name, asks_anyway=False) == DEFAULT_PRESET
-    if preset_name and not spec.presets and not is_plain:
+    if preset_name and isinstance(preset_name, str) and not spec.presets:
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
     specs = _role_specs(spec, settings, arguments)
     retriever_spec = arguments.get("retriever") or settings.retriever
@@ -118,7 +109,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         answerer=answerer,
         retriever=scoped(retriever, settings.filter),
         limits=arguments.get("limits") or settings.limits,
-        preset=preset if spec.presets else replace(DEFAULT_PRESET, asks_anyway=preset.asks_anyway),
+        preset=preset,
         review=review,
         rewriter=resolve_rewriter(
             arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options

@@ -6,8 +6,7 @@
         --tuned-llm graphllm:scorer
 
 The model is shown a question and candidates, facts or paths, in the prompt of the scorer "llm", and learns to divide a
-score of 1 equally among those of the question's gold path. It reads text alone, as the paper's does; with --encoder or
---graph-tokens it also reads the candidates' facts through graph tokens in training, which the scorer does not give it.
+score of 1 equally among those of the question's gold path. It reads text alone, as the paper's does.
 PathQuestion, or any set that names entities and gold paths, is split by entity, as for the encoder
 (ras_agent.train.paths.train). The same command goes on where a killed one stopped, and torchrun spreads it over
 processors. Another model that was tuned elsewhere is a chat model like any other: `--tuned-llm vllm:URL#name`.
@@ -28,11 +27,10 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks.pathquestion import PATHQUESTION, of_part, read_knowledge_base
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.program import run_program
-from ras_agent.prompts import Turn
-from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.prompts import Turn, load
 from ras_agent.tools.graph_tokens.features import GraphVectors
 from ras_agent.tools.subgraph.graph import Graph
-from ras_agent.tools.subgraph.scorers.llm import LLMScorer, read_shares
+from ras_agent.tools.subgraph.scorers.llm import PROMPT, read_shares, share_turns
 from ras_agent.tools.subgraph.scoring import Wording
 from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
 from ras_agent.train.graphllm.train import begin, train_on
@@ -66,18 +64,23 @@ class ScorerTrainingConfig(GraphLLMOptions):
         GraphLLMOptions.__post_init__(self)
         check_ranges(self, {"negatives": COUNT, "sample": NATURAL})
         check_choices(self, {"wording": get_args(Wording)})
+        if self.encoder != "none" or self.graph_tokens:
+            raise SettingsError("a scorer's model reads text alone: leave --encoder and --graph-tokens out")
         if len(self.kb) != len(self.questions):
             raise SettingsError("give --kb once for each --questions, in the same order")
 
 
 @dataclass(frozen=True, slots=True)
 class ShareExample:
-    """Candidates of a question, in the order in which the model reads them. right: places of those that count."""
+    """Candidates of a question, in the order in which the model reads them.
+
+    right: places of those that count. turns: the prompt.
+    """
 
     question: str
     candidates: tuple[str, ...]
     right: frozenset[int]
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Turn, ...]
 
     @property
     def reply(self) -> str:
@@ -101,6 +104,7 @@ def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[S
 
     Their order is drawn by `seed` and the question, so that a place tells nothing.
     """
+    prompt = load(PROMPT)
     for question, of_question in groupby(examples, key=lambda example: example.question):
         path, *facts = of_question
         for part in filter(None, ([path], facts)):
@@ -109,18 +113,7 @@ def share_examples(examples: Sequence[PathExample], seed: int = 0) -> Iterator[S
             candidates = [*right, *wrong]
             Random(f"{seed} {question} {candidates[0]}").shuffle(candidates)
             places = frozenset(place for place, text in enumerate(candidates) if text in right)
-            yield _shown(ShareExample(question, tuple(candidates), places))
-
-
-def _shown(example: ShareExample) -> ShareExample:
-    """Return the example with the prompt that the scorer makes of its candidates."""
-    from langchain_core.language_models.fake_chat_models import FakeListChatModel
-
-    chat = Chat(FakeListChatModel(responses=[]), settings=ChatSettings(context_window=1_000_000))  # nobody asks it
-    dialogue = LLMScorer(chat)._dialogue(example.question, example.candidates)
-    request = next(dialogue)
-    dialogue.close()
-    return ShareExample(example.question, example.candidates, example.right, request.turns)
+            yield ShareExample(question, tuple(candidates), places, share_turns(prompt, question, candidates))
 
 
 def train(config: ScorerTrainingConfig) -> FitResult:

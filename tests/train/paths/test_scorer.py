@@ -48,7 +48,7 @@ def test_gold_facts_share_the_score_among_other_facts_and_the_gold_path_has_all_
 
 
 def test_the_reply_to_learn_is_what_the_scorer_reads() -> None:
-    example = ShareExample("?", ("a", "b", "c", "d"), frozenset((1, 2, 3)))
+    example = ShareExample("?", ("a", "b", "c", "d"), frozenset((1, 2, 3)), turns=())
     assert example.reply == "1: 0\n2: 0.33\n3: 0.33\n4: 0.33"
     assert read_shares(example.reply, 4) == {1: 0.0, 2: 0.33, 3: 0.33, 4: 0.33}
     assert example.scores(example.reply) == {"read": 1.0, "best": 1.0}
@@ -112,3 +112,8 @@ def test_questions_without_a_gold_path_teach_nothing(config: ScorerTrainingConfi
 def test_the_command_line_says_what_is_wrong(config: ScorerTrainingConfig) -> None:
     with pytest.raises(SettingsError, match="give --kb once for each --questions"):
         main(["--kb", "a", "--questions", "b", "--questions", "c", "--language-model", "x", "--out", str(config.out)])
+
+
+def test_a_scorer_reads_no_graph_tokens(config: ScorerTrainingConfig) -> None:
+    with pytest.raises(SettingsError, match=says("reads text alone", "--encoder", "--graph-tokens")):
+        replace(config, graph_tokens=4)

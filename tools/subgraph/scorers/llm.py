@@ -11,7 +11,7 @@ import numpy as np
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
-from ras_agent.prompts import as_data, as_line, load
+from ras_agent.prompts import Prompt, Turn, as_data, as_line, load
 from ras_agent.records import Failure
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -19,6 +19,8 @@ from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair, 
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
 
+PROMPT = "share-facts"
+"""The prompt's name"""
 MOST_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
@@ -55,7 +57,7 @@ class LLMScorer:
         self._chat = as_chat(model, settings)
         self._first = first or BM25Scorer()
         self._at_most = at_most
-        self._prompt, self._repair = load("share-facts", prompts_dir), load("repair", prompts_dir)
+        self._prompt, self._repair = load(PROMPT, prompts_dir), load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
@@ -93,8 +95,8 @@ class LLMScorer:
         failures: list[Failure] = []
 
         def render(part: range) -> Request:
-            lines = "\n".join(f"{number}. {as_line(texts[place])}" for number, place in enumerate(part, 1))
-            return Request(self._prompt.fill(question=as_data(question), candidates=lines), max_tokens=MOST_TOKENS)
+            turns = share_turns(self._prompt, question, [texts[place] for place in part])
+            return Request(turns, max_tokens=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
             part_shares = read_shares(reply.text, len(part))
@@ -117,6 +119,12 @@ class LLMScorer:
         except (BudgetExceeded, ModelCallError) as error:
             failures.append(Failure("scorer", str(error), current_ledger().hop))
         return shares, failures
+
+
+def share_turns(prompt: Prompt, question: str, candidates: Sequence[str]) -> tuple[Turn, ...]:
+    """Return what a model reads that is to divide 1 among candidates, which are numbered from 1."""
+    lines = "\n".join(f"{number}. {as_line(text)}" for number, text in enumerate(candidates, 1))
+    return prompt.fill(question=as_data(question), candidates=lines)
 
 
 def _halves(part: range) -> tuple[range, ...]:

@@ -310,8 +310,8 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-class _NoEmbedder(Exception):
-    """Says that the embedder of a graph cannot be loaded by its name."""
+class _NoEmbedder(RasError):
+    """Error of a graph whose embedder cannot be loaded by its name, though a vector is missing."""
 
 
 class _Work(NamedTuple):
@@ -339,7 +339,7 @@ class _Work(NamedTuple):
                 try:
                     chosen = reopened_embedder(identity.name, identity.dimension, self.database.where)
                 except RasError as error:
-                    raise _NoEmbedder from error
+                    raise _NoEmbedder(str(error)) from error
             return embed_with(chosen, names, identity.dimension)
 
         found = self.reading.found

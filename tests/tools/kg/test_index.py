@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
+from ras_agent.errors import IndexMismatch, IndexNotFound, RasError, UnknownName
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.arrays import StringTable
@@ -194,6 +197,18 @@ def test_what_is_no_file_of_a_graph_is_reported(content: bytes, graph: KGIndex, 
     file.write_bytes(content)
     with pytest.raises(IndexMismatch, match=says(str(file), "damaged", "write it anew")):
         KGIndex.of_file(file, "write it anew")
+
+
+def test_a_vector_that_is_gone_and_that_nobody_can_make_is_named(tmp_path: Path, hash_embedder: Any) -> None:
+    with open_writer(tmp_path / "g", hash_embedder) as writer:
+        writer.put([BELL])
+        writer.write()
+    shutil.rmtree(tmp_path / "g" / "cache" / "graph")
+    with closing(sqlite3.connect(tmp_path / "g" / "index.sqlite")) as file, file:
+        file.execute("DELETE FROM kg_vectors")
+    with pytest.raises(RasError, match=says(hash_embedder.name)):
+        KGIndex.open(tmp_path / "g")
+    assert KGIndex.open(tmp_path / "g", hash_embedder).entity_vectors is not None
 
 
 def test_another_embedder_is_refused(tmp_path: Path, hash_embedder: Any) -> None:

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -105,6 +106,18 @@ async def test_an_asynchronous_run_resumes_and_repeats_nothing(spec, node, expec
         out = await agent.ainvoke(None, thread)
     assert untimed(out) == expected
     assert len(roles.calls) == len(set(roles.calls)) == 11
+
+
+async def test_a_checkpointer_passes_langgraphs_conformance_tests(spec):
+    @checkpointer_test(name=spec)
+    async def opened():
+        async with aopen_checkpointer(spec) as checkpointer:
+            yield checkpointer
+
+    report = await validate(opened)
+    failures = {kind: found.failures for kind, found in report.results.items() if found.detected and found.failures}
+    assert failures == {}
+    assert report.passed_all_base()
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -70,7 +71,7 @@ class Service:
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, Run] = {}
         self._remembered: OrderedDict[str, None] = OrderedDict()
-        self._graphs: OrderedDict[tuple[str, Filter], KGIndex] = OrderedDict()
+        self._open_graph = lru_cache(_GRAPHS)(lambda commit, seen: graph_of(index.within(seen)))
 
     @property
     def runs(self) -> int:
@@ -134,12 +135,7 @@ class Service:
         if not KGIndex.exists(index):
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
         self._refresh()
-        key = (index.commit, self._seen_by(caller))
-        if key not in self._graphs:
-            self._graphs[key] = graph_of(index.within(key[1]))
-            while len(self._graphs) > _GRAPHS:
-                self._graphs.popitem(last=False)
-        return self._graphs[key]
+        return self._open_graph(index.commit, self._seen_by(caller))
 
     def _seen_by(self, caller: Caller) -> Filter:
         """Return the filter of the passages that a caller may see."""

@@ -2,6 +2,9 @@
 
 import errno
 import sqlite3
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,8 @@ import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
-from ras_agent.app.serve import documents
+from ras_agent.app.serve import documents, service
+from ras_agent.app.serve.access import Caller
 from ras_agent.settings import Settings
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.journal import Journal, open_journal
@@ -20,6 +24,15 @@ PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell", "bell.md"),
     Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith", "docs/leith.md"),
 ]
+
+
+@pytest.fixture
+def short_turns() -> Iterator[None]:
+    """Threads that take turns after a microsecond, so that one interrupts another inside a lookup."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture
@@ -316,3 +329,21 @@ def test_a_file_of_records_is_removed_whole(served: Served, index: Path) -> None
     assert _upload(client, ("z.jsonl", records)).json()["documents_written"] == 2
     assert client.delete("/api/documents", params={"id": "z.jsonl"}).json() == {"documents_removed": 2}
     assert client.get("/api/documents").json()["total"] == 2
+
+
+async def test_many_threads_see_the_graphs_of_more_tenants_than_are_kept_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_turns: None
+) -> None:
+    monkeypatch.setattr(service, "_GRAPHS", 1)
+    teams = [f"team {number}" for number in range(4)]
+    passages = [Passage(team, f"{team.title()} Works was founded in Paris.", metadata={"team": team}) for team in teams]
+    PassageIndex.create(tmp_path / "my.index").add(passages)
+    build_graph(tmp_path / "my.index")
+    async with service.open_service(Settings(index=tmp_path / "my.index")) as opened:
+
+        def names(team: str) -> set[str]:
+            return set(opened.graph(Caller(team, {"team": team})).entities) - {"Paris"}
+
+        with ThreadPoolExecutor(16) as pool:
+            seen = list(pool.map(names, teams * 400))
+    assert seen == [{f"{team.title()} Works"} for team in teams] * 400

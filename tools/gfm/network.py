@@ -118,6 +118,15 @@ def plain_scores(
     return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()
 
 
+def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:
+    """Return the logit (B,) of a node that no question starts from and no message leads to; it is the same for all."""
+    import torch
+
+    none = torch.zeros(0, dtype=torch.int64, device=questions.device)
+    graph = GraphTensors(1, none, none, none, questions[:0])
+    return plain_scores(weights, graph, questions, questions.new_zeros(len(questions), 1))[:, 0]
+
+
 def layer_count(weights: Mapping[str, Tensor]) -> int:
     """Count the layers of a network."""
     return sum(name.endswith(".layer_norm.weight") for name in weights)

@@ -13,7 +13,7 @@ their initial states are known before the question.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +33,12 @@ from ras_agent.tools.gfm.network import (
     relation_inputs,
     update,
 )
-from ras_agent.tools.gfm.weights import GFMConfig, read_config, read_weights
+from ras_agent.tools.gfm.weights import GFMConfig, read_config, read_weights, retriever_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_FUSION = "early-late-fusion"
+FUSION = "early-late-fusion"
 _ENTITY_MODEL = {
     "message_func": "distmult",
     "aggregate_func": "sum",
@@ -88,14 +88,24 @@ class ReasonerConfig:
             shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
         return shapes
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of config.json."""
+        return {"use_ent_emb": FUSION, **asdict(self)}
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: str = "config.json") -> ReasonerConfig:
-        """Read the config.json that comes with published weights. A field that is null has its default.
+        """Read this package's config.json, or the one that comes with published weights, whose nulls are defaults.
 
         Raises WeightsError for a field that is missing, or whose value this package does not support.
         """
+        if retriever_of(data) != "greasoner":
+            raise WeightsError(
+                f"{where}: these weights read no texts of nodes, use_ent_emb is not {FUSION!r}: they are for the "
+                f"retriever {retriever_of(data)!r}, not for 'greasoner'"
+            )
         try:
-            return cls._published(data, where)
+            own = {name: value for name, value in data.items() if name != "use_ent_emb"}
+            return cls._published(data, where) if "model_config" in data else cls(**own)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(f"{where}: not a G-reasoner network's configuration: {error!r}") from error
 
@@ -103,18 +113,15 @@ class ReasonerConfig:
     def _published(cls, data: Mapping[str, Any], where: str) -> ReasonerConfig:
         model, dataset = data["model_config"], data.get("dataset_config") or {}
         entity = model["entity_model"]
-        if model.get("use_ent_emb") != _FUSION:
-            raise WeightsError(
-                f"{where}: use_ent_emb is {model.get('use_ent_emb')!r}, and of a G-reasoner network {_FUSION!r}; "
-                "weights without node texts are for the retriever 'gfm'"
-            )
+        if model.get("use_ent_emb") != FUSION:
+            raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only {FUSION!r} is supported")
         encoder = data.get("text_emb_model_config") or dataset.get("text_emb_model_cfgs") or {}
         for part, expected in ((entity, _ENTITY_MODEL), (dataset, _DATASET), (encoder, {"normalize": True})):
             for field, value in expected.items():
                 if part.get(field) not in (value, None):
                     raise WeightsError(f"{where}: {field} is {part[field]!r}; only {value!r} is supported")
         if not entity.get("return_hidden"):
-            raise WeightsError(f"{where}: return_hidden has to be true for {_FUSION}")
+            raise WeightsError(f"{where}: return_hidden has to be true for {FUSION}")
         inverse = {"text": "text", "inverse": "negated"}.get(dataset.get("inverse_relation_feat") or "text")
         if inverse is None:
             raise WeightsError(

@@ -117,6 +117,11 @@ class GFMConfig:
 
         Raises WeightsError for a field that is missing or unknown, or for another architecture.
         """
+        if retriever_of(data) != "gfm":
+            raise WeightsError(
+                f"{where}: these weights read the texts of nodes, documents among them: they are for the retriever "
+                f"{retriever_of(data)!r}, not for 'gfm'"
+            )
         try:
             return cls._published(data, where) if "model_config" in data else cls(**data)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
@@ -126,8 +131,6 @@ class GFMConfig:
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
         model, dataset = _without_nulls(data["model_config"]), _without_nulls(data.get("dataset_config"))
         entity = {**_DEFAULTS, **_without_nulls(model["entity_model"])}
-        if model.get("use_ent_emb"):
-            raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only null is supported")
         for part, supported in ((entity, {**_FIXED, **_DEFAULTS}), (dataset, _DATASET), (model, _MODEL)):
             for field, value in supported.items():
                 if part.get(field, value) != value:
@@ -153,6 +156,12 @@ class GFMConfig:
             idf_start_weights=bool(model.get("init_nodes_weight", True)),
             ranker=_ranker(_without_nulls(model.get("ranker")), where),
         )
+
+
+def retriever_of(data: Mapping[str, Any]) -> str:
+    """Return the name of the retriever that a config.json's weights are for, published or this package's."""
+    model = data.get("model_config", data)
+    return "greasoner" if isinstance(model, Mapping) and model.get("use_ent_emb") else "gfm"
 
 
 def _without_nulls(part: Mapping[str, Any] | None) -> dict[str, Any]:

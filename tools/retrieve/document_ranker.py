@@ -46,15 +46,24 @@ PACKAGED = DocumentRanker(50, "score-rarity", power=0.5, length=0.5)
 
 
 def contributions(
-    probabilities: Reals, mentions: SparseRows, ranker: DocumentRanker = DocumentRanker()
+    probabilities: Reals,
+    mentions: SparseRows,
+    ranker: DocumentRanker = DocumentRanker(),
+    others: Reals | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the entities that count and what each adds to every document that names it, before lengths."""
-    frequency = mentions.row_sizes()
-    entities = np.flatnonzero(frequency)
-    if ranker.top and ranker.top < len(entities):
-        scores = probabilities[entities]
-        entities = entities[scores >= np.partition(scores, -ranker.top)[-ranker.top] * (1 - 2 * TIE)]
-        entities = entities[best_places(probabilities[entities], ranker.top, relative=True)]
+    """Return the entities that count and what each adds to every document that names it, before lengths.
+
+    others: the probabilities of nodes that are no entities; they may be among the top, and add nothing.
+    """
+    frequency, scores = mentions.row_sizes(), probabilities
+    if others is not None:
+        scores = np.concatenate((probabilities, others))
+    best = np.arange(len(scores))
+    if ranker.top and ranker.top < len(scores):
+        best = np.flatnonzero(scores >= np.partition(scores, -ranker.top)[-ranker.top] * (1 - 2 * TIE))
+        best = best[best_places(scores[best], ranker.top, relative=True)]
+    entities = best[best < len(probabilities)]
+    entities = entities[frequency[entities] > 0]
     weights = np.ones(len(entities), dtype=np.float64)
     if ranker.weight in ("score", "score-rarity"):
         weights *= probabilities[entities]
@@ -67,12 +76,13 @@ def document_scores(
     probabilities: Reals,
     mentions: SparseRows,
     ranker: DocumentRanker = DocumentRanker(),
+    others: Reals | None = None,
 ) -> Floats:
     """Return the documents' scores (D,), at least 0, of the entities' `probabilities` (N,) and `mentions` (N, D).
 
-    An entity that no document names counts for nothing, and takes no place among the top.
+    An entity that no document names may be among the top, and adds nothing; so may `others`, see `contributions`.
     """
-    entities, weights = contributions(probabilities, mentions, ranker)
+    entities, weights = contributions(probabilities, mentions, ranker, others)
     cells, which = row_entries(mentions.starts, entities)
     totals = np.bincount(mentions.columns[cells], weights=weights[which], minlength=mentions.width)
     lengths = np.maximum(np.bincount(mentions.columns, minlength=mentions.width), 1)

@@ -22,6 +22,7 @@ from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.network import isolated_scores
 from ras_agent.tools.gfm.paths import MessagePath, best_paths
 from ras_agent.tools.gfm.weights import PACKAGED_NAME, GFMConfig, load_gfm, same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
@@ -113,11 +114,26 @@ class GFMRetriever(ExplainedRetriever):
         entities = self.entity_scores(query)
         if entities is None:
             return Ranking.empty()
-        by_document = document_scores(entities, self.graph.mentions, self._ranker)
+        by_document = document_scores(entities, self.graph.mentions, self._ranker, self._others(query))
         scores = np.zeros(len(self.passages), dtype=np.float32)
         in_corpus = self._rows >= 0
         scores[self._rows[in_corpus]] = by_document[in_corpus]
         return top_k(scores, k)
+
+    def _others(self, query: str) -> Doubles | None:
+        """Return the probabilities of documents as nodes of an imported graph; None for one of our own.
+
+        The published code has them in its graph, where no message leads to them. So they may be among the best nodes.
+        """
+        if not self.graph.manifest.exact:
+            return None
+        import torch
+
+        weights = self.network.weights
+        device = next(iter(weights.values())).device
+        with torch.inference_mode():
+            logit = isolated_scores(weights, torch.from_numpy(self.vector(query)[None]).to(device))
+        return np.full(len(self.graph.documents), _probabilities(logit.cpu().numpy())[0])
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
@@ -148,7 +164,7 @@ class GFMRetriever(ExplainedRetriever):
         if entities is None:
             return [[] for _ in passage_ids]
         adds = np.zeros(len(entities))
-        counting, added_scores = contributions(entities, self.graph.mentions, self._ranker)
+        counting, added_scores = contributions(entities, self.graph.mentions, self._ranker, self._others(query))
         adds[counting] = added_scores
         of_passage = [self._target(passage, start, entities, adds) for passage in passage_ids]
         targets = [target for target in dict.fromkeys(of_passage) if target is not None]
@@ -204,14 +220,19 @@ def _score_entities(
     start = start_of(linker.link(query), graph.document_frequency, idf_start_weights)
     if not len(start.entities):
         return start, None
-    # in float32, logits above 16 would all be certain
-    logits = network.scores(vector(query)[None], [start])[0].astype(np.float64)
+    logits = network.scores(vector(query)[None], [start])[0]
     if not np.isfinite(logits).all():
         raise WeightsError("the GFM network's scores are not finite: its weights are too large for the graph")
-    with np.errstate(over="ignore"):
-        probabilities: Doubles = 1 / (1 + np.exp(-logits))
+    probabilities = _probabilities(logits)
     probabilities.flags.writeable = False
     return start, probabilities
+
+
+def _probabilities(logits: Floats) -> Doubles:
+    # in float32, logits above 16 would all be certain
+    with np.errstate(over="ignore"):
+        probabilities: Doubles = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    return probabilities
 
 
 def fact_path(kg: KGIndex, graph: GFMGraph, path: MessagePath, message_target: str) -> FactPath:

@@ -9,7 +9,13 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
-from ras_agent.tools.gfm.network import GraphTensors, plain_scores, project_relations, relation_inputs  # noqa: E402
+from ras_agent.tools.gfm.network import (  # noqa: E402
+    GraphTensors,
+    isolated_scores,
+    plain_scores,
+    project_relations,
+    relation_inputs,
+)
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 
@@ -36,6 +42,14 @@ def test_the_network_equals_loops_over_entities_and_facts(
             small["start"][row],
         )
         np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_node_without_messages_has_one_logit_in_any_graph(small: dict[str, Any]) -> None:
+    weights, questions = _tensors(small["weights"]), torch.from_numpy(small["questions"])
+    graph = GFMGraph.from_edges(41, small["facts"], small["vectors"], small["inverse"])  # node 40 is in no fact
+    start = torch.cat((torch.from_numpy(small["start"]), torch.zeros(3, 1)), dim=1)
+    expected = plain_scores(weights, GraphTensors.of(graph), questions, start)[:, 40]
+    torch.testing.assert_close(isolated_scores(weights, questions), expected)
 
 
 def test_relation_states_computed_before_give_the_same_scores(small: dict[str, Any]) -> None:

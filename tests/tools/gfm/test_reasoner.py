@@ -216,7 +216,7 @@ def test_a_published_configuration_is_read_with_its_nulls_as_defaults() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model_config__use_ent_emb", None, "use_ent_emb is None.*retriever 'gfm'"),
+        ("model_config__use_ent_emb", None, "retriever 'gfm', not for 'greasoner'"),
         ("model_config__use_ent_emb", "late-fusion", "use_ent_emb is 'late-fusion'"),
         ("model_config__entity_model__message_func", "transe", "message_func is 'transe'; only 'distmult'"),
         ("model_config__entity_model__return_hidden", None, "return_hidden has to be true"),
@@ -225,7 +225,7 @@ def test_a_published_configuration_is_read_with_its_nulls_as_defaults() -> None:
         ("dataset_config__use_edge_feat", True, "use_edge_feat is True; only False"),
         ("dataset_config__inverse_relation_feat", "other", "inverse_relation_feat is 'other'"),
         ("text_emb_model_config__normalize", False, "normalize is False; only True"),
-        ("model_config", {}, "not a G-reasoner network's configuration"),
+        ("model_config__entity_model", None, "not a G-reasoner network's configuration"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(field: str, value: Any, message: str) -> None:

@@ -15,11 +15,11 @@ PROBABILITIES = np.array([0.5, 0.25, 0.9, 0.125], dtype=np.float32)
     ("ranker", "expected"),
     [
         (DocumentRanker(), [0.75, 1.75, 0.25, 0.25, 0]),
-        (DocumentRanker(top=2), [0.5, 1.5, 0, 0, 0]),
-        (DocumentRanker(top=1), [0.5, 0.5, 0, 0, 0]),
+        (DocumentRanker(top=3), [0.5, 1.5, 0, 0, 0]),
+        (DocumentRanker(top=2), [0.5, 0.5, 0, 0, 0]),
         (DocumentRanker(top=0, weight="one"), [2, 3, 1, 1, 0]),
         (DocumentRanker(top=0, weight="score"), [0.625, 0.875, 0.125, 0.125, 0]),
-        (DocumentRanker(top=2, weight="score-rarity"), [0.25, 0.5, 0, 0, 0]),
+        (DocumentRanker(top=3, weight="score-rarity"), [0.25, 0.5, 0, 0, 0]),
         (DocumentRanker(power=2), [0.3125, 1.3125, 0.0625, 0.0625, 0]),
         (DocumentRanker(top=0, weight="one", length=1), [1, 1, 1, 1, 0]),
         (DocumentRanker(top=0, weight="one", length=2), [0.5, pytest.approx(1 / 3), 1, 1, 0]),
@@ -27,6 +27,14 @@ PROBABILITIES = np.array([0.5, 0.25, 0.9, 0.125], dtype=np.float32)
 )
 def test_documents_add_up_what_their_entities_weigh(ranker: DocumentRanker, expected: list[float]) -> None:
     assert document_scores(PROBABILITIES, MENTIONS, ranker).tolist() == expected
+
+
+def test_what_no_document_names_takes_a_place_among_the_best_and_adds_nothing() -> None:
+    assert document_scores(PROBABILITIES, MENTIONS, DocumentRanker(top=1)).tolist() == [0, 0, 0, 0, 0]
+    others = np.array([0.3, 0.3], dtype=np.float32)  # of nodes that are no entities
+    two, five = DocumentRanker(top=2), DocumentRanker(top=5)
+    assert document_scores(PROBABILITIES, MENTIONS, two, others).tolist() == [0.5, 0.5, 0, 0, 0]
+    assert document_scores(PROBABILITIES, MENTIONS, five, others).tolist() == [0.5, 1.5, 0, 0, 0]
 
 
 def test_equal_entities_are_taken_in_their_order() -> None:

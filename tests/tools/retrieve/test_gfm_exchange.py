@@ -116,8 +116,11 @@ def weights(tmp_path: Path, hash_embedder: Any) -> Path:
     return folder
 
 
-def published(data: Path, weights: Path, embedder: Any) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the entities' logits and the documents' scores by name, by gfm-rag's formulas over its own files."""
+def published(data: Path, weights: Path, embedder: Any, top: int = 3) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the entities' logits and the documents' scores by name, by gfm-rag's formulas over its own files.
+
+    Every node is in its graph, those that are no entity without a message, and any of them may be among the `top` best.
+    """
     w = {name: tensor.double().numpy() for name, tensor in torch.load(weights / "model.pth")["model"].items()}
     type_of = dict(NODES)
     edges = [(h, r, t) for h, r, t in EDGES if type_of.get(h) == type_of.get(t) == "entity"]
@@ -131,8 +134,8 @@ def published(data: Path, weights: Path, embedder: Any) -> tuple[dict[str, float
         return result
 
     asked = linear("question_mlp", embedder.embed([f"{INSTRUCTION}{QUESTION}"])[0].astype(np.float64))
-    entities = [name for name, kind in NODES if kind == "entity"]
-    first = {name: asked / len(named[name]) if name in STARTS and named[name] else 0 * asked for name in entities}
+    nodes = [name for name, _ in NODES]
+    first = {name: asked / len(named[name]) if name in STARTS and named[name] else 0 * asked for name in nodes}
     state = dict(first)
     for layer in range(3):
         at = f"entity_model.layers.{layer}"
@@ -146,19 +149,19 @@ def published(data: Path, weights: Path, embedder: Any) -> tuple[dict[str, float
             total[head] += state[tail] * relation(name)
             total[tail] += state[head] * relation(f"inverse_{name}")
         following = {}
-        for name in entities:
+        for name in nodes:
             mixed = linear(f"{at}.linear", np.concatenate((state[name], total[name])))
             norm = (mixed - mixed.mean()) / np.sqrt(mixed.var() + 1e-5)
             norm = norm * w[f"{at}.layer_norm.weight"] + w[f"{at}.layer_norm.bias"]
             following[name] = np.maximum(norm, 0) + state[name]
         state = following
     logits = {}
-    for name in entities:
+    for name in nodes:
         hidden = np.maximum(linear("entity_model.mlp.0", np.concatenate((state[name], asked))), 0)
         logits[name] = float(linear("entity_model.mlp.2", hidden)[0])
-    best = sorted((name for name in entities if named[name]), key=lambda name: -logits[name])[:3]
+    best = sorted(nodes, key=lambda name: -logits[name])[:top]
     documents = {name: sum(1 / len(named[one]) for one in best if name in named[one]) for name in DOCUMENTS}
-    return logits, documents
+    return {name: logits[name] for name in nodes if type_of[name] == "entity"}, documents
 
 
 def _retriever(index: Path, data: Path, weights: Path, embedder: Any) -> GFMRetriever:
@@ -182,6 +185,20 @@ def test_an_imported_index_scores_as_gfm_rag_does(
     ours = dict(zip(retriever.graph.entities, np.log(scores / (1 - scores)).tolist(), strict=True))
     assert ours == pytest.approx(logits, abs=2e-6 * (max(logits.values()) - min(logits.values())))
     assert len({round(logit, 2) for logit in logits.values()}) == len(logits)
+    hits = {hit.passage.id: hit.score for hit in retriever.retrieve(QUESTION, 4)}
+    assert hits == pytest.approx({name: score for name, score in documents.items() if score}, abs=1e-6)
+
+
+@pytest.mark.parametrize("top", [1, 2, 3, 4, 5, 6, 7])
+def test_entities_without_documents_and_other_nodes_take_places_as_in_gfm_rag(
+    tmp_path: Path, data: Path, weights: Path, hash_embedder: Any, top: int
+) -> None:
+    config = json.loads((weights / "config.json").read_text())
+    config["model_config"]["ranker"]["top_k"] = top
+    (weights / "config.json").write_text(json.dumps(config))
+    build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True)
+    retriever = _retriever(tmp_path / "i", data, weights, hash_embedder)
+    _, documents = published(data, weights, hash_embedder, top)
     hits = {hit.passage.id: hit.score for hit in retriever.retrieve(QUESTION, 4)}
     assert hits == pytest.approx({name: score for name, score in documents.items() if score}, abs=1e-6)
 

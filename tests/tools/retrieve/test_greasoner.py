@@ -156,3 +156,12 @@ def test_missing_weights_and_wrong_numbers_are_refused(index: PassageIndex, reas
         retriever_over(index, "greasoner")
     with pytest.raises(SettingsError, match="0 or more documents, got -1"):
         _retriever(index, reasoner_folder, nearest=-1)
+
+
+def test_weights_of_the_other_network_name_the_retriever_that_they_are_for(
+    index: PassageIndex, reasoner_folder: Folder
+) -> None:
+    with pytest.raises(WeightsError, match=says("config.json", "retriever 'greasoner'", "not for 'gfm'")):
+        retriever_over(index, "gfm", weights=reasoner_folder(64))
+    with pytest.raises(WeightsError, match=says("config.json", "retriever 'gfm'", "not for 'greasoner'")):
+        retriever_over(index, "greasoner", weights="packaged")

@@ -48,7 +48,7 @@ TARGETS = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
 P = [1 / (1 + math.exp(-one)) for one in (2.0, -1.0, 0.0, -3.0)]
 
 
-def _facts() -> list[PassageFacts]:
+def facts_of_people() -> list[PassageFacts]:
     """Person n was born in town n, which lies on river n; both belong to a country."""
     facts = []
     for n in range(PEOPLE):
@@ -63,7 +63,7 @@ def _facts() -> list[PassageFacts]:
 
 @pytest.fixture
 def graph(hash_embedder: Any) -> KGIndex:
-    return KGIndex.in_memory(_facts(), hash_embedder)
+    return KGIndex.in_memory(facts_of_people(), hash_embedder)
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_damaged_arrays_raise(folder: Path, content: bytes) -> None:
 
 
 def test_questions_of_another_graph_raise(folder: Path, tmp_path: Path, hash_embedder: Any) -> None:
-    small = KGIndex.in_memory(_facts()[:2], hash_embedder)
+    small = KGIndex.in_memory(facts_of_people()[:2], hash_embedder)
     write_graph(folder / "graph", SavedGraph(small.arrays, small.manifest))
     with pytest.raises(IndexMismatch, match="people: its questions are linked to another graph"):
         train(_config(folder, tmp_path / "out"))

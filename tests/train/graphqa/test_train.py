@@ -37,11 +37,18 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ExplaGraphs in small: the first of a pair supports, the second counters."""
     folder = tmp_path_factory.mktemp("data")
     graphqa_sets.make(graphqa_sets.MadeSets(out=folder, scenes=12, people=10))
+    write_explagraphs(folder)
+    return folder
+
+
+def write_explagraphs(folder: Path) -> tuple[Path, Path]:
+    """Write twenty questions, and four of them again; return the two files."""
     rows = [(f"{ROWS[n % 2][0]} {n}", *ROWS[n % 2][1:]) for n in range(20)]
     lines = ["arg1\targ2\tlabel\tgraph", *("\t".join(row) for row in rows)]
-    (folder / "train.tsv").write_text("\n".join(lines) + "\n")
-    (folder / "val.tsv").write_text("\n".join([lines[0], *lines[1:5]]) + "\n")
-    return folder
+    files = folder / "train.tsv", folder / "val.tsv"
+    for file, some in zip(files, (lines, lines[:5]), strict=True):
+        file.write_text("\n".join(some) + "\n")
+    return files
 
 
 @pytest.fixture(scope="module")

@@ -44,17 +44,22 @@ def _asked(town: str) -> str:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Made-up files in the form that training reads: a question about each of two people."""
+    """A folder of `write_data`."""
+    return write_data(tmp_path)
+
+
+def write_data(folder: Path) -> Path:
+    """Write made-up files in the form that training reads: a question about each of two people."""
     known = (*TOWNS, "Leeds", "York", "Pisa", "Graz")  # nobody asks about the last four: pseudo questions do
     corpus = [{"id": town, "title": _person(town), "text": _text(town)} for town in known]
     contexts = [{"title": _person(town), "text": _text(town)} for town in TOWNS]
-    for folder in ("hotpotqa_train", "2wikimultihopqa"):
-        _write(tmp_path / folder / "corpus.jsonl", corpus)
+    for name in ("hotpotqa_train", "2wikimultihopqa"):
+        _write(folder / name / "corpus.jsonl", corpus)
     named = [
         {"id": town, "question": _asked(town), "answers": [town], "supporting_titles": [_person(town)]}
         for town in TOWNS
     ]
-    _write(tmp_path / "hotpotqa_train/questions.jsonl", named)
+    _write(folder / "hotpotqa_train/questions.jsonl", named)
     paragraphs = [
         {"idx": at, "title": _person(town), "paragraph_text": _text(town), "is_supporting": at == 0}
         for at, town in enumerate(TOWNS)
@@ -65,26 +70,24 @@ def data(tmp_path: Path) -> Path:
     ]
     two_hops = {"id": "2hop__1", "question": "Where was the author of Red Ulm born?", "answer": "Ulm"}
     _write(
-        tmp_path / "musique_train200/questions.jsonl",
+        folder / "musique_train200/questions.jsonl",
         [{**two_hops, "answer_aliases": [], "paragraphs": paragraphs, "question_decomposition": steps}],
     )
     _write(
-        tmp_path / "reading/nq_oracle.jsonl",
+        folder / "reading/nq_oracle.jsonl",
         [{"question": _asked(town), "answers": [town], "ctxs": [contexts[at]]} for at, town in enumerate(TOWNS)],
     )
     placed = [{"text": town, "answer_start": _text(town).index(f"in {town}") + 3} for town in TOWNS]
     _write(
-        tmp_path / "reading/squad_sample.jsonl",
+        folder / "reading/squad_sample.jsonl",
         [
             {"id": town, "question": _asked(town), "context": _text(town), "answers": [placed[at]]}
             for at, town in enumerate(TOWNS)
         ],
     )
     thought = {"dataset": "hotpotqa", "id": "i1", "question": _asked("Ulm"), "answer": "Ulm"}
-    _write(
-        tmp_path / "reading/ircot_cot.jsonl", [{**thought, "contexts": contexts, "cot": "Ann Ulmson was born there."}]
-    )
-    return tmp_path
+    _write(folder / "reading/ircot_cot.jsonl", [{**thought, "contexts": contexts, "cot": "Ann Ulmson was born there."}])
+    return folder
 
 
 def _config(data: Path, **values: Any) -> ReaderTrainingConfig:

@@ -45,7 +45,7 @@ from ras_agent.errors import (
     SettingsError,
     UnknownName,
 )
-from ras_agent.events import Failed, emit, emitting
+from ras_agent.events import Failed, InertTokens, emit, emitting
 from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
@@ -151,7 +151,7 @@ class Node(Runnable[Any, Update]):
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
         ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
         writer = runtime.stream_writer
-        stream = None if _does_nothing(writer) else writer
+        stream = None if _does_nothing(writer) else InertTokens(writer)
         with metered(ledger), counting(), emitting(stream), reviewed(state.get("reviews", ())):
             run = _NodeRun(self._body(state, limits, self._records), ledger)
             yield run

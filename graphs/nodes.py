@@ -312,7 +312,7 @@ def answer(
             yield remember_call(memory, hop, graph, passages)
             current_ledger().refused = refused  # it is over: what the store lacked time for ends nothing
         return {
-            "answer": replace_surrogates(reply.text),
+            "answer": reply.text,
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
@@ -332,7 +332,8 @@ def _without_evidence(state: State) -> Answer:
     """Say that nothing was found, and why."""
     broken = [failure["message"] for failure in state["failures"] if failure["role"] == "retriever"]
     if broken:
-        return Answer(f"No answer: nothing was found, since the search failed: {broken[-1]}", abstained=True)
+        cause = "nothing was found, since the search failed"
+        return Answer(f"No answer: {cause}: {broken[-1]}", abstained=True, failed=cause)
     if state["steps"]:
         return Answer("No answer: no passage was found for the question.", abstained=True)
     stopped = any(plan.get("by") for plan in state["plans"])

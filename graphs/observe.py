@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,10 @@ from ras_agent.tools.retrieve.search import searched_by
 
 _ID = "question_id"
 _OUTSIDE_HOPS = frozenset(("begin", "rewrite", "answer"))
+_KNOWN = re.compile(
+    r"\b(?:[A-Z]\w+(?:Error|Exception|Status)|Error code: \d{3}|failed after \d+ tr(?:y|ies)|nothing listens at \S+\w"
+    r"|check the API key)\b"
+)
 _EMPTYING = ("begin", "merge")  # what they return of hits and facts is their end
 
 
@@ -95,7 +100,9 @@ def log_node(
     name: str, config: RunnableConfig | None, state: Any, update: Update, ledger: Ledger, seconds: float
 ) -> None:
     """Log a node's run: counts, ids, times and failures; the texts of question and answer only if asked for."""
-    if not LOGGER.isEnabledFor(logging.INFO):
+    failures = update.get("failures")
+    level = logging.WARNING if failures else logging.INFO
+    if not LOGGER.isEnabledFor(level):
         return
     hop = len(state.get("steps") or ()) + (name not in _OUTSIDE_HOPS)
     fields: dict[str, Any] = {_ID: question_id(config, {**state, **update}), "node": name, "hop": hop}
@@ -115,18 +122,23 @@ def log_node(
             fields[key] = update[key]
     if name == "answer":
         fields["citations"] = len(update.get("citations", ()))
-    if failures := update.get("failures"):
-        # what follows the kind of failure may quote a reply or a query
-        fields["failures"] = [
-            {"role": failure["role"], "message": failure["message"].partition(": ")[0]} for failure in failures
-        ]
+    if failures:
+        fields["failures"] = [{"role": failure["role"], "message": _reason(failure["message"])} for failure in failures]
     extra: dict[str, Any] = {"ras_agent": fields}
     if shows_text():
         texts: dict[str, Any] = {key: update.get(key) for key in ("question", "subquery", "answer")}
         if failures:
             texts["failures"] = [{"role": failure["role"], "message": failure["message"]} for failure in failures]
         extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
-    LOGGER.log(logging.WARNING if failures else logging.INFO, "%s", name, extra=extra)
+    message = "; ".join([name, *(f"{failure['role']}: {failure['message']}" for failure in fields.get("failures", ()))])
+    LOGGER.log(level, "%s", message, extra=extra)
+
+
+def _reason(message: str) -> str:
+    """Return what a failure's message says without quoting: its beginning, and known words of what may quote a text."""
+    kind, _, rest = message.partition(": ")
+    known = ", ".join(dict.fromkeys(_KNOWN.findall(rest)))
+    return f"{kind} ({known})" if known else kind
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:

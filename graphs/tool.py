@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from langchain_core.tools import StructuredTool
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.records import JSON
+from ras_agent.text.markup import inert_markup
 
+_SOURCES = "\n\nSources:"
+_NUMBERS, _NUMBERED = re.compile(r"\s?(?:\[\d+\])+"), re.compile(r"\[\d+\] ")
 _NAME = "ask_documents"
 _DESCRIPTION = "Answers a question from the documents and names its sources, or says that they hold no answer."
 _QUESTION = "One question in plain words that can be understood without the conversation."
@@ -47,15 +51,32 @@ def _content_and_artifact(out: Any) -> tuple[str, JSON]:
 def answer_and_sources(out: Any) -> str:
     """Return an output's answer, and below it each citation: its number, title, file, page and quote.
 
+    An answer that names no number itself is followed by all of them. Markup in titles and quotes is inert.
+
     >>> cited = {"number": 1, "title": "Leith", "file": "rivers.pdf", "page": 3, "quote": "It is long."}
-    >>> print(answer_and_sources({"answer": "Water of Leith [1]", "citations": [cited]}))
+    >>> print(answer_and_sources({"answer": "Water of Leith", "citations": [cited]}))
     Water of Leith [1]
     <BLANKLINE>
     Sources:
     [1] Leith (rivers.pdf, page 3): "It is long."
     """
-    lines = [_source(citation) for citation in out["citations"]]
-    return "\n".join([out["answer"], "", "Sources:", *lines]) if lines else str(out["answer"])
+    answer, citations = str(out["answer"]), out["citations"]
+    if not citations:
+        return answer
+    numbers = [f"[{citation['number']}]" for citation in citations]
+    if not any(number in answer for number in numbers):
+        answer = f"{answer} {''.join(numbers)}"
+    return "\n".join([answer + _SOURCES, *(inert_markup(_source(citation)) for citation in citations)])
+
+
+def without_sources(text: str) -> str:
+    """Return the answer in a text that `answer_and_sources` made; another text as it is.
+
+    >>> without_sources('Water of Leith [1][2]\\n\\nSources:\\n[1] Leith: "It is long."\\n[2] Edinburgh')
+    'Water of Leith'
+    """
+    answer, found, sources = text.rpartition(f"{_SOURCES}\n")
+    return _NUMBERS.sub("", answer) if found and _NUMBERED.match(sources) else text
 
 
 def _source(citation: JSON) -> str:

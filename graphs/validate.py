@@ -17,6 +17,7 @@ from ras_agent.errors import FilterError
 from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
+from ras_agent.text.markup import inert_markup
 
 _SCALARS = frozenset((bool, type(None)))
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -189,7 +190,10 @@ def _problems_and_sources(
 
 
 def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids: Collection[str], hop: int) -> Answer:
-    """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure."""
+    """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure.
+
+    Markup in its text is inert, but for images whose address a cited passage holds.
+    """
     citations: list[Citation] = []
     failures: list[Failure] = []
 
@@ -214,7 +218,10 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             drop(f"facts {', '.join(unknown)} are not in the graph")
             citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
         citations.append(citation)
-    return replace(answer, citations=tuple(citations), failures=(*answer.failures, *failures))
+    cited = [passages[citation.passage_id] for citation in citations]
+    sources = [text for passage in cited for text in (passage.text, *map(str, passage.metadata.values()))]
+    text = inert_markup(replace_surrogates(answer.text), sources)
+    return replace(answer, text=text, citations=tuple(citations), failures=(*answer.failures, *failures))
 
 
 def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:

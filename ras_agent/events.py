@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from ras_agent.errors import TraceError
 from ras_agent.records import JSON, Answer, Failure, Hit, Plan, Triple
 from ras_agent.scoped_value import ScopedValue
+from ras_agent.text.markup import markup_start
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -169,6 +170,30 @@ def streaming() -> bool:
 def emitting(sink: Callable[[Event], None] | None) -> ScopedValue[Callable[[Event], None] | None]:
     """Send events emitted inside the block to `sink`; None drops them."""
     return ScopedValue(_sink, sink)
+
+
+class InertTokens:
+    """Sink of events that passes on only such tokens of an answer as no page takes for markup that loads something.
+
+    What an answer may keep of its markup is known only when it is complete: the rest comes with its Answered event.
+    """
+
+    def __init__(self, sink: Callable[[Event], None]) -> None:
+        self._sink, self._text, self._sent = sink, "", 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, AnswerToken):
+            self._text += event.text
+            self._send(self._text, markup_start(self._text, self._sent))
+            return
+        if isinstance(event, Answered) and self._text and event.answer.text.startswith(self._text[: self._sent]):
+            self._send(event.answer.text, len(event.answer.text))
+        self._sink(event)
+
+    def _send(self, text: str, end: int) -> None:
+        if end > self._sent:
+            self._sink(AnswerToken(text[self._sent : end]))
+            self._sent = end
 
 
 @contextmanager

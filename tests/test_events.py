@@ -9,8 +9,8 @@ import pytest
 
 from ras_agent import Passage, create_ras_agent
 from ras_agent.errors import TraceError
-from ras_agent.events import AnswerToken, Event, GraphDelta, event_from_dict
-from ras_agent.records import Triple
+from ras_agent.events import Answered, AnswerToken, Event, GraphDelta, InertTokens, event_from_dict
+from ras_agent.records import Answer, Triple
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs/events.md").read_text("utf-8")
 EXAMPLES: list[dict[str, Any]] = [json.loads(one) for one in re.findall(r"^```json\n(.*?)^```", PAGE, re.M | re.S)]
@@ -59,3 +59,23 @@ def test_an_event_is_taken_apart_by_position_without_its_type() -> None:
 def test_json_that_is_no_event_is_an_error_that_names_the_place(data: dict[str, Any], message: str) -> None:
     with pytest.raises(TraceError, match=message):
         event_from_dict(data)
+
+
+def test_tokens_stop_where_markup_begins_and_their_rest_comes_with_the_answer() -> None:
+    passed_on: list[Event] = []
+    sink = InertTokens(passed_on.append)
+    for piece in ("He won", "!", " See ", "!", "[map](https://e.example/?q=secret)", " of <b", ">it"):
+        sink(AnswerToken(piece))
+    before = [event.text for event in passed_on if isinstance(event, AnswerToken)]
+    sink(Answered(Answer("He won! See [map](https://e.example/?q=secret) of <b>it"), "sufficient"))
+    assert before == ["He won", "! See "]
+    assert passed_on[-2] == AnswerToken("[map](https://e.example/?q=secret) of <b>it")
+
+
+def test_tokens_of_another_answer_are_not_completed() -> None:
+    passed_on: list[Event] = []
+    sink = InertTokens(passed_on.append)
+    sink(AnswerToken("Glas"))
+    answered = Answered(Answer("Edinburgh"), "sufficient")
+    sink(answered)
+    assert passed_on == [AnswerToken("Glas"), answered]

@@ -1,12 +1,13 @@
 """An answer rests on evidence that was found, or there is none: with every graph and every answerer."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
 from ras_agent.prompts import fragment
-from ras_agent.records import Hit, Passage, Plan
+from ras_agent.records import Answer, Citation, Hit, Passage, Plan
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -57,6 +58,7 @@ def test_a_retriever_that_fails_is_the_reason_why_there_is_no_answer(agent_over:
     out = agent_over(Finds(ConnectionError("refused"))).invoke(QUESTION)
     assert out["answer"] == "No answer: nothing was found, since the search failed: ConnectionError: refused"
     assert (out["abstained"], out["grounded"]) == (True, False)
+    assert out["failed"] == "nothing was found, since the search failed"
 
 
 def test_an_empty_index_has_no_answer(agent_over: Any) -> None:
@@ -138,3 +140,17 @@ def test_in_the_papers_layout_passages_without_facts_are_no_evidence(scripted_mo
     out = agent.invoke(QUESTION)
     assert out["answer"] == "I don't know: no facts were read in what was found."
     assert (out["abstained"], out["grounded"]) == (True, False)
+
+
+def test_an_answer_s_images_are_links_unless_a_cited_passage_holds_their_address() -> None:
+    class Draws:
+        def answer(self, question: str, graph: object, passages: Sequence[Passage], steps: object) -> Answer:
+            text = "![map](https://e.example/leith.png) ![x](https://e.example/?q=secret) <img src=//e.example>"
+            return Answer(text, (Citation(1, passages[0].id),))
+
+    passages = [Passage("leith", "The map of Leith is https://e.example/leith.png.", "Leith")]
+    agent = create_ras_agent(index=passages, answerer=Draws())
+    out = agent.invoke({"messages": [("user", "Where is the map of Leith?")]})
+    inert = "![map](https://e.example/leith.png) [x](https://e.example/?q=secret) ‹img src=//e.example>"
+    assert out["answer"] == inert
+    assert out["messages"][-1].text == inert

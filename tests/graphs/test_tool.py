@@ -14,7 +14,8 @@ PASSAGES = [
     Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith"),
 ]
 ANSWER = (
-    'Alexander Graham Bell\n\nSources:\n[1] Bell (bell.pdf, page 2): "Alexander Graham Bell patented the telephone."'
+    "Alexander Graham Bell [1]\n\nSources:\n"
+    '[1] Bell (bell.pdf, page 2): "Alexander Graham Bell patented the telephone."'
 )
 
 
@@ -85,5 +86,5 @@ def test_an_agent_of_langchain_asks_it_also_twice_at_once(agent, checkpointer):
     out = asker.invoke({"messages": [("user", "Tell me both.")]}, {"configurable": {"thread_id": "1"}})
     told = [message.text for message in out["messages"] if message.type == "tool"]
     assert told[0] == ANSWER
-    assert told[1].startswith("Water of Leith\n\nSources:\n[1] Water of Leith: ")
+    assert told[1].startswith("Water of Leith [1]\n\nSources:\n[1] Water of Leith: ")
     assert out["messages"][-1].text == "Bell, and the Water of Leith."

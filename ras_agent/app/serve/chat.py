@@ -1,7 +1,7 @@
 """OpenAI's protocol: the agent as a chat model, for programs and chat pages that speak it.
 
-A conversation is answered by one run of the agent. What tunes a model's sampling means nothing to it and is passed
-over; what would change the form of the answer is refused.
+A conversation is answered by one run of the agent. Temperature and the like tune no run and are passed over; what would
+change the form of the answer is honoured or refused. A run that could make no answer is an error, never an answer.
 """
 
 from __future__ import annotations
@@ -9,27 +9,33 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from bisect import bisect_right
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError, refusal
-from ras_agent.app.serve.runs import Ended, Run, Silence
+from ras_agent.app.serve.runs import Run, Silence
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled
 from ras_agent.app.serve.wire import Message
-from ras_agent.events import AnswerToken
+from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
+from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
+from ras_agent.text.markup import inert_markup
+from ras_agent.tools.chat.window import estimate_tokens
 from ras_agent.trace import json_document
 
 MODEL = "ras-agent"
 # what Open WebUI asks the chat's own model for besides answers; a run over the index would answer none of it
 _TASK, _HISTORY = "### Task:", "<chat_history>"
 _LONGEST_TITLE = 50
+
+_Stop = Annotated[str, Field(min_length=1)]
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
@@ -41,7 +47,11 @@ class StreamOptions(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """Request for a chat completion. `filter` is ours, the rest OpenAI's."""
+    """Request for a chat completion. `filter` and `sources` are ours, the rest OpenAI's.
+
+    max_tokens, max_completion_tokens, stop: where the reply's text ends, sources and all. Tokens are estimated.
+    sources: whether the text names its sources; annotations do in any case.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -49,11 +59,25 @@ class ChatRequest(BaseModel):
     messages: list[Message] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
-    n: int | None = None
-    tools: list[Any] | None = None
-    tool_choice: Any = None
-    response_format: dict[str, Any] | None = None
+    max_tokens: PositiveInt | None = None
+    max_completion_tokens: PositiveInt | None = None
+    stop: _Stop | list[_Stop] | None = None
     filter: dict[str, Any] | None = None
+    sources: bool = True
+
+
+# what would change the form of an answer, the values that do not, and what is to be done
+_FORMS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "n": ((1,), "one answer is given"),
+    "tools": (([],), "the agent calls no tools of yours, unless tool_choice is 'none'"),
+    "functions": (([],), "the agent calls no functions of yours"),
+    "tool_choice": (("auto", "none"), "the agent calls no tools of yours"),
+    "function_call": (("auto", "none"), "the agent calls no functions of yours"),
+    "response_format": (({"type": "text"},), "answers are text"),
+    "modalities": ((["text"],), "answers are text"),
+    "audio": ((), "answers are text"),
+    "logprobs": ((False,), "an answer has no probabilities of its tokens"),
+}
 
 
 @router.get("/models")
@@ -77,17 +101,17 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
     reply = _Completion(body, str(request.base_url))
     last = body.messages[-1].text
     if last.startswith(_TASK) and _HISTORY in last:
-        text = json.dumps(task_reply(last), ensure_ascii=False)
+        outputs = {"answer": json.dumps(task_reply(last), ensure_ascii=False), "citations": []}
         if body.stream:
-            return Response(b"".join(reply.replay(text)), media_type="text/event-stream")
-        return json_response(reply.document(text, {}))
+            return Response(b"".join(reply.end(outputs)), media_type="text/event-stream")
+        return json_response(reply.document(outputs))
     service: Service = request.app.state.service
     caller: Caller = request.state.caller
     run = service.ask_once(body.messages, caller, body.filter)
     if body.stream:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)
-    return json_response(reply.document(ended.outputs["answer"], ended.outputs))
+    return json_response(reply.document(ended.answered()))
 
 
 def task_reply(prompt: str) -> JSON:
@@ -117,55 +141,91 @@ class _Completion:
     def __init__(self, body: ChatRequest, base_url: str) -> None:
         self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
         self._usage = bool(body.stream_options and body.stream_options.include_usage)
-        self._base_url = base_url
+        self._base_url, self._sources = base_url, body.sources
+        limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit]
+        self._most = min(limits, default=None)
+        self._stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        self._sent, self._begun = "", False
 
-    def document(self, text: str, outputs: JSON) -> JSON:
+    def document(self, outputs: JSON) -> JSON:
         """Return the whole completion."""
-        message = {"role": "assistant", "content": text, "refusal": None, "annotations": self._annotations(outputs)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        text, finish = self._text(outputs)
+        message = {"role": "assistant", "content": text, "refusal": None, **self._marks(outputs)}
+        choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
         return {**self._about, "object": "chat.completion", "choices": [choice], "usage": _usage(outputs)}
 
-    def replay(self, text: str, outputs: JSON | None = None) -> list[bytes]:
-        """Return all chunks of an answer that is already complete."""
-        return [self._chunk({"role": "assistant", "content": ""}), self._chunk({"content": text}), *self._end(outputs)]
-
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
-        """Yield the chunks of a run: the answer as it is written, then its citations."""
-        streamed = ""
-        yield self._chunk({"role": "assistant", "content": ""})
+        """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations.
+
+        Raises what the run raised before the first chunk; what it raises later is told in the stream.
+        """
+        written, hold = "", max(map(len, self._stops), default=1) - 1
         async for event in run.events():
             if isinstance(event, Silence):
                 yield b": still here\n\n"
             elif isinstance(event, AnswerToken):
-                streamed += event.text
-                yield self._chunk({"content": event.text})
+                written += event.text
+                text, finish = self._cut(written)
+                text = text if finish or not hold else text[:-hold]  # the end may be the beginning of a stop
+                if len(text) > len(self._sent):
+                    yield self._chunk({"content": text[len(self._sent) :]})
+                    self._sent = text
+            elif thought := _thought(event):
+                yield self._chunk({"reasoning_content": thought})
         try:
-            ended = await run.end()
+            outputs = (await run.end()).answered()
         except asyncio.CancelledError:
             raise_if_own_task_is_cancelled()
-            return
         except Exception as error:
+            if not self._begun:
+                raise
             yield _data(refusal(error)[1].model_dump())
             yield b"data: [DONE]\n\n"
-            return
-        rest = _rest(streamed, ended)
-        if rest:
-            yield self._chunk({"content": rest})
-        for chunk in self._end(ended.outputs):
-            yield chunk
+        else:
+            for chunk in self.end(outputs):
+                yield chunk
 
-    def _end(self, outputs: JSON | None) -> list[bytes]:
-        annotations = self._annotations(outputs or {})
-        chunks = [self._chunk({"annotations": annotations})] if annotations else []
-        chunks.append(self._chunk({}, "stop"))
+    def end(self, outputs: JSON) -> list[bytes]:
+        """Return the chunks of what was not streamed of an answer, and of its end.
+
+        The text is the whole answer, as a paragraph of its own, if that begins otherwise than what was sent: a model
+        may break off and another answer, and what was sent cannot be taken back.
+        """
+        text, finish = self._text(outputs)
+        rest = text[len(self._sent) :] if text.startswith(self._sent) else f"\n\n{text}"
+        chunks = [self._chunk({"content": rest})] if rest else []
+        chunks += [self._chunk(self._marks(outputs)), self._chunk({}, finish)]
         if self._usage:
-            chunks.append(_data({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs or {})}))
+            chunks.append(_data({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs)}))
         return [*chunks, b"data: [DONE]\n\n"]
 
+    def _text(self, outputs: JSON) -> tuple[str, str]:
+        """Return the text of an answer, and why it ends."""
+        text, finish = self._cut(answer_and_sources(outputs) if self._sources else outputs["answer"])
+        return text, finish or "stop"
+
+    def _cut(self, text: str) -> tuple[str, str]:
+        """Return the text up to a stop, within the tokens asked for, and why it ends; "" where it is whole."""
+        end, finish = min((place for stop in self._stops if (place := text.find(stop)) >= 0), default=None), "stop"
+        text = text[:end]
+        if self._most is not None and estimate_tokens(text) > self._most:
+            end, finish = (
+                bisect_right(range(len(text)), self._most, key=lambda n: estimate_tokens(text[:n])) - 1,
+                "length",
+            )
+        return text[:end], "" if end is None else finish
+
     def _chunk(self, delta: JSON, finish: str | None = None) -> bytes:
+        delta = delta if self._begun else {"role": "assistant", "content": "", **delta}
+        self._begun = True
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         usage = {"usage": None} if self._usage else {}
         return _data({**self._about, **_CHUNK, "choices": [choice], **usage})
+
+    def _marks(self, outputs: JSON) -> JSON:
+        """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
+        marks: JSON = {name: outputs[name] for name in ("abstained", "grounded") if name in outputs}
+        return {"annotations": self._annotations(outputs), **marks}
 
     def _annotations(self, outputs: JSON) -> list[JSON]:
         """Return the citations as OpenAI has those of web pages. A passage without a web address has one here."""
@@ -185,14 +245,19 @@ class _Completion:
 _CHUNK = {"object": "chat.completion.chunk"}
 
 
-def _rest(streamed: str, ended: Ended) -> str:
-    """Return the part of the answer that was not streamed.
-
-    It is the whole answer, as a paragraph of its own, if that begins otherwise than the streamed text.
-    """
-    answer: str = ended.outputs["answer"]
-    # a model may break off and another answer; what was sent cannot be taken back
-    return answer[len(streamed) :] if answer.startswith(streamed) else f"\n\n{answer}"
+def _thought(event: Event) -> str:
+    """Return what an event tells of the search, as a paragraph; "" for nothing."""
+    match event:
+        case Rewritten(standalone=question):
+            line = f"Understood as: {question}"
+        case Planned(hop=hop, plan=plan) if plan.subquery:
+            line = f"Search {hop}: {plan.subquery}"
+        case Hits(hits=hits):
+            names = dict.fromkeys(hit.passage.title or hit.passage.document_id or hit.passage.id for hit in hits)
+            line = f"Found: {', '.join(names) or 'nothing'}"
+        case _:
+            return ""
+    return inert_markup(f"{line}\n\n")
 
 
 def _address(passage: JSON, base_url: str) -> str:
@@ -230,12 +295,12 @@ def _check_model(name: str) -> None:
 
 
 def _check_form(body: ChatRequest) -> None:
-    """Raise ApiError for a request for another form of answer than text."""
-    form = (body.response_format or {}).get("type", "text")
-    for wrong, remedy in (
-        ((body.n or 1) > 1, "n: one answer is given; leave n away"),
-        (form != "text", f"response_format: answers are text, not {form!r}; leave response_format away"),
-        (body.tool_choice not in (None, "auto", "none"), "tool_choice: the agent calls no tools of yours"),
-    ):
-        if wrong:
-            raise ApiError(400, remedy, "unsupported")
+    """Raise ApiError for a request for another form of answer than text, and for one that shows more than text."""
+    given = body.model_extra or {}
+    for name, (values, remedy) in _FORMS.items():
+        value = given.get(name)
+        if value is not None and value not in values and not (name == "tools" and given.get("tool_choice") == "none"):
+            raise ApiError(400, f"{name}: {remedy}; leave {name} away", "unsupported_value")
+    if kinds := {kind for turn in body.messages for kind in turn.other_parts}:
+        wrong = f"messages: the agent reads text, not {', '.join(sorted(kinds))}; leave these parts away"
+        raise ApiError(400, wrong, "unsupported_value")

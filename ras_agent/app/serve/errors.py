@@ -11,6 +11,7 @@ from ras_agent.errors import IngestError, RasError, StoreError
 from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
+_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -43,7 +44,7 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
 
 
 def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
-    kind = "invalid_request_error" if status < 500 else "server_error"
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
+from ras_agent.app.serve.errors import ApiError
 from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.events import Event
@@ -27,6 +28,14 @@ class Ended:
 
     outputs: JSON
     review: JSON | None = None
+
+    def answered(self) -> JSON:
+        """Return the outputs. Raises ApiError where no answer could be made, which a caller must not take for one."""
+        if not self.outputs["failed"]:
+            return self.outputs
+        away = self.outputs["stop_reason"] == "model_refused"
+        code = "model_unavailable" if away else "no_answer"
+        raise ApiError(503 if away else 502, f"no answer: {self.outputs['failed']}", code)
 
     def document(self, thread: str) -> JSON:
         """Return the one JSON document of an answer."""

@@ -26,6 +26,7 @@ from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
+from ras_agent.graphs.tool import without_sources
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
@@ -219,11 +220,14 @@ class Service:
 
 
 def conversation(messages: list[Message] | None) -> list[BaseMessage]:
-    """Return the turns with text as messages of LangChain."""
+    """Return the turns with text as messages of LangChain; those of the assistant without the sources that we add."""
     from langchain_core.messages import convert_to_messages
 
     turns = [
-        {"role": turn.role if turn.role != "developer" else "system", "content": turn.text}
+        {
+            "role": turn.role if turn.role != "developer" else "system",
+            "content": without_sources(turn.text) if turn.role == "assistant" else turn.text,
+        }
         for turn in messages or ()
         if turn.role in ("user", "assistant", "system", "developer") and turn.text.strip()
     ]

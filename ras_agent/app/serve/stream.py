@@ -27,7 +27,9 @@ class RunStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         leaving = asyncio.create_task(_cancel_when_left(self._run, receive))
         try:
+            first = await anext(self._pieces, b"")  # what fails before it is an error with a status of its own
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.body", "body": first, "more_body": True})
             async for piece in self._pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -48,6 +48,12 @@ class Message(BaseModel):
             return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
         return self.content or ""
 
+    @property
+    def other_parts(self) -> set[str]:
+        """Return the kinds of parts that are no text, such as image_url."""
+        parts = self.content if isinstance(self.content, list) else ()
+        return {str(part.get("type")) for part in parts} - {"text", "refusal"}
+
 
 class RequestLimits(_Request):
     """Limits of one run. Each can only lower what the server allows."""

@@ -12,9 +12,18 @@ from ras_agent.events import AnswerToken, emit
 from ras_agent.records import Answer
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
+from tests.messages import says
 
 openai = pytest.importorskip("openai", reason="needs the extra 'openai'")
 
+ANSWER = "\n".join(
+    (
+        "Alexander Graham Bell [1][2]\n\nSources:",
+        '[1] Telephone: "The first practical telephone was patented by Alexander Graham Bell in March 1876."',
+        '[2] Alexander Graham Bell: "Alexander Graham Bell (3 March 1847 – 2 August 1922) was an inventor and '
+        'teacher of the deaf."',
+    )
+)
 ASKED = [{"role": "user", "content": "Who invented the telephone?"}]
 
 
@@ -34,13 +43,10 @@ def test_the_agent_is_the_one_model(chat: Any) -> None:
 def test_a_completion_has_the_answer_and_its_sources(chat: Any) -> None:
     done = chat.chat.completions.create(model="ras-agent", messages=ASKED, temperature=0.3)
     message = done.choices[0].message
-    assert (message.role, message.content, done.choices[0].finish_reason) == (
-        "assistant",
-        "Alexander Graham Bell",
-        "stop",
-    )
+    assert (message.role, message.content, done.choices[0].finish_reason) == ("assistant", ANSWER, "stop")
+    assert (message.model_extra["abstained"], message.model_extra["grounded"]) == (False, True)
     cited = message.annotations[0].url_citation
-    assert (cited.title, cited.start_index, cited.end_index) == ("Telephone", 0, len(message.content))
+    assert (cited.title, cited.start_index, cited.end_index) == ("Telephone", 0, len("Alexander Graham Bell"))
     assert httpx.get(cited.url, trust_env=False).json()["title"] == "Telephone"
     assert done.usage.total_tokens == 0
 
@@ -49,11 +55,85 @@ def test_a_streamed_completion_says_the_same(chat: Any) -> None:
     options = {"include_usage": True}
     chunks = list(chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True, stream_options=options))
     deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
-    assert "".join(delta.content or "" for delta in deltas) == "Alexander Graham Bell"
+    assert "".join(delta.content or "" for delta in deltas) == ANSWER
     assert deltas[0].role == "assistant"
-    assert [delta.annotations[0]["type"] for delta in deltas if getattr(delta, "annotations", None)] == ["url_citation"]
+    (marks,) = (delta for delta in deltas if getattr(delta, "annotations", None))
+    assert (marks.annotations[0]["type"], marks.abstained, marks.grounded) == ("url_citation", False, True)
     assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
     assert chunks[-1].usage.total_tokens == 0
+
+
+def test_searches_are_streamed_as_reasoning(chat: Any) -> None:
+    chunks = list(chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True))
+    deltas = [choice.delta for chunk in chunks for choice in chunk.choices]
+    thoughts = [thought for delta in deltas if (thought := getattr(delta, "reasoning_content", ""))]
+    assert thoughts[0] == "Search 1: Who invented the telephone?\n\n"
+    assert thoughts[1].startswith("Found: Telephone, ")
+    assert [bool(delta.content) for delta in deltas[: len(thoughts)]] == [False] * len(thoughts)
+
+
+def test_sources_stay_out_of_the_text_where_that_is_asked_for(chat: Any) -> None:
+    done = chat.chat.completions.create(model="ras-agent", messages=ASKED, extra_body={"sources": False})
+    message = done.choices[0].message
+    assert (message.content, len(message.annotations)) == ("Alexander Graham Bell", 2)
+
+
+def test_an_abstention_is_marked(chat: Any) -> None:
+    asked = [{"role": "user", "content": "Who painted the ceiling of the Sistine Chapel?"}]
+    message = chat.chat.completions.create(model="ras-agent", messages=asked).choices[0].message
+    assert message.content.startswith("I don't know")
+    assert (message.model_extra["abstained"], message.model_extra["grounded"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text", "finish"),
+    [
+        ({"max_tokens": 3}, "Alexander ", "length"),
+        ({"max_completion_tokens": 3, "max_tokens": 90}, "Alexander ", "length"),
+        ({"max_tokens": 900}, ANSWER, "stop"),
+        ({"stop": ["\n\n"]}, "Alexander Graham Bell [1][2]", "stop"),
+        ({"stop": " Bell"}, "Alexander Graham", "stop"),
+    ],
+)
+def test_a_text_ends_where_the_request_says(chat: Any, limits: Any, text: str, finish: str) -> None:
+    (whole,) = chat.chat.completions.create(model="ras-agent", messages=ASKED, **limits).choices
+    assert (whole.message.content, whole.finish_reason) == (text, finish)
+    chunks = list(chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True, **limits))
+    choices = [choice for chunk in chunks for choice in chunk.choices]
+    assert "".join(choice.delta.content or "" for choice in choices) == text
+    assert choices[-1].finish_reason == finish
+
+
+@pytest.mark.parametrize(
+    ("scripted", "status", "code", "logged"),
+    [
+        ({"status": 401, "repeat": True}, 503, "model_unavailable", ("planner", "401", "check the API key")),
+        ({"status": 500, "repeat": True}, 502, "no_answer", ("answerer", "500")),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_an_error_and_logged(
+    served: Served, scripted_llm: Any, caplog: Any, scripted: Any, status: int, code: str, logged: tuple[str, ...]
+) -> None:
+    scripted_llm.script(scripted)
+    base = served(Settings(llm=scripted_llm.spec, retries=0)).base_url
+    http = httpx.Client(trust_env=False)
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="none", http_client=http, max_retries=0) as chat:
+        with pytest.raises(openai.InternalServerError) as raised:
+            chat.chat.completions.create(model="ras-agent", messages=ASKED)
+        assert (raised.value.status_code, raised.value.code, raised.value.type) == (status, code, "server_error")
+        with pytest.raises(openai.APIError) as raised:
+            list(chat.chat.completions.create(model="ras-agent", messages=ASKED, stream=True))
+        assert raised.value.code == code
+    assert says(*logged).search(caplog.text)
+
+
+def test_a_stream_that_fails_before_its_first_piece_has_the_status_of_the_error(
+    served: Served, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"status": 401, "repeat": True})
+    asked = {"model": "ras-agent", "messages": ASKED, "stream": True}
+    response = served(Settings(llm=scripted_llm.spec, retries=0)).post("/v1/chat/completions", json=asked)
+    assert (response.status_code, response.headers["content-type"]) == (503, "application/json")
 
 
 def test_an_answer_is_streamed_as_its_model_writes_it(served: Served, scripted_llm: Any) -> None:
@@ -74,8 +154,8 @@ def test_an_answer_is_streamed_as_its_model_writes_it(served: Served, scripted_l
         )
     pieces = [choice.delta.content for chunk in chunks for choice in chunk.choices if choice.delta.content]
     assert len(pieces) > 3
-    assert "".join(pieces) == "Bell was born in Edinburgh"
-    assert whole.choices[0].message.content == "Bell was born in Edinburgh"
+    assert whole.choices[0].message.content.startswith("Bell was born in Edinburgh [1]\n\nSources:\n[1] ")
+    assert "".join(pieces) == whole.choices[0].message.content
     assert chunks[-1].usage.completion_tokens > 0
 
 
@@ -102,29 +182,38 @@ def test_what_the_agent_cannot_do_is_refused_in_openais_form(chat: Any) -> None:
         chat.chat.completions.create(model="gpt-4o", messages=ASKED)
     with pytest.raises(openai.BadRequestError, match="one answer is given"):
         chat.chat.completions.create(model="ras-agent", messages=ASKED, n=2)
-    with pytest.raises(openai.BadRequestError, match="answers are text"):
-        chat.chat.completions.create(model="ras-agent", messages=ASKED, response_format={"type": "json_object"})
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    for form in ({"response_format": {"type": "json_object"}}, {"tools": [tool]}, {"tool_choice": "required"},
+                 {"functions": [tool["function"]]}, {"logprobs": True}, {"modalities": ["text", "audio"]},
+                 {"messages": [{"role": "user", "content": [picture, {"type": "text", "text": "What is this?"}]}]},
+                 {"max_tokens": 0}, {"stop": ""}):  # fmt: skip
+        with pytest.raises(openai.BadRequestError) as raised:
+            chat.chat.completions.create(model="ras-agent", **{"messages": ASKED, **form})
+        assert says(next(iter(form))).search(str(raised.value))
+        assert raised.value.type == "invalid_request_error"
     with pytest.raises(openai.BadRequestError, match="hold no text of the user") as raised:
         chat.chat.completions.create(model="ras-agent", messages=[{"role": "system", "content": "Be brief."}])
     assert raised.value.code == "no_question"
 
 
-def test_parts_and_turns_without_text_are_left_out(chat: Any) -> None:
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+def test_turns_without_text_are_left_out_and_forms_that_change_nothing_are_taken(chat: Any) -> None:
     messages = [
         {"role": "developer", "content": "Be brief."},
         {"role": "assistant", "content": None, "tool_calls": []},
-        {"role": "user", "content": [picture, {"type": "text", "text": "Who invented the telephone?"}]},
+        {"role": "user", "content": [{"type": "text", "text": "Who invented the telephone?"}]},
     ]
-    done = chat.chat.completions.create(model="ras-agent", messages=messages)
-    assert done.choices[0].message.content == "Alexander Graham Bell"
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
+    forms = {"n": 1, "tools": [tool], "tool_choice": "none", "response_format": {"type": "text"}, "temperature": 0.3}
+    done = chat.chat.completions.create(model="ras-agent", messages=messages, **forms)
+    assert done.choices[0].message.content == ANSWER
 
 
 def test_a_follow_up_is_understood_from_the_messages(chat: Any) -> None:
-    turns = [*ASKED, {"role": "assistant", "content": "Alexander Graham Bell"}]
+    turns = [*ASKED, {"role": "assistant", "content": ANSWER}]
     asked = [*turns, {"role": "user", "content": "Where was he born?"}]
     done = chat.chat.completions.create(model="ras-agent", messages=asked)
-    assert done.choices[0].message.content == "Edinburgh"
+    assert done.choices[0].message.content.startswith("Edinburgh [1]\n")
 
 
 def _task(output: str, history: str) -> dict[str, Any]:
@@ -145,7 +234,7 @@ def test_open_webui_chats_with_it(client: httpx.Client) -> None:
     assert lines[-1] == "data: [DONE]"
     chunks = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
     assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
-    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == "Alexander Graham Bell"
+    assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks) == ANSWER
 
 
 @pytest.mark.parametrize(

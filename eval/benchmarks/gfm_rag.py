@@ -10,7 +10,7 @@ from ras_agent.eval.question_file import QuestionRecord
 def _read(record: QuestionRecord) -> Question:
     """Return the question of a record with `id`, `question`, `answer`, `answer_aliases` and `supporting_documents`.
 
-    Its entities, where somebody has linked it, are its metadata `start_nodes`.
+    The nodes that it starts from, where somebody has linked it, are its metadata `start_nodes`: names by type of node.
     """
     targets = record.data.get("target_nodes")
     documents = record.inside(targets, "target_nodes") if targets else QuestionRecord({}, record.where)
@@ -21,13 +21,13 @@ def _read(record: QuestionRecord) -> Question:
     answers = record.texts("answer") if "answer" in record else ()
     aliases = record.texts("answer_aliases") if "answer_aliases" in record else ()
     starts = record.inside(record.data["start_nodes"], "start_nodes") if "start_nodes" in record else None
-    entities = [name for kind in starts.data if kind != "document" for name in starts.texts(kind)] if starts else []
+    nodes = {kind: list(starts.texts(kind)) for kind in starts.data} if starts else {}
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
         answers=tuple(dict.fromkeys((*answers, *aliases))),
         supporting=tuple(dict.fromkeys(supporting)),
-        metadata={"start_nodes": entities} if entities else {},
+        metadata={"start_nodes": nodes} if nodes else {},
     )
 
 

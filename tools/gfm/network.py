@@ -101,6 +101,23 @@ def plain_scores(
     query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
     # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
     initial = start.t()[..., None] * query  # (N, B, d)
+    state = last_states(weights, graph, initial, relation_states, message_weights)
+    features = torch.cat((state, query.expand_as(state)), dim=-1)  # (N, B, 2d)
+    hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
+    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()
+
+
+def last_states(
+    weights: Mapping[str, Tensor],
+    graph: GraphTensors,
+    initial: Tensor,
+    relation_states: Sequence[CachedRows] | None = None,
+    message_weights: list[Tensor] | None = None,
+) -> Tensor:
+    """Return the states (N, B, d) after all layers of nodes that begin with `initial` (N, B, d): eq. 7 to 9.
+
+    relation_states, message_weights: see plain_scores.
+    """
     inputs = relation_inputs(weights, graph.vectors) if relation_states is None else None
     state = initial
     for layer in range(layer_count(weights)):
@@ -113,9 +130,7 @@ def plain_scores(
             factors = factors * message_weights[layer][:, None]
         messages = message(state.index_select(0, graph.source), factors)  # (M, B, d)
         state = update(weights, layer, state, aggregate(initial, graph.target, messages))
-    features = torch.cat((state, query.expand_as(state)), dim=-1)  # (N, B, 2d)
-    hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()
+    return state
 
 
 def isolated_scores(weights: Mapping[str, Tensor], questions: Tensor) -> Tensor:

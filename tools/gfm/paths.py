@@ -23,6 +23,7 @@ from ras_agent.arrays import Floats
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import GraphTensors, layer_count, plain_scores
+from ras_agent.tools.gfm.reasoner import plain_reasoner_scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,10 +46,12 @@ def message_gradients(
     start: GFMStart,
     targets: Sequence[int],
     relation_states: Sequence[CachedRows] | None = None,
+    nodes: Floats | None = None,
 ) -> list[list[Floats]]:
     """Return, for each entity of `targets` and each layer, (M,): the derivative of its logit by each message's weight.
 
-    relation_states: of every layer, if they are known. One plain pass serves all targets; it runs on the device of the
+    nodes: (N, text width), the vectors of the nodes' texts, for G-reasoner's network. relation_states: of every layer,
+    if they are known. One plain pass serves all targets; it runs on the device of the
     weights and needs memory for all intermediate states. Relation states cached in 16 bits add little to it.
     """
     import torch
@@ -60,7 +63,11 @@ def message_gradients(
         ones = [torch.ones(graph.messages, requires_grad=True, device=device) for _ in range(layer_count(weights))]
         vectors = torch.from_numpy(question)[None].to(device)
         tensors = GraphTensors.of(graph, str(device))
-        logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
+        if nodes is None:
+            logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
+        else:
+            texts = torch.from_numpy(nodes).to(device)
+            logits = plain_reasoner_scores(weights, tensors, texts, vectors, dense.to(device), relation_states, ones)
         by_target = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
     return [[gradient.cpu().numpy() for gradient in gradients] for gradients in by_target]
 
@@ -126,15 +133,16 @@ def best_paths(
     targets: Sequence[int],
     *,
     relation_states: Sequence[CachedRows] | None = None,
+    nodes: Floats | None = None,
     count: int = 3,
     beam: int = 10,
     published: bool = False,
 ) -> list[list[MessagePath]]:
     """Return for each entity of `targets` the heaviest paths that explain its score; none if no message leads there.
 
-    published: as `published_paths` ranks them.
+    nodes: see message_gradients. published: as `published_paths` ranks them.
     """
-    gradients = message_gradients(weights, graph, question, start, targets, relation_states)
+    gradients = message_gradients(weights, graph, question, start, targets, relation_states, nodes)
     starts = start.entities.tolist()
     ranked = published_paths if published else heaviest_paths
     return [

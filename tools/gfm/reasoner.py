@@ -12,7 +12,7 @@ their initial states are known before the question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,17 +22,10 @@ import numpy as np
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import WeightsError
 from ras_agent.tools.gfm.cache import NodeInputs
+from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE, FastGFM
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
-from ras_agent.tools.gfm.network import (
-    GraphTensors,
-    aggregate,
-    layer_count,
-    message,
-    project_relations,
-    relation_inputs,
-    update,
-)
+from ras_agent.tools.gfm.network import GraphTensors, last_states
 from ras_agent.tools.gfm.weights import GFMConfig, read_config, read_weights, retriever_of
 
 if TYPE_CHECKING:
@@ -151,11 +144,17 @@ def load_reasoner(folder: Path) -> tuple[ReasonerConfig, dict[str, Tensor]]:
 
 
 def plain_reasoner_scores(
-    weights: Mapping[str, Tensor], graph: GraphTensors, nodes: Tensor, questions: Tensor, start: Tensor
+    weights: Mapping[str, Tensor],
+    graph: GraphTensors,
+    nodes: Tensor,
+    questions: Tensor,
+    start: Tensor,
+    relation_states: Sequence[CachedRows] | None = None,
+    message_weights: list[Tensor] | None = None,
 ) -> Tensor:
     """Return the nodes' logits (B, N) for vectors `questions` (B, text width) and `nodes` (N, text width).
 
-    start: (B, N), 1 for the question's nodes and 0 for all others.
+    start: (B, N), 1 for the question's nodes and 0 for all others. relation_states, message_weights: see plain_scores.
     """
     import torch
     from torch.nn.functional import linear
@@ -163,11 +162,7 @@ def plain_reasoner_scores(
     query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
     node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[:, None].expand(-1, len(query), -1)
     initial = _two_layers(weights, "early_fuse_mlp", torch.cat((start.t()[..., None] * query, node), dim=-1))
-    inputs, state = relation_inputs(weights, graph.vectors), initial  # (N, B, d)
-    for layer in range(layer_count(weights)):
-        factors = project_relations(weights, layer, inputs).index_select(0, graph.relation)
-        messages = message(state.index_select(0, graph.source), factors)
-        state = update(weights, layer, state, aggregate(initial, graph.target, messages))
+    state = last_states(weights, graph, initial, relation_states, message_weights)  # (N, B, d)
     features = torch.cat((state, query.expand_as(state), node), dim=-1)
     return _two_layers(weights, "predict_mlp", features).squeeze(-1).t()
 
@@ -198,7 +193,8 @@ class FastReasoner(FastGFM):
 
         cache_bytes, half_cache, tolerance: see FastGFM.
         """
-        self._texts = nodes
+        self.texts = nodes
+        """the vectors of the nodes' texts, (N, text width)"""
         super().__init__(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance)
         if self.cache.uncached_from is None:
             self._nodes = None  # its shares are cached
@@ -206,7 +202,7 @@ class FastReasoner(FastGFM):
     def _node_inputs(self) -> NodeInputs:
         import torch
 
-        blocks = [self._fused(torch.from_numpy(block)) for block in _blocks(self._texts, self._rows)]
+        blocks = [self._fused(torch.from_numpy(block)) for block in _blocks(self.texts, self._rows)]
         vectors, initial = (torch.cat(parts) for parts in zip(*blocks, strict=True))
         return NodeInputs(vectors, initial)
 
@@ -228,7 +224,7 @@ class FastReasoner(FastGFM):
         order = np.argsort(start.entities, kind="stable")
         entities = np.asarray(start.entities, dtype=np.int64)[order]
         marks = torch.from_numpy(np.asarray(start.weights, dtype=np.float32)[order])
-        texts = torch.from_numpy(np.asarray(self._texts[entities], dtype=np.float32))
+        texts = torch.from_numpy(np.asarray(self.texts[entities], dtype=np.float32))
         return entities, self._fused(texts, marks[:, None] * query)[1] - self._fused(texts)[1]
 
 

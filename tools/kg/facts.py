@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 from zlib import crc32
@@ -26,6 +26,7 @@ from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
 from ras_agent.tools.kg.edits import Edit
 from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
 from ras_agent.tools.store.database import Connection, Database
@@ -407,6 +408,39 @@ def _read_edges(connection: Connection, database: Database) -> npt.NDArray[Any]:
     return np.frombuffer(row[1], _EDGE)
 
 
+def put_others(connection: Connection, others: OtherNodes) -> None:
+    """Replace the nodes that are neither entities nor documents."""
+    connection.execute("DELETE FROM kg_others")
+    if others:
+        data = _bytes(others.to_json())
+        connection.execute("INSERT INTO kg_others VALUES (1, ?, ?)", (checksum(data), data))
+
+
+def read_others(connection: Connection, database: Database) -> OtherNodes:
+    """Return the nodes that are neither entities nor documents. Raises IndexMismatch for damaged ones."""
+    row = connection.execute("SELECT crc, data FROM kg_others").fetchone()
+    if row is None:
+        return OtherNodes()
+    if row[0] != checksum(row[1]):
+        raise damaged(database, "the other nodes of its graph are not what was written")
+    return OtherNodes.from_json(_text(row[1]))
+
+
+def _erase_unused_others(connection: Connection, database: Database, named: Collection[bytes]) -> None:
+    """Erase what rested on entities that are not `named`, or on documents that are gone."""
+    others = read_others(connection, database)
+    if not others:
+        return
+    rows = connection.execute(f"SELECT id FROM kg_documents WHERE crc <> {ERASED}").fetchall()
+    there = {Node(ENTITY, _text(name)) for name in named} | {Node(DOCUMENT, _text(name)) for (name,) in rows}
+    gone = (others.ends() | {Node(ENTITY, name) for name in others.about}) - there
+    if gone:
+        left = others.without(gone)
+        put_others(connection, left)
+        erase_texts(connection, [hash_of(node.name) for node in others.nodes.keys() - left.nodes.keys()])
+        leave_remains(connection)
+
+
 # ---- what persons edited, and files of triples
 
 
@@ -466,8 +500,9 @@ def erase_unused(connection: Connection, database: Database) -> None:
         _write_edges(connection, edges)
         leave_remains(connection)
     used[edges["ends"].ravel()] = True
-    living = connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}").fetchall()
-    numbers = np.fromiter((number for (number,) in living), np.int64, len(living))
+    living = connection.execute(f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}").fetchall()
+    _erase_unused_others(connection, database, {name for number, name in living if used[number]})
+    numbers = np.fromiter((number for number, _ in living), np.int64, len(living))
     unused = numbers[~used[numbers]]
     words = {EQUIVALENT} | {word for edit in read_edits(connection, database) for word in (*edit.old, *edit.new)}
     lost = []
@@ -520,6 +555,7 @@ def check_graph(database: Database) -> None:
         for upto in (state.published, None):
             read_facts(connection, database, upto)
         read_edits(connection, database)
+        read_others(connection, database)
         check_vectors(connection, database)
 
 

@@ -27,8 +27,9 @@ from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_
 from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
 from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
-from ras_agent.tools.kg.facts import read_graph_state
+from ras_agent.tools.kg.facts import read_graph_state, read_others
 from ras_agent.tools.kg.make import open_graph
+from ras_agent.tools.kg.other_nodes import DOCUMENT, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.store.database import Database
 
@@ -49,12 +50,15 @@ class KGIndex:
         embedder: Embedder | None = None,
         database: Database | None = None,
         edits: tuple[Edit, ...] = (),
+        others: OtherNodes | None = None,
     ) -> None:
         """`embedder` is for queries; without it, the one named in the manifest is loaded when first needed.
 
-        database: that of the index whose graph it is. edits: those of persons, oldest first.
+        database: that of the index whose graph it is. edits: those of persons, oldest first. others: what an imported
+        graph has besides entities, documents and facts.
         """
         self.arrays, self.manifest, self.database = arrays, manifest, database
+        self.others = others or OtherNodes()
         self._embedder, self._edits = embedder, edits
 
     @classmethod
@@ -73,7 +77,7 @@ class KGIndex:
                 raise IndexNotFound(f"no knowledge graph at {place}: make one with `ras-agent kg build`")
         with database.reading() as connection:
             read_state(connection, database)
-            state = read_graph_state(connection, database)
+            state, others = read_graph_state(connection, database), read_others(connection, database)
         made = state.settings.embedder if state else None
         if state and resolved is not None and made != EmbedderIdentity(resolved.name, resolved.dimension):
             raise IndexMismatch(
@@ -81,7 +85,7 @@ class KGIndex:
                 "open it with the former, or build the graph anew with the latter"
             )
         saved, edits = open_graph(database, cache, resolved)
-        return cls(saved.arrays, saved.manifest, resolved, database, edits)
+        return cls(saved.arrays, saved.manifest, resolved, database, edits, others)
 
     @classmethod
     def of_file(cls, path: Path, remedy: str) -> Self:
@@ -206,10 +210,15 @@ class KGIndex:
         """Return this graph without what some documents, (D,), state; entities and relations keep their numbers."""
         arrays = without_documents(self.arrays, documents)
         manifest = replace(self.manifest, facts=arrays.facts, fingerprint=digest_of(arrays))
-        return type(self)(arrays, manifest, self._embedder, self.database, self._edits)
+        gone = {Node(DOCUMENT, self.documents[place]) for place in np.flatnonzero(documents).tolist()}
+        others = self.others.without(gone)
+        return type(self)(arrays, manifest, self._embedder, self.database, self._edits, others)
 
     def within(self, admitted: npt.NDArray[np.bool_]) -> Self:
-        """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else."""
+        """Return what the `admitted` documents, (D,), state, as a graph of its own that names nothing else.
+
+        Nodes that are neither entities nor documents are left out, since they may tell of any document.
+        """
         arrays = part_of(self.arrays, admitted, imported=self.manifest.equivalence.kind == IMPORTED)
         manifest = replace(
             self.manifest,

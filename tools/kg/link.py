@@ -19,6 +19,7 @@ from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.other_nodes import DOCUMENT
 
 Mentions = Callable[[str], Sequence[str]]
 """Finds the names in a question in place of capitals and n-grams, with a model for example."""
@@ -41,14 +42,15 @@ class LinkedEntity:
 class Linking:
     """Sets what a mention means that is no entity's name: up to `candidates` entities with cosines from `threshold` on.
 
-    Their weights are proportional to exp(cosine / temperature). starts: the names of the entities of questions that
-    somebody has linked already; each has weight 1, and a question all of whose names are unknown is linked anew.
+    Their weights are proportional to exp(cosine / temperature). starts: the nodes of questions that somebody has linked
+    already, names by type; entities have weight 1 each, and a question all of whose names are unknown is linked anew.
+    Documents are for a network in whose graph they are nodes.
     """
 
     candidates: int = 3
     threshold: float = 0.6
     temperature: float = 0.05
-    starts: Mapping[str, Sequence[str]] | None = None
+    starts: Mapping[str, Mapping[str, Sequence[str]]] | None = None
 
     def __post_init__(self) -> None:
         if self.candidates < 0 or not -1 <= self.threshold <= 1 or not 0 < self.temperature < inf:
@@ -75,11 +77,16 @@ class EntityLinker:
         """
         self.graph = graph
         self.embedder = embedder if graph.entity_vectors is not None else None
-        self._known = lru_cache(1024)(_Finder(graph, self.embedder, linking or Linking(), mentions))
+        self._linking = linking or Linking()
+        self._known = lru_cache(1024)(_Finder(graph, self.embedder, self._linking, mentions))
 
     def link(self, question: str) -> tuple[LinkedEntity, ...]:
         """Return the entities of all mentions, each mention's likeliest first; without any, the question is one."""
         return self._known(question)
+
+    def starts(self, question: str) -> Mapping[str, Sequence[str]]:
+        """Return the nodes that somebody has linked a question to, names by type; none where nobody has."""
+        return (self._linking.starts or {}).get(question, {})
 
 
 class _Finder:
@@ -91,8 +98,9 @@ class _Finder:
 
     def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
         exact: dict[int, LinkedEntity] = {}
-        for name in (self._how.starts or {}).get(question, ()):
-            self._put(exact, name)
+        for kind, names in (self._how.starts or {}).get(question, {}).items():
+            for name in names if kind != DOCUMENT else ():
+                self._put(exact, name)
         if exact:
             return tuple(exact.values())
         unknown = []

@@ -34,6 +34,7 @@ from ras_agent.tools.kg.extract import Extract
 from ras_agent.tools.kg.facts import GraphSettings, GraphState, NameNumbers, PassageRecord
 from ras_agent.tools.kg.forget import erase_read, held_in
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
 from ras_agent.tools.kg.vector_rows import erase_other_vectors, put_vectors
 from ras_agent.tools.store.database import Connection
@@ -210,6 +211,11 @@ class KGWriter:
         """Import the edges that no document states, replacing those that are stored."""
         with self._changing() as (connection, _):
             facts.put_edges(connection, self._names, edges)
+
+    def put_others(self, others: OtherNodes) -> None:
+        """Import the nodes that are neither entities nor documents, replacing those that are stored."""
+        with self._changing() as (connection, _):
+            facts.put_others(connection, others)
 
     def erase(self, passage_ids: Iterable[str]) -> int:
         """Erase passages with their facts, and what rests on them alone; return how many there were."""

@@ -121,9 +121,10 @@ class GFMRetriever(ExplainedRetriever):
         return top_k(scores, k)
 
     def _others(self, query: str) -> Doubles | None:
-        """Return the probabilities of documents as nodes of an imported graph; None for one of our own.
+        """Return the probabilities of the nodes of an imported graph that are no entities; None for one of our own.
 
-        The published code has them in its graph, where no message leads to them. So they may be among the best nodes.
+        The published code has documents and all others in its graph, where no message leads to them. So they may be
+        among the best nodes.
         """
         if not self.graph.manifest.exact:
             return None
@@ -133,7 +134,8 @@ class GFMRetriever(ExplainedRetriever):
         device = next(iter(weights.values())).device
         with torch.inference_mode():
             logit = isolated_scores(weights, torch.from_numpy(self.vector(query)[None]).to(device))
-        return np.full(len(self.graph.documents), _probabilities(logit.cpu().numpy())[0])
+        count = len(self.graph.documents) + len(self.graph.others.nodes)
+        return np.full(count, _probabilities(logit.cpu().numpy())[0])
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
@@ -175,7 +177,8 @@ class GFMRetriever(ExplainedRetriever):
         best = best_paths(*arguments, **options) if targets else []
         paths_to = dict(zip(targets, best, strict=True))
         paths = [paths_to[target] if target is not None else [] for target in of_passage]
-        return [[fact_path(self.graph, network.graph, path, self._message_target) for path in some] for some in paths]
+        names, relations, target = self.graph.entities, self.graph.relations, self._message_target
+        return [[fact_path(names, relations, network.graph, path, target) for path in some] for some in paths]
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
         """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""
@@ -235,20 +238,23 @@ def _probabilities(logits: Floats) -> Doubles:
     return probabilities
 
 
-def fact_path(kg: KGIndex, graph: GFMGraph, path: MessagePath, message_target: str) -> FactPath:
-    """Return a path of messages as a path of facts. message_target: see GFMConfig."""
-    return FactPath(tuple(_fact_of(kg, graph, message, message_target) for message in path.messages), path.weight)
+def fact_path(
+    names: Sequence[str], relations: Sequence[str], graph: GFMGraph, path: MessagePath, message_target: str = "head"
+) -> FactPath:
+    """Return a path of messages as a path of facts.
 
+    names, relations: of the graph's nodes, and of its relations without inverses. message_target: see GFMConfig.
+    """
 
-def _fact_of(kg: KGIndex, graph: GFMGraph, message: int, message_target: str) -> tuple[str, str, str]:
-    relations = len(graph.vectors) // 2
-    number = int(graph.relation[message])
-    target = int(graph.indptr.searchsorted(message, side="right")) - 1
-    # toward the head, a relation's own message goes from object to subject
-    backwards = (number < relations) == (message_target == "head")
-    name = kg.relations[number % relations]
-    names: Sequence[str] = kg.entities
-    return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
+    def fact(message: int) -> tuple[str, str, str]:
+        number = int(graph.relation[message])
+        target = int(graph.indptr.searchsorted(message, side="right")) - 1
+        # toward the head, a relation's own message goes from object to subject
+        backwards = (number < len(relations)) == (message_target == "head")
+        name = relations[number % len(relations)]
+        return names[int(graph.source[message])], f"{name}^-1" if backwards else name, names[target]
+
+    return FactPath(tuple(map(fact, path.messages)), path.weight)
 
 
 def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:

@@ -1,15 +1,19 @@
 """G-reasoner retrieval: rank passages as nodes of the graph, by a network that reads every node's text.
 
-The graph has a node for each entity and each document, and a message each way for each fact, equivalence and mention.
-Texts of nodes and relations are embedded once, by the encoder of the weights, and stored beside the graph. A query
-starts at the entities it names and at the documents nearest to it.
+The graph has a node for each entity and each document, those of other types that an imported graph has, such as
+attributes and communities, and a message each way for each fact, equivalence, mention and other edge. Texts of nodes
+and relations are embedded once, by the encoder of the weights, and stored beside the graph. A query starts at the
+entities it names and at the documents nearest to it, or at the nodes that it was linked to before. A hit can be
+explained by the chains of facts that its node's score depends on most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +24,7 @@ from ras_agent.records import Passage
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
+from ras_agent.tools.gfm.paths import best_paths
 from ras_agent.tools.gfm.reasoner import FastReasoner, ReasonerConfig, load_reasoner
 from ras_agent.tools.gfm.weights import same_encoder, weights_folder
 from ras_agent.tools.index.store import PassageIndex
@@ -28,8 +33,10 @@ from ras_agent.tools.kg.formats.gfm_csv import MENTIONED
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mentions
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, node_text
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.retrieve.ranker import RankedRetriever
+from ras_agent.tools.retrieve.gfm import FactPath, fact_path
+from ras_agent.tools.retrieve.ranker import ExplainedRetriever
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.store.database import Database
@@ -38,7 +45,7 @@ NEAREST_DOCUMENTS = 5
 """So many documents, those nearest to the question, are start nodes in the published evaluation."""
 
 
-class GReasonerRetriever(RankedRetriever):
+class GReasonerRetriever(ExplainedRetriever):
     """Retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
 
     name = "greasoner"
@@ -46,26 +53,31 @@ class GReasonerRetriever(RankedRetriever):
     def __init__(
         self,
         passages: Sequence[Passage],
+        graph: KGIndex,
         rows: Ints,
         linker: EntityLinker,
         network: FastReasoner,
-        documents: Floats,
         config: ReasonerConfig,
         embedder: Embedder,
         *,
         nearest: int = NEAREST_DOCUMENTS,
+        paths: int = 0,
         cache_size: int = 1024,
     ) -> None:
         """Put the parts together.
 
         rows: (D,), the place in `passages` of each document of the graph, -1 for none.
-        documents: (D, text width), the vectors of the documents' texts; their nodes follow those of the entities.
-        embedder: made these vectors. nearest: the number of documents that a query starts from.
+        network: over `messages_of_nodes(graph, ...)`. embedder: made the vectors of the texts that it reads.
+        nearest: the number of documents that a query starts from.
+        paths: the number of chains of facts that explain each hit of `retrieve`.
         """
         if nearest < 0:
             raise SettingsError(f"a query starts from 0 or more documents, got {nearest}")
-        self.passages, self._rows, self._linker, self._network = passages, rows, linker, network
-        self._documents, self._nearest = documents, nearest
+        if paths < 0:
+            raise SettingsError(f"a hit has 0 or more paths, got {paths}")
+        self.passages, self.graph, self._rows, self._linker, self._network = passages, graph, rows, linker, network
+        self._numbers, self._nearest, self._paths = NodeNumbers(graph), nearest, paths
+        self._documents = network.texts[self._numbers.documents :]
         self._embed: Callable[[str], Floats] = lru_cache(cache_size)(
             lambda query: text_vectors(None, "query", embedder, [config.query_instruct + query], config)[0]
         )
@@ -77,31 +89,95 @@ class GReasonerRetriever(RankedRetriever):
     def start(self, query: str) -> GFMStart:
         """Return the nodes that the network starts from, ascending, each of weight 1.
 
-        They are the likeliest entity of each name in the query, and the documents nearest to it.
+        They are those that the query was linked to before, of any type; else the likeliest entity of each name in the
+        query, and the documents nearest to it.
         """
-        entities = {link.entity for link in _likeliest(self._linker.link(query))}
-        cosines = self._documents @ self.vector(query)
-        first, count = self._network.graph.entities - len(cosines), min(self._nearest, len(cosines))
-        # all that tie with the last, so that equal documents have equal scores
-        documents = (
-            np.flatnonzero(cosines >= np.partition(cosines, -count)[-count] - TIE) if count else np.zeros(0, int)
-        )
-        nodes = np.array(sorted({*entities, *(documents + first).tolist()}), dtype=np.int64)
+        linked = self._linker.starts(query).items()
+        numbers = (self._numbers.of(Node(kind, name)) for kind, names in linked for name in names)
+        known = {number for number in numbers if number is not None}
+        if not known:
+            entities = {link.entity for link in _likeliest(self._linker.link(query))}
+            near = nearest_documents(self._documents, self.vector(query), self._nearest)
+            known = {*entities, *(near + self._numbers.documents).tolist()}
+        nodes = np.array(sorted(known), dtype=np.int64)
         return GFMStart(nodes, np.ones(len(nodes), dtype=np.float32))
+
+    def node_scores(self, query: str) -> Floats:
+        """Return the logit of every node (N,), in the order of NodeNumbers. Raises WeightsError for one not finite."""
+        logits: Floats = self._network.scores(self.vector(query)[None], [self.start(query)])[0]
+        if not np.isfinite(logits).all():
+            raise WeightsError("the network's scores are not finite: its weights are too large for the graph")
+        return logits
 
     def rank(self, query: str, k: int) -> Ranking:
         """Return the `k` best rows. Raises ValueError for a blank query or k < 1."""
         check_query(query, k)
         if not len(self._documents):
             return Ranking.empty()
-        logits = self._network.scores(self.vector(query)[None], [self.start(query)])[0][-len(self._documents) :]
-        if not np.isfinite(logits).all():
-            raise WeightsError("the network's scores are not finite: its weights are too large for the graph")
+        logits = self.node_scores(query)[self._numbers.documents :]
         scores = np.zeros(len(self.passages), dtype=np.float32)
         in_corpus = self._rows >= 0
         # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
         scores[self._rows[in_corpus]] = np.logaddexp(0, logits[in_corpus].astype(np.float64))
         return top_k(scores, k)
+
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
+        try:
+            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
+        except (MemoryError, RuntimeError) as error:
+            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
+            return [(f"not explained: {error}",)] * len(passage_ids)
+
+    def explain(
+        self,
+        query: str,
+        passage_ids: Sequence[str],
+        count: int | None = None,
+        beam: int = 10,
+        published: bool = False,
+    ) -> list[list[FactPath]]:
+        """Return for each passage the chains of facts that the score of its node depends on most, heaviest first.
+
+        They lead from the query's nodes to that of the passage, which may be one of them. A node that is no entity has
+        its type behind its name. Takes a plain pass of the network, and a gradient for each passage.
+        count: chains a passage; by default `paths`, or 3. beam, published: see GFMRetriever.explain.
+        """
+        network, start = self._network, self.start(query)
+        found = [self._numbers.of(Node(DOCUMENT, passage)) for passage in passage_ids]
+        targets = [node for node in dict.fromkeys(found) if node is not None]
+        arguments = network.weights, network.graph, self.vector(query), start, targets
+        options: dict[str, Any] = {"relation_states": network.relation_states, "nodes": network.texts, "beam": beam}
+        best = best_paths(*arguments, **options, count=count or self._paths or 3, published=published)
+        relations = relation_names(self.graph)
+        paths_to = dict(zip(targets, best, strict=True))
+        return [
+            [fact_path(self._labels, relations, network.graph, path) for path in paths_to.get(node, [])]
+            if node is not None
+            else []
+            for node in found
+        ]
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        """Return what an explanation calls each node."""
+        titles = [
+            self.passages[row].title or name if row >= 0 else name
+            for name, row in zip(self.graph.documents, self._rows.tolist(), strict=True)
+        ]
+        others = [f"{node.name} ({node.type})" for node in self.graph.others.nodes]
+        return [*self.graph.entities, *others, *(f"{title} ({DOCUMENT})" for title in titles)]
+
+
+def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
+    """Return which `count` documents, of vectors (D, text width), are nearest to a query, ascending.
+
+    All that tie with the last are among them, so that equal documents have equal scores.
+    """
+    cosines, count = documents @ query, min(count, len(documents))
+    if not count:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(cosines >= np.partition(cosines, -count)[-count] - TIE)
 
 
 def _likeliest(links: Sequence[LinkedEntity]) -> list[LinkedEntity]:
@@ -113,23 +189,64 @@ def _likeliest(links: Sequence[LinkedEntity]) -> list[LinkedEntity]:
     return list(best.values())
 
 
-def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[str]:
-    """Return the text of each node, entities before documents, as the weights were trained on: name, type, content.
+class NodeNumbers:
+    """Numbers of a graph's nodes as the network has them: entities, then other nodes, then documents.
 
-    A document's name is its title; its id, which means nothing to an encoder, is not in the text.
+    documents: the number of the first document.
     """
-    documents = []
+
+    def __init__(self, graph: KGIndex) -> None:
+        """Number the nodes of `graph`."""
+        self._graph, first = graph, len(graph.entities)
+        self._others = {node: first + place for place, node in enumerate(graph.others.nodes)}
+        self.documents = first + len(self._others)
+
+    def of(self, node: Node) -> int | None:
+        """Return the number of a node, None for one that the graph lacks."""
+        if (number := self._others.get(node)) is not None:
+            return number
+        if node.type == DOCUMENT:
+            document = self._graph.document_id(node.name)
+            return None if document is None else self.documents + document
+        return self._graph.entity_id(node.name) if node.type == ENTITY and node.name.strip() else None
+
+
+def node_texts(graph: KGIndex, passages: Sequence[Passage], rows: Ints) -> list[str]:
+    """Return the text of each node in the order of NodeNumbers, as the weights were trained on: name, type, content.
+
+    A document's name is its title; its id, which means nothing to an encoder, is not in the text. A node of an imported
+    graph has its attributes there.
+    """
+    others, documents = graph.others, []
     for row in rows.tolist():
         name = f"name: {passages[row].title}\n" if row >= 0 and passages[row].title else ""
         content = f"\ncontent: {passages[row].text}" if row >= 0 else ""
-        documents.append(f"{name}type: document{content}".strip())
-    return [*(f"name: {name}\ntype: entity" for name in graph.entities), *documents]
+        documents.append(f"{name}type: {DOCUMENT}{content}".strip())
+    return [
+        *(node_text(others.about.get(name, {}), name=name, type=ENTITY) for name in graph.entities),
+        *(node_text(about, name=node.name, type=node.type) for node, about in others.nodes.items()),
+        *documents,
+    ]
+
+
+def node_owners(graph: KGIndex) -> list[str]:
+    """Return the name or the id that each node's text is about, in the order of NodeNumbers."""
+    return [*graph.entities, *(node.name for node in graph.others.nodes), *graph.documents]
+
+
+def relation_names(graph: KGIndex) -> list[str]:
+    """Return the relations as the network has them: the graph's own, that of mentions, and those of other edges."""
+    known = [*graph.relations, MENTIONED]
+    return [*known, *sorted({link.relation for link in graph.others.links}.difference(known))]
 
 
 def relation_texts(graph: KGIndex) -> tuple[list[str], list[str]]:
-    """Return the texts of the relations and those of their inverses; the relation of mentions is the last of each."""
-    names = [*graph.relations, MENTIONED]
-    return [f"name: {name}" for name in names], [f"name: inverse_{name}" for name in names]
+    """Return the texts of the relations, in the order of `relation_names`, and those of their inverses."""
+    about = [(name, graph.others.relations.get(name, {})) for name in relation_names(graph)]
+    return (
+        [node_text(attributes, name=name) for name, attributes in about],
+        [node_text(attributes, name=f"inverse_{name}") for name, attributes in about],
+    )
 
 
 def text_vectors(
@@ -161,16 +278,62 @@ def text_vectors(
     return normalised
 
 
-def messages_with_documents(graph: KGIndex, vectors: Floats, inverse: Floats) -> GFMGraph:
-    """Make the network's graph: nodes are the entities, then the documents; messages are edges and mentions.
+def edges_of_nodes(graph: KGIndex) -> Ints:
+    """Return the edges (E, 3) of the network's graph: head, relation, tail, by NodeNumbers and `relation_names`.
 
-    vectors, inverse: (relations + 1, text width), of the relations, that of mentions last, and of their inverses.
+    They are facts and equivalences, mentions from entity to document, and the other edges of an imported graph.
     """
-    mentions, count = graph.mentions, len(graph.entities)
-    entities = np.repeat(np.arange(count), mentions.row_sizes())
-    relation = np.full(len(entities), len(vectors) - 1)
-    edges = np.concatenate((np.asarray(graph.edges), np.column_stack((entities, relation, mentions.columns + count))))
-    return GFMGraph.from_edges(count + len(graph.documents), edges, vectors, inverse)
+    numbers, relations = NodeNumbers(graph), relation_names(graph)
+    mentions, mentioned = graph.mentions, len(graph.relations)
+    entities = np.repeat(np.arange(len(graph.entities)), mentions.row_sizes())
+    documents = mentions.columns.astype(np.int64) + numbers.documents
+    number_of = {name: number for number, name in reversed(list(enumerate(relations)))}
+    links = [
+        (head, mentioned if link.relation == MENTIONED else number_of[link.relation], tail)
+        for link in graph.others.links
+        if (head := numbers.of(link.source)) is not None and (tail := numbers.of(link.target)) is not None
+    ]
+    linked = np.array(links, dtype=np.int64).reshape(-1, 3)
+    # what other edges join has its mentions among them
+    width = numbers.documents + len(graph.documents)
+    implied = ~np.isin(entities * width + documents, linked[:, 0] * width + linked[:, 2])
+    stated = np.column_stack((entities, np.full(len(entities), mentioned), documents))[implied]
+    return np.concatenate((np.asarray(graph.edges, dtype=np.int64), stated, linked))
+
+
+def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats) -> GFMGraph:
+    """Make the network's graph of all nodes and edges.
+
+    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their inverses.
+    """
+    nodes = NodeNumbers(graph).documents + len(graph.documents)
+    return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVectors:
+    """Vectors of a graph's texts: nodes (N, text width), relations and inverses (R, text width)."""
+
+    nodes: Floats
+    relations: Floats
+    inverses: Floats
+
+    @classmethod
+    def of(
+        cls, graph: KGIndex, passages: Sequence[Passage], rows: Ints, embedder: Embedder, config: ReasonerConfig
+    ) -> NodeVectors:
+        """Embed the texts of a graph with the encoder of the weights; what is stored with the graph is read."""
+
+        def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
+            instructed = [config.passage_instruct + text for text in texts]
+            return text_vectors(graph.database, use, embedder, instructed, config, owners, part=graph.is_part)
+
+        nodes = vectors_of("nodes", node_texts(graph, passages, rows), node_owners(graph))
+        names, inverses = relation_texts(graph)
+        relations = vectors_of("relations", names, relation_names(graph))
+        if config.inverse == "negated":
+            return cls(nodes, relations, -relations)
+        return cls(nodes, relations, vectors_of("inverses", inverses, relation_names(graph)))
 
 
 def _encoder(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
@@ -195,6 +358,7 @@ def greasoner(
     mentions: Mentions | None = None,
     embedder: object = None,
     nearest: int = NEAREST_DOCUMENTS,
+    paths: int = 0,
     cache_bytes: int = CACHE_BYTES,
     half_cache: bool | None = None,
     tolerance: float = TOLERANCE,
@@ -207,7 +371,8 @@ def greasoner(
     weights: a folder of published weights, config.json and model.pth or model.safetensors, or their name on the Hugging
         Face hub. None come with the package.
     embedder: the weights' encoder; by default that of the graph, which has to be the same.
-    nearest: the number of documents that a query starts from, besides the entities it names.
+    nearest: the number of documents that a query starts from, besides the entities it names. paths: see
+        GReasonerRetriever.
     cache_bytes, half_cache, tolerance: see ras_agent.tools.gfm.cpu.FastGFM.
     Raises IndexMismatch where there is no graph, or for another encoder; WeightsError; MissingExtra.
     """
@@ -223,20 +388,11 @@ def greasoner(
     config, tensors = load_reasoner(weights_folder(weights))
     encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
 
-    def vectors_of(use: str, texts: Sequence[str], owners: Sequence[str]) -> Floats:
-        instructed = [config.passage_instruct + text for text in texts]
-        return text_vectors(kg.database, use, encoder, instructed, config, owners, part=kg.is_part)
-
-    nodes = vectors_of("nodes", node_texts(kg, passages, linked.rows), [*kg.entities, *kg.documents])
-    names, inverses = relation_texts(kg)
-    of_relations = [*kg.relations, MENTIONED]
-    relations = vectors_of("relations", names, of_relations)
-    inverse = -relations if config.inverse == "negated" else vectors_of("inverses", inverses, of_relations)
-    messages = messages_with_documents(kg, relations, inverse)
+    vectors = NodeVectors.of(kg, passages, linked.rows, encoder, config)
+    messages = messages_of_nodes(kg, vectors.relations, vectors.inverses)
     network = FastReasoner(
-        tensors, messages, nodes, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance
+        tensors, messages, vectors.nodes, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance
     )
-    documents = nodes[len(kg.entities) :]
     return GReasonerRetriever(
-        passages, linked.rows, linked.linker, network, documents, config, encoder, nearest=nearest
+        passages, kg, linked.rows, linked.linker, network, config, encoder, nearest=nearest, paths=paths
     )

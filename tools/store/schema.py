@@ -9,7 +9,7 @@ space, which SQLite does not always clear.
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -82,6 +82,7 @@ GRAPH = (
     mentions BLOB NOT NULL
 )""",
     "CREATE TABLE kg_edges (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    "CREATE TABLE kg_others (one INTEGER PRIMARY KEY CHECK (one = 1), crc INTEGER NOT NULL, data BLOB NOT NULL)",
     "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
     "CREATE TABLE kg_files (name TEXT PRIMARY KEY, path TEXT NOT NULL)",
     """CREATE TABLE kg_vectors (
@@ -98,9 +99,10 @@ stamp tells one graph from all others; changes counts what was written to these 
 graph is; dead is how many rows of documents were erased. kg_names: key is the name's canonical key. kg_documents: the
 passages that were read, since which published graph, in which cells, with what they state by numbers of names (facts:
 subject, predicate, object, start, end; mentions: name, count). kg_edges: what an imported graph has and no document
-states. kg_edits: what persons changed. kg_files: the files of triples, and where they were added from. kg_vectors: of
-names, by their maker. kg_near: the nearest names of each entity, of which the comparison is dear. kg_texts: vectors of
-other texts, each about its owner, the hash of a name or of a passage's id."""
+states; kg_others: its nodes that are neither entities nor documents, with their edges. kg_edits: what persons changed.
+kg_files: the files of triples, and where they were added from. kg_vectors: of names, by their maker. kg_near: the
+nearest names of each entity, of which the comparison is dear. kg_texts: vectors of other texts, each about its owner,
+the hash of a name or of a passage's id."""
 
 CACHE = (
     """CREATE TABLE cache (

@@ -88,6 +88,7 @@ def build_graph(
         imported = writer.put(matches.facts, matches.passages)
         if files.graph:
             writer.put_edges(files.edges)
+            writer.put_others(files.others)
         report = writer.read_index(
             read_each(role, at_once=at_once, workers=workers),
             # a fingerprint covers all that decides an extractor's facts: another prompt is another reader

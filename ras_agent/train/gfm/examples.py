@@ -122,7 +122,7 @@ def _labelled_questions(
     for question in questions:
         ids = [id_ for name in question.supporting for id_ in ([name] if name in documents else names.get(name, ()))]
         if ids:
-            start = tuple(map(str, question.metadata.get("start_nodes", ())))
+            start = question.metadata.get("start_nodes", {})
             labelled.append(GFMQuestion(question.question, tuple(dict.fromkeys(ids)), start=start))
         else:
             subject = f"none of {', '.join(question.supporting[:3])}" if question.supporting else "no passage"

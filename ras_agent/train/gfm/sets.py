@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from zipfile import BadZipFile
@@ -36,13 +36,13 @@ REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
 class GFMQuestion:
     """Question, with the ids of the passages that support its answer.
 
-    kind: "labelled" or "pseudo". start: the names of the entities that it starts from, where somebody has linked it.
+    kind: "labelled" or "pseudo". start: the nodes that it starts from, names by type, where somebody has linked it.
     """
 
     question: str
     supporting: tuple[str, ...]
     kind: str = "labelled"
-    start: tuple[str, ...] = ()
+    start: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

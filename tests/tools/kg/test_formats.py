@@ -186,13 +186,14 @@ def test_nodes_may_be_called_by_a_uid(tmp_path: Path) -> None:
     assert facts.triples == (Triple("bell (n1)", "born in", "edinburgh", (Source("Bell"),)),)
     assert facts.entities == ("bell (n2)",)
     (asked,) = read_gfm_questions(tmp_path / "test.json")
-    assert asked == NodeQuestion("Who?", ("bell (n1)", "edinburgh"), (), ("Bell",))
+    starts = {"entity": ("bell (n1)", "edinburgh"), "document": ("Bell",)}
+    assert asked == NodeQuestion("Who?", starts, {"document": ("Bell",)}, ("Bell",))
 
 
 def test_questions_of_the_first_version_start_from_their_entities(tmp_path: Path) -> None:
     path = tmp_path / "test.json"
     path.write_text('[{"question": "Who?", "question_entities": ["bell"], "supporting_facts": ["Bell"]}]')
-    assert read_starts(path) == {"Who?": ("bell",)}
+    assert read_starts(path) == {"Who?": {"entity": ("bell",)}}
     assert read_gfm_questions(path)[0].supporting == ("Bell",)
 
 

@@ -168,7 +168,7 @@ def test_a_fact_walked_from_its_object_is_marked(index: PassageIndex, message_ta
     graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, vectors, message_target)
     ends = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
     chain = (ends.index((names[0], names[1])), ends.index((names[1], names[2])))
-    path = fact_path(kg, graph, MessagePath(chain, 1.0956), message_target)
+    path = fact_path(kg.entities, kg.relations, graph, MessagePath(chain, 1.0956), message_target)
     assert path.to_text() == (
         "1.096  (Alexander Graham Bell | was born in | Edinburgh) → (Edinburgh | flows through^-1 | Water of Leith)"
     )

@@ -17,7 +17,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.retrieve.greasoner import (
     GReasonerRetriever,
-    messages_with_documents,
+    messages_of_nodes,
     node_texts,
     relation_texts,
 )
@@ -77,7 +77,7 @@ def test_relations_have_a_text_each_way_and_mentions_are_one_of_them() -> None:
 def test_a_mention_is_a_message_from_the_document_to_the_entity_and_back() -> None:
     graph = KGIndex.in_memory(FACTS[:1])  # entities Bell 0, Edinburgh 1; the document is node 2
     vectors = np.zeros((3, 4), dtype=np.float32)
-    messages = messages_with_documents(graph, vectors, vectors)
+    messages = messages_of_nodes(graph, vectors, vectors)
     found = sorted(zip(messages.target.tolist(), messages.source.tolist(), messages.relation.tolist(), strict=True))
     # toward the head: 0 is "was born in", 2 "is_mentioned_in"; their inverses are 3 and 5
     assert found == [(0, 1, 0), (0, 2, 2), (1, 0, 3), (1, 2, 2), (2, 0, 5), (2, 1, 5)]
@@ -107,6 +107,21 @@ def test_documents_rank_by_the_layers_that_reach_their_nodes(index: PassageIndex
     # bell's node is reached in both layers; leith's, by Edinburgh, in the second; paris never
     assert [hit.passage.id for hit in hits] == ["bell", "leith", "paris"]
     assert hits[0].score > hits[1].score > hits[2].score > 0
+
+
+def test_a_hit_is_explained_by_the_chain_from_the_questions_nodes_to_its_own(
+    index: PassageIndex, reasoner_folder: Folder
+) -> None:
+    retriever = _retriever(index, reasoner_folder, nearest=0, paths=1)
+    leith, paris = retriever.explain(QUESTION, ["leith", "paris"])
+    assert leith[0].facts == (
+        ("Alexander Graham Bell", "was born in", "Edinburgh"),
+        ("Edinburgh", "is_mentioned_in", "Water of Leith (document)"),
+    )
+    assert leith[0].weight > 0
+    assert paris == []  # no message leads there
+    hits = {hit.passage.id: hit.why for hit in retriever.retrieve(QUESTION, 3)}
+    assert (hits["leith"], hits["paris"]) == ((leith[0].to_text(),), ())
 
 
 def test_the_question_is_encoded_with_the_weights_instruction(

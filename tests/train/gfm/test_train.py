@@ -378,7 +378,7 @@ def test_questions_are_embedded_as_queries(graph: KGIndex, hash_embedder: Any) -
 
 
 def test_a_question_that_is_linked_already_starts_there(graph: KGIndex) -> None:
-    asked = [GFMQuestion("Where is Person 1?", ("person-1",), start=("Town 2", "nobody"))]
+    asked = [GFMQuestion("Where is Person 1?", ("person-1",), start={"entity": ["Town 2", "nobody"]})]
     (linked,) = link_questions(graph, asked)
     assert [graph.entities[entity] for entity in linked.entities] == ["Town 2"]
 

@@ -27,12 +27,11 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.kg.assemble import EQUIVALENT
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Attributes, Link, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 
 MENTIONED = "is_mentioned_in"
 """The relation from an entity to a document that names it."""
-DOCUMENT, ENTITY = "document", "entity"
-"""Types of nodes."""
 _COLUMNS = {
     "nodes.csv": ("name", "type", "attributes"),
     "relations.csv": ("name", "attributes"),
@@ -52,12 +51,14 @@ class GFMFiles:
 
     facts: what each document states, in the order of the nodes. edges: those that no document states: equivalences, and
     facts whose ends share no document. passages: the documents with a text. graph: False for a folder of texts alone.
+    others: nodes of other types, and edges that are neither facts nor mentions, where the graph is read exactly.
     """
 
     facts: list[PassageFacts] = field(default_factory=list)
     edges: list[UnstatedEdge] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     graph: bool = True
+    others: OtherNodes = field(default_factory=OtherNodes)
 
 
 def write_gfm_files(graph: KGIndex, folder: Path, passage_of: Callable[[str], Passage | None]) -> None:
@@ -79,19 +80,21 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
     Entities have their own names, documents their ids, with "document: " in front as often as it takes to make the name
     unique. An edge's attributes say where it was read, and which person has made it, or how similar its ends are; those
     of a mention say how often.
-    passages: the documents' titles and texts, for their attributes.
+    passages: the documents' titles and texts, for their attributes. Nodes of other types are written as they came.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
-    documents = []
-    for name in graph.documents:
-        while name in taken:
-            name = f"document: {name}"
-        taken.add(name)
-        documents.append(name)
+    others = graph.others
+    documents, others_names = (
+        [_untaken(name, kind, taken) for kind, name in nodes]
+        for nodes in ([Node(DOCUMENT, name) for name in graph.documents], others.nodes)
+    )
+    name_of = {Node(DOCUMENT, id_): name for id_, name in zip(graph.documents, documents, strict=True)}
+    name_of |= dict(zip(others.nodes, others_names, strict=True))
 
     def nodes() -> Iterator[tuple[str, ...]]:
-        yield from ((name, ENTITY, "{}") for name in graph.entities)
+        yield from ((name, ENTITY, _json(others.about.get(name, {}))) for name in graph.entities)
+        yield from ((name_of[node], node.type, _json(about)) for node, about in others.nodes.items())
         for number, (name, passage_id) in enumerate(zip(documents, graph.documents, strict=True)):
             about = {"id": passage_id}
             if passages:
@@ -108,16 +111,30 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
         for edge, similarity in zip(graph.equivalences, graph.similarities.tolist(), strict=True):
             triple = graph.triple(edge)
             yield triple.subject, triple.predicate, triple.object, _json({"similarity": round(similarity, 4)})
+        for link in others.links:
+            source, target = (name_of.get(end, end.name) for end in (link.source, link.target))
+            yield source, link.relation, target, "{}"
+        joined = {(link.source, link.target) for link in others.links}
         for entity, name in enumerate(graph.entities):
             columns, counts = graph.mentions.row(entity), graph.mentions.row_values(entity)
             for document, count in zip(columns.tolist(), counts.tolist(), strict=True):
-                yield name, MENTIONED, documents[document], _json({"count": count})
+                if (Node(ENTITY, name), Node(DOCUMENT, graph.documents[document])) not in joined:
+                    yield name, MENTIONED, documents[document], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
     # a fact may be called as equivalences or mentions are, and gfm-rag takes no name twice
-    _write(folder / "relations.csv", ((name, "{}") for name in dict.fromkeys([*graph.relations, MENTIONED])))
+    names = dict.fromkeys([*graph.relations, MENTIONED, *(link.relation for link in others.links)])
+    _write(folder / "relations.csv", ((name, _json(others.relations.get(name, {}))) for name in names))
     _write(folder / "edges.csv", edges())
     return documents
+
+
+def _untaken(name: str, kind: str, taken: set[str]) -> str:
+    """Return a node's name with its type in front as often as it takes to make it unique."""
+    while name in taken:
+        name = f"{kind}: {name}"
+    taken.add(name)
+    return name
 
 
 def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact: bool = False) -> GFMFiles:
@@ -126,8 +143,9 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
     A fact belongs to the documents its attributes name, else to those that both of its ends are linked to, else to
     none. A node that is no document is an entity. Impossible places and counts are added to `skipped`, and their facts
     and mentions are read without them.
-    exact: read the graph as gfm-rag does for GFM-RAG: only nodes of the type "entity" are entities, an edge counts if
-    the tables know its ends and its relation, and a document names an entity if an edge leads from there to it.
+    exact: read the graph as gfm-rag does: only nodes of the type "entity" are entities, an edge counts if the tables
+    know its ends and its relation, and a document names an entity if an edge leads from there to it. All else is in
+    `others`, which G-reasoner reads.
     Raises IngestError, naming file and line, for files that are not of this kind.
     """
     problems: list[Skipped] = [] if skipped is None else skipped
@@ -142,15 +160,21 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
     names |= documents
     relations = _relations(tables / "relations.csv")
     of_type = {node.key: node.type for node in nodes}
+    links: list[Link] = []
     found = _Edges(documents)
     left_out: Counter[str] = Counter()
     for row, place in _read(tables / "edges.csv"):
         source, relation, target = row["source"], row["relation"], row["target"]
         details = _attributes(row["attributes"], place)
-        if exact and (reason := _not_counted(source, relation, target, of_type, relations)):
-            left_out[reason] += 1
+        types = of_type.get(source), of_type.get(target)
+        if exact and (None in types or relation not in relations):
+            left_out["whose ends or relation are in no table, which gfm-rag leaves out"] += 1
             continue
         ends = names.get(source, source), relations.get(relation, relation), names.get(target, target)
+        if exact and types != (ENTITY, ENTITY):
+            links.append(Link(Node(str(types[0]), ends[0]), ends[1], Node(str(types[1]), ends[2])))
+            if types != (ENTITY, DOCUMENT):
+                continue
         if source in documents or target in documents:
             if source not in documents or target not in documents:
                 entity, document = (ends[2], source) if source in documents else (ends[0], target)
@@ -163,7 +187,27 @@ def read_gfm_files(folder: Path, skipped: list[Skipped] | None = None, *, exact:
         problems.append(Skipped(str(tables / "edges.csv"), f"{count:,} edges {reason}", error=False))
     contents = {node.key: node.attributes for node in nodes if node.type == DOCUMENT}
     facts, edges = found.by_document()
-    return GFMFiles(facts, edges, _passages(documents, texts, contents))
+    others = _others(nodes, names, links, found, tables) if exact else OtherNodes()
+    return GFMFiles(facts, edges, _passages(documents, texts, contents), others=others)
+
+
+def _others(
+    nodes: Sequence[_Node], names: Mapping[str, str], links: Sequence[Link], found: _Edges, tables: Path
+) -> OtherNodes:
+    """Return the nodes that are in no fact and no document, and the edges that are neither fact nor mention."""
+    entities = found.entities()
+    own = [(node, names[node.key]) for node in nodes if node.type != DOCUMENT]
+    # a pair that other edges join as well keeps its mention among them, so that none counts twice
+    mention = ENTITY, MENTIONED, DOCUMENT
+    joined = {
+        (link.source, link.target) for link in links if (link.source.type, link.relation, link.target.type) != mention
+    }
+    return OtherNodes(
+        {Node(node.type, name): node.attributes for node, name in own if node.type != ENTITY or name not in entities},
+        tuple(link for link in links if (link.source, link.target) in joined),
+        {name: node.attributes for node, name in own if node.attributes and name in entities},
+        {name: about for name, about in _relation_attributes(tables / "relations.csv").items() if about},
+    )
 
 
 def names_of_nodes(path: Path) -> dict[str, str]:
@@ -218,6 +262,12 @@ class _Edges:
         if bad := [item for item in listed if not _is_place(item)]:
             problems.append(Skipped(place, f"expected [passage, start, end] as places, got {bad[0]!r:.80}"))
         self._facts.append((ends, [Source(*item) for item in listed if _is_place(item)]))
+
+    def entities(self) -> set[str]:
+        """Return the names of all entities that facts, equivalences and mentions name."""
+        ends = {end for (subject, _, target), _ in self._facts for end in (subject, target)}
+        ends |= {end for edge in self._alike for end in (edge.subject, edge.target)}
+        return ends.union(*self._named.values())
 
     def by_document(self) -> tuple[list[PassageFacts], list[UnstatedEdge]]:
         """Return what each document states and names, and the edges that none states."""
@@ -303,18 +353,6 @@ def _passages(
     return list(passages.values()) if found else []
 
 
-def _not_counted(
-    source: str, relation: str, target: str, of_type: Mapping[str, str], relations: Mapping[str, str]
-) -> str:
-    """Return why gfm-rag leaves an edge out of GFM-RAG's graph; "" if it does not."""
-    types = of_type.get(source), of_type.get(target)
-    if None in types or relation not in relations:
-        return "whose ends or relation are in no table, which gfm-rag leaves out"
-    if types not in ((ENTITY, ENTITY), (ENTITY, DOCUMENT)):
-        return "between other types of nodes than GFM-RAG reads"
-    return ""
-
-
 def _beyond(named: Mapping[str, int], in_facts: Mapping[str, int]) -> Iterator[str]:
     """Yield the mentions that no fact of the document accounts for."""
     for entity, count in named.items():
@@ -341,6 +379,13 @@ def _relations(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     return {row["uid"] or row["name"]: row["name"] or row["uid"] for row, _ in _read(path)}
+
+
+def _relation_attributes(path: Path) -> dict[str, Attributes]:
+    """Return the relations' attributes by name."""
+    if not path.is_file():
+        return {}
+    return {row["name"] or row["uid"]: _attributes(row["attributes"], place) for row, place in _read(path)}
 
 
 def _id(given: Any, name: str) -> str:

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import IngestError
-from ras_agent.tools.kg.formats.gfm_csv import DOCUMENT, names_of_nodes
+from ras_agent.tools.kg.formats.gfm_csv import names_of_nodes
+from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY
 
 
 @dataclass(frozen=True, slots=True)
 class NodeQuestion:
-    """Holds a question, the names of the entities it starts from and is to find, and the documents that support it."""
+    """Holds a question, the nodes that it starts from and is to find, and the documents that support it.
+
+    start, targets: names by type of node; documents are named by their ids.
+    """
 
     question: str
-    start: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
+    start: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     supporting: tuple[str, ...] = ()
 
 
@@ -43,8 +47,8 @@ def read_gfm_questions(path: Path) -> list[NodeQuestion]:
     return [_question(record, f"{path} record {number}", names) for number, record in enumerate(records, 1)]
 
 
-def read_starts(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return by question the names of the entities that it starts from, as Linking takes them.
+def read_starts(path: Path) -> dict[str, Mapping[str, tuple[str, ...]]]:
+    """Return by question the nodes that it starts from, names by type, as Linking takes them.
 
     Raises what `read_gfm_questions` raises, and IngestError for a file in which no question has any.
     """
@@ -58,25 +62,24 @@ def _question(record: Any, place: str, names: Mapping[str, str]) -> NodeQuestion
     if not isinstance(record, dict) or not isinstance(record.get("question"), str):
         raise IngestError(f'{place}: expected an object with "question" and "start_nodes", got {record!r:.80}')
 
-    def entities(field: str, before: str) -> tuple[str, ...]:
-        by_type = record.get(field)
+    def nodes(name: str, before: str) -> dict[str, tuple[str, ...]]:
+        by_type = record.get(name)
         if by_type is None:
-            found = _texts(record.get(before) or (), place)
-        elif isinstance(by_type, dict):
-            found = [name for kind, some in by_type.items() if kind != DOCUMENT for name in _texts(some, place)]
-        else:
-            raise IngestError(f"{place}: expected {field} by type of node, got {by_type!r:.80}")
-        return tuple(dict.fromkeys(names.get(name, name) for name in found))
+            by_type = {ENTITY: record[before]} if record.get(before) else {}
+        if not isinstance(by_type, dict):
+            raise IngestError(f"{place}: expected {name} by type of node, got {by_type!r:.80}")
+        listed = {kind: _texts(some, place) for kind, some in by_type.items()}
+        return {
+            kind: tuple(dict.fromkeys(names.get(one, one) for one in some)) for kind, some in listed.items() if some
+        }
 
-    targets = record.get("target_nodes")
+    targets = nodes("target_nodes", "supporting_entities")
     supporting = _texts(record.get("supporting_documents") or record.get("supporting_facts") or (), place)
-    if not supporting and isinstance(targets, dict):
-        supporting = [names.get(name, name) for name in _texts(targets.get(DOCUMENT, ()), place)]
     return NodeQuestion(
         record["question"],
-        entities("start_nodes", "question_entities"),
-        entities("target_nodes", "supporting_entities"),
-        tuple(dict.fromkeys(supporting)),
+        nodes("start_nodes", "question_entities"),
+        targets,
+        tuple(dict.fromkeys(supporting)) or targets.get(DOCUMENT, ()),
     )
 
 

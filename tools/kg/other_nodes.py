@@ -1,0 +1,106 @@
+"""What a graph that gfm-rag made has besides entities, documents and facts: its other layers.
+
+G-reasoner's graphs have four: attributes, entities, documents, communities. Nodes may be of any type, and edges may
+join any two of them. GFM-RAG's network and the walks of this package read entities and mentions alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+DOCUMENT, ENTITY = "document", "entity"
+"""Types of nodes that every graph has."""
+Attributes = Mapping[str, Any]
+
+
+class Node(NamedTuple):
+    """Names a node: its type, and its name; a document's is its id."""
+
+    type: str
+    name: str
+
+
+class Link(NamedTuple):
+    """Names an edge that is neither a fact nor a mention."""
+
+    source: Node
+    relation: str
+    target: Node
+
+
+@dataclass(frozen=True, slots=True)
+class OtherNodes:
+    """Holds nodes that are neither the graph's entities nor its documents, and the edges that are not its facts.
+
+    nodes: with their attributes; an entity of no fact and no document is one of them. links: between any two nodes.
+    about: attributes of the graph's own entities, by name. relations: attributes of relations, by name.
+    """
+
+    nodes: Mapping[Node, Attributes] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    about: Mapping[str, Attributes] = field(default_factory=dict)
+    relations: Mapping[str, Attributes] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.links or self.about or self.relations)
+
+    def ends(self) -> set[Node]:
+        """Return the entities and documents of the graph that links lead to."""
+        return {end for link in self.links for end in (link.source, link.target)} - self.nodes.keys()
+
+    def without(self, gone: Collection[Node]) -> Self:
+        """Return what is left if entities and documents are gone: nodes that rested on them alone go, too.
+
+        A node rests on what links join it to, whatever the number of links between.
+        """
+        before = _joined(self.links, self.ends())
+        links = [link for link in self.links if link.source not in gone and link.target not in gone]
+        lost = before - _joined(links, self.ends().difference(gone))
+        return type(self)(
+            {node: about for node, about in self.nodes.items() if node not in lost},
+            tuple(link for link in links if link.source not in lost and link.target not in lost),
+            {name: about for name, about in self.about.items() if Node(ENTITY, name) not in gone},
+            self.relations,
+        )
+
+    def to_json(self) -> str:
+        """Return what `from_json` reads."""
+        nodes = [[*node, about] for node, about in self.nodes.items()]
+        links = [[*link.source, link.relation, *link.target] for link in self.links]
+        return json.dumps([nodes, links, self.about, self.relations], ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return what `to_json` wrote."""
+        nodes, links, about, relations = json.loads(text)
+        return cls(
+            {Node(kind, name): attributes for kind, name, attributes in nodes},
+            tuple(Link(Node(*link[:2]), link[2], Node(*link[3:])) for link in links),
+            about,
+            relations,
+        )
+
+
+def node_text(attributes: Attributes, **first: str) -> str:
+    """Return the text of a node or relation, "key: value" a line, with `first` in front; null is left out."""
+    pairs = [*first.items(), *attributes.items()]
+    return "\n".join(f"{key}: {value}" for key, value in pairs if value is not None).strip()
+
+
+def _joined(links: Iterable[Link], ends: Iterable[Node]) -> set[Node]:
+    """Return all nodes that links join to any of `ends`, these included."""
+    beside: dict[Node, list[Node]] = {}
+    for link in links:
+        beside.setdefault(link.source, []).append(link.target)
+        beside.setdefault(link.target, []).append(link.source)
+    joined = set(ends)
+    waiting = list(joined)
+    while waiting:
+        for node in beside.get(waiting.pop(), ()):
+            if node not in joined:
+                joined.add(node)
+                waiting.append(node)
+    return joined

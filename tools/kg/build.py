@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
@@ -19,7 +21,7 @@ from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.journal import open_journal
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.manifest import EmbedderIdentity
-from ras_agent.tools.index.passages import hash_of
+from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.facts import read_edits
@@ -121,8 +123,9 @@ def delete_documents(
         if not store.is_finished():
             store.finish()
         store.refresh()  # under the lock: what others added before is deleted, too
-        passages = [passage for passage in store.passages if passage.document_id and passage.document_id in wanted]
-        if missing := sorted(wanted - {passage.document_id for passage in passages} - set(finished)):
+        held = store.snapshot.table["document"]
+        erased = int(np.isin(held, hashes(wanted - {""})).sum())
+        if missing := sorted(name for name in wanted - set(finished) if not name or hash_of(name) not in held):
             raise IngestError(f"there is no document {missing[0]!r} in {place}: give the id of a document")
         before = _edits(store)
         journal.begin()
@@ -134,7 +137,7 @@ def delete_documents(
         store.finish()
         journal.end_erasing()
     graph = KGIndex.open(store) if KGIndex.exists(store) else KGIndex.in_memory([])
-    return KGReport(graph, erased=len(passages), finished=finished, edits_gone=before - _edits(store))
+    return KGReport(graph, erased=erased, finished=finished, edits_gone=before - _edits(store))
 
 
 def _edits(store: PassageIndex) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 from zlib import crc32
@@ -29,10 +29,11 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
-from ras_agent.tools.store.database import Connection, Database
+from ras_agent.tools.store.database import Connection, Database, read_columns
 
 _EDGE = np.dtype([("ends", "<i4", (3,)), ("similarity", "<f4"), ("alone", "<i4")])
 _LOW = (1 << 31) - 1
+_AT_ONCE = 500  # parameters of one statement
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
 
@@ -169,7 +170,7 @@ class NameNumbers:
         """Read the names anew, if somebody else has changed any since."""
         if self._changes != changes:
             rows = connection.execute(f"SELECT name, number FROM kg_names WHERE crc <> {ERASED}")
-            self._numbers = dict(rows.fetchall())
+            self._numbers = dict(rows)
             (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
             self._next = 0 if last is None else last + 1
         self._changes = changes
@@ -199,12 +200,13 @@ class NameNumbers:
 def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[bytes], list[bytes]]:
     """Return number, name and key of each name, in the order of keys."""
     query = f"SELECT number, name, key, crc FROM kg_names WHERE crc <> {ERASED} ORDER BY key, number"
-    numbers, names, keys, sums = list[int](), list[bytes](), list[bytes](), list[int]()
-    rows = connection.execute(query).fetchall()
-    if rows:
-        numbers, names, keys, sums = map(list, zip(*rows, strict=True))
+    numbers: list[int] = []
+    names: list[bytes] = []
+    keys: list[bytes] = []
+    sums: list[int] = []
+    read_columns(connection.execute(query), (numbers, names, keys, sums))
     # as `checksum` has it, at once: there are as many names as all else together
-    found = np.fromiter(map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))), np.int64, len(rows))
+    found = np.fromiter(map(crc32, keys, map(crc32, names, map(crc_of_number, numbers))), np.int64, len(numbers))
     wrong = np.flatnonzero(np.array(sums, np.int64) != checksums(found))
     if len(wrong):
         raise damaged(database, f"name {numbers[int(wrong[0])]:,} of its graph is not what was written")
@@ -214,52 +216,93 @@ def _read_names(connection: Connection, database: Database) -> tuple[Ints, list[
 # ---- what passages state
 
 
-class _Row(NamedTuple):
-    number: int
-    since: int
-    text: int
-    cell: int
-    crc: int
-    digest: bytes
-    reader: str
-    id: bytes
-    facts: bytes
-    mentions: bytes
+class _Rows(NamedTuple):
+    """Columns of rows of the table `kg_documents`; see schema.py."""
 
-    @property
-    def sum(self) -> int:
-        """Return the row's checksum, whose upper half is of what the passage states."""
-        return self.head | (checksum(self.facts, self.mentions) & _LOW) << 31
+    number: list[int]
+    since: list[int]
+    text: list[int]
+    cell: list[int]
+    crc: list[int]
+    digest: list[bytes]
+    reader: list[str]
+    id: list[bytes]
+    facts: list[bytes]
+    mentions: list[bytes]
 
-    @property
-    def head(self) -> int:
-        """Return the checksum of all but what the passage states."""
-        told = f"{self.since} {self.text} {self.cell} {self.reader}".encode()
-        return checksum(told, self.digest, self.id, number=self.number)
+    def sums(self) -> Ints:
+        """Return the checksums that the rows should have; the upper half is of what the passages state."""
+        told = [
+            f"{since} {text} {cell} {reader}".encode()
+            for since, text, cell, reader in zip(self.since, self.text, self.cell, self.reader, strict=True)
+        ]
+        heads = map(crc32, self.id, map(crc32, self.digest, map(crc32, told, map(crc_of_number, self.number))))
+        states = map(crc32, self.mentions, map(crc32, self.facts))
+        head, state = (checksums(np.fromiter(sums, np.int64, len(told))) for sums in (heads, states))
+        return head | (state & _LOW) << 31
+
+    def take(self, places: Sequence[int]) -> _Rows:
+        """Return some of the rows."""
+        return _Rows(*([column[at] for at in places] for column in self))  # type: ignore[arg-type]  # ten columns
 
 
 def _rows_of_documents(
-    connection: Connection, database: Database, upto: int | None = None, *, whole: bool = True
-) -> list[_Row]:
+    connection: Connection, database: Database, upto: int | None = None, numbers: Sequence[int] | None = None
+) -> _Rows:
     """Return the rows of passages that were read, the last of each passage, by number.
 
-    upto: of the graph published then; None for all that was read since, too. whole: with what they state.
+    upto: of the graph published then; None for all that was read since, too. numbers: of the only rows to read,
+    ascending. Raises IndexMismatch for a damaged row.
     """
-    columns = "number, since, text, cell, crc, digest, reader, id" + (", facts, mentions" if whole else "")
-    query = f"SELECT {columns} FROM kg_documents WHERE crc <> {ERASED}"
-    found = connection.execute(f"{query} AND since <= ? ORDER BY number", (2**62 if upto is None else upto,))
-    last: dict[bytes, _Row] = {}
-    for values in found:
-        row = _Row._make(values if whole else (*values, b"", b""))
-        if row.sum != row.crc if whole else row.head & _LOW != row.crc & _LOW:
-            raise damaged(database, f"the facts of passage {row.number:,} are not what was written")
-        last[row.id] = row
-    return sorted(last.values())
+    query = f"SELECT {', '.join(_Rows._fields)} FROM kg_documents WHERE crc <> {ERASED}"
+    rows = _Rows([], [], [], [], [], [], [], [], [], [])
+    if numbers is None:
+        last = 2**62 if upto is None else upto
+        read_columns(connection.execute(f"{query} AND since <= ? ORDER BY number", (last,)), rows)
+    for start in range(0, len(numbers or ()), _AT_ONCE):
+        part = (numbers or ())[start : start + _AT_ONCE]
+        some = f"{query} AND number IN ({', '.join('?' * len(part))}) ORDER BY number"
+        read_columns(connection.execute(some, part), rows)
+    wrong = np.flatnonzero(rows.sums() != np.array(rows.crc, np.int64))
+    if len(wrong):
+        raise damaged(database, f"the facts of passage {rows.number[int(wrong[0])]:,} are not what was written")
+    last_of = {name: at for at, name in enumerate(rows.id)}
+    return rows if len(last_of) == len(rows.id) else rows.take(sorted(last_of.values()))
 
 
-def records(connection: Connection, database: Database) -> dict[str, PassageRecord]:
-    """Return the records of all passages that were read, by id."""
-    return {_text(row.id): _record_of(row) for row in _rows_of_documents(connection, database, whole=False)}
+class Read(NamedTuple):
+    """Passages that were read: the last row of each, the cell that the index had it in, and its reader."""
+
+    numbers: Ints
+    cells: Ints
+    readers: list[str]
+
+
+def passages_read(connection: Connection) -> Read:
+    """Return the passages that were read, without looking at what they state."""
+    ids: list[bytes] = []
+    numbers: list[int] = []
+    cells: list[int] = []
+    readers: list[str] = []
+    query = f"SELECT id, number, cell, reader FROM kg_documents WHERE crc <> {ERASED} ORDER BY number"
+    read_columns(connection.execute(query), (ids, numbers, cells, readers))
+    last = sorted({name: at for at, name in enumerate(ids)}.values())
+    return Read(
+        np.array(numbers, np.int64)[last], np.array(cells, np.int64)[last] - _UNKNOWN - 1, [readers[at] for at in last]
+    )
+
+
+def records(
+    connection: Connection, database: Database, numbers: Sequence[int] | None = None
+) -> dict[str, PassageRecord]:
+    """Return the records of all passages that were read, or of those in some rows, by id."""
+    rows = _rows_of_documents(connection, database, numbers=numbers)
+    return {
+        _text(name): PassageRecord(digest, reader, 0 if text == _UNKNOWN else text, cell - _UNKNOWN - 1)
+        for name, digest, reader, text, cell in zip(
+            rows.id, rows.digest, rows.reader, rows.text, rows.cell, strict=True
+        )
+    }
 
 
 def put_facts(
@@ -276,28 +319,30 @@ def put_facts(
         for start, end in facts.spans(triple)
     ]
     named = [(number, 1) for number in numbers[3 * len(triples) :]]
-    row = _Row(
-        0 if last is None else last + 1,
-        since,
-        known.text or _UNKNOWN,
-        _stored_cell(known.cell),
-        0,
-        known.digest,
-        known.reader,
-        _bytes(facts.passage_id),
-        np.array(stated, "<i4").tobytes(),
-        np.array(named, "<i4").tobytes(),
+    row = _Rows(
+        [0 if last is None else last + 1],
+        [since],
+        [known.text or _UNKNOWN],
+        [_stored_cell(known.cell)],
+        [0],
+        [known.digest],
+        [known.reader],
+        [_bytes(facts.passage_id)],
+        [np.array(stated, "<i4").tobytes()],
+        [np.array(named, "<i4").tobytes()],
     )
-    connection.execute(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", row._replace(crc=row.sum))
+    rows = zip(*row._replace(crc=row.sums().tolist()), strict=True)
+    connection.executemany(f"INSERT INTO kg_documents VALUES ({', '.join('?' * 10)})", rows)
 
 
 def put_places(connection: Connection, database: Database, places: Mapping[str, tuple[int, int]]) -> None:
     """Store `text` and `cell` of passages whose facts are stored."""
-    for row in _rows_of_documents(connection, database):
-        if (found := places.get(_text(row.id))) is not None:
-            row = row._replace(text=found[0], cell=_stored_cell(found[1]))
-            values = (row.text, row.cell, row.sum, row.number)
-            connection.execute("UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values)
+    rows = _rows_of_documents(connection, database)
+    moved = rows.take([at for at, name in enumerate(rows.id) if _text(name) in places])
+    texts, cells = zip(*(places[_text(name)] for name in moved.id), strict=True) if moved.id else ((), ())
+    moved = moved._replace(text=list(texts), cell=list(map(_stored_cell, cells)))
+    values = zip(moved.text, moved.cell, moved.sums().tolist(), moved.number, strict=True)
+    connection.executemany("UPDATE kg_documents SET text = ?, cell = ?, crc = ? WHERE number = ?", values)
 
 
 def erase_passages(connection: Connection, passage_ids: Iterable[str]) -> int:
@@ -343,15 +388,16 @@ def read_facts(connection: Connection, database: Database, upto: int | None = No
     edges = _read_edges(connection, database)
     found = Occurrences(
         StringTable.of_bytes(names),
-        StringTable.of_bytes([row.id for row in rows]),
-        _numbered([row.facts for row in rows], 5, 3, place_of, database),
-        _numbered([row.mentions for row in rows], 2, 1, place_of, database),
+        StringTable.of_bytes(rows.id),
+        _numbered(rows.facts, 5, 3, place_of, database),
+        _numbered(rows.mentions, 2, 1, place_of, database),
         _places(edges["ends"], place_of, database),
         edges["similarity"].copy(),
         StringTable.of_bytes(keys),
     )
-    texts = np.array([0 if row.text == _UNKNOWN else row.text for row in rows], dtype=np.uint64)
-    return Reading(found, texts, tuple(sorted({row.reader for row in rows})), numbers)
+    texts = np.array(rows.text, dtype=np.uint64)
+    texts[texts == _UNKNOWN] = 0
+    return Reading(found, texts, tuple(sorted(set(rows.reader))), numbers)
 
 
 def _numbered(blobs: Sequence[bytes], width: int, named: int, place_of: Ints, database: Database) -> Ints:
@@ -426,11 +472,13 @@ def read_others(connection: Connection, database: Database) -> OtherNodes:
     return OtherNodes.from_json(_text(row[1]))
 
 
-def _erase_unused_others(connection: Connection, database: Database, named: Collection[bytes]) -> None:
-    """Erase what rested on entities that are not `named`, or on documents that are gone."""
+def _erase_unused_others(connection: Connection, database: Database, used: npt.NDArray[np.bool_]) -> None:
+    """Erase what rested on names that are not `used`, by their numbers, or on documents that are gone."""
     others = read_others(connection, database)
     if not others:
         return
+    names = connection.execute(f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}")
+    named = {name for number, name in names if used[number]}
     rows = connection.execute(f"SELECT id FROM kg_documents WHERE crc <> {ERASED}").fetchall()
     there = {Node(ENTITY, _text(name)) for name in named} | {Node(DOCUMENT, _text(name)) for (name,) in rows}
     gone = (others.ends() | {Node(ENTITY, name) for name in others.about}) - there
@@ -500,9 +548,10 @@ def erase_unused(connection: Connection, database: Database) -> None:
         _write_edges(connection, edges)
         leave_remains(connection)
     used[edges["ends"].ravel()] = True
-    living = connection.execute(f"SELECT number, name FROM kg_names WHERE crc <> {ERASED}").fetchall()
-    _erase_unused_others(connection, database, {name for number, name in living if used[number]})
-    numbers = np.fromiter((number for number, _ in living), np.int64, len(living))
+    _erase_unused_others(connection, database, used)
+    living: list[int] = []
+    read_columns(connection.execute(f"SELECT number FROM kg_names WHERE crc <> {ERASED}"), (living,))
+    numbers = np.array(living, np.int64)
     unused = numbers[~used[numbers]]
     words = {EQUIVALENT} | {word for edit in read_edits(connection, database) for word in (*edit.old, *edit.new)}
     lost = []
@@ -529,9 +578,9 @@ def erase_unused(connection: Connection, database: Database) -> None:
 def _named(connection: Connection) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return by their numbers which names passages use as ends of facts or mention, and which they use at all."""
     (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
-    found = connection.execute(f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}").fetchall()
-    facts = np.frombuffer(b"".join(one for one, _ in found), "<i4").reshape(-1, 5)
-    mentions = np.frombuffer(b"".join(one for _, one in found), "<i4").reshape(-1, 2)
+    blobs: tuple[list[bytes], list[bytes]] = ([], [])
+    read_columns(connection.execute(f"SELECT facts, mentions FROM kg_documents WHERE crc <> {ERASED}"), blobs)
+    facts, mentions = (np.frombuffer(b"".join(blobs[at]), "<i4").reshape(-1, width) for at, width in enumerate((5, 2)))
     named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)
     for numbers in (facts[:, 0], facts[:, 2], mentions[:, 0]):
         named[numbers] = True
@@ -557,11 +606,6 @@ def check_graph(database: Database) -> None:
         read_edits(connection, database)
         read_others(connection, database)
         check_vectors(connection, database)
-
-
-def _record_of(row: _Row) -> PassageRecord:
-    text = 0 if row.text == _UNKNOWN else row.text
-    return PassageRecord(row.digest, row.reader, text, row.cell - _UNKNOWN - 1)
 
 
 def _stored_cell(cell: int) -> int:

@@ -13,6 +13,7 @@ from ras_agent.tools.kg.facts import (
     erase_origins,
     erase_passages,
     erase_unused,
+    passages_read,
     read_edits,
     read_facts,
     read_graph_state,
@@ -33,7 +34,9 @@ def forget_passages(connection: Connection, database: Database, table: Table) ->
         return
     documents = set(table["document"].tolist())
     erase_origins(connection, database, lambda name: hash_of(name) in documents)
-    known = records(connection, database)
+    read = passages_read(connection)
+    moved = read.numbers[~np.isin(read.cells, table["cell"])]  # what is in its cell has its text
+    known = records(connection, database, moved.tolist())
     names = list(known)
     rows = find_rows(table["id"], np.array([hash_of(name) for name in names], dtype=np.uint64))
     texts = np.array([known[name].text for name in names], dtype=np.uint64)

@@ -89,14 +89,12 @@ class KGWriter:
         """Read the facts of the index's passages, as `read` does; one that is in the cell where it was is unchanged."""
         self.index.refresh()
         table, passages = self.index.snapshot.table, self.index.snapshot.passages
-        known = self.known()
-        rows = find_rows(table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64))
-        cells = np.array([one.cell for one in known.values()], dtype=np.int64)
-        readers = np.array([one.reader in (reader, IMPORTED) for one in known.values()], dtype=np.bool_)
-        same = (rows >= 0) & readers
-        same[same] = table["cell"][rows[same]] == cells[same]
-        stale = np.ones(len(passages), dtype=np.bool_)
-        stale[rows[same]] = False
+        with self._database.reading() as connection:
+            read = facts.passages_read(connection)
+            readers = np.array([one in (reader, IMPORTED) for one in read.readers], dtype=np.bool_)
+            same = readers & np.isin(read.cells, table["cell"])
+            known = facts.records(connection, self._database, read.numbers[~same].tolist())
+        stale = ~np.isin(table["cell"], read.cells[same])
         cell_of: dict[str, int] = {}
 
         def those() -> Iterator[Passage]:
@@ -110,6 +108,7 @@ class KGWriter:
 
         there = int(same.sum())
         report = self.read(those(), extract, reader, total=len(passages), unchanged=there, cells=cell_of, known=known)
+        rows = find_rows(table["id"], np.array([hash_of(name) for name in known], dtype=np.uint64))
         gone = [name for name, row in zip(known, rows.tolist(), strict=True) if row < 0]
         return replace(report, erased=self.erase(gone) if gone else 0)
 

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from ras_agent.errors import IngestError, StoreError
 
+_FEW = 500  # below the number of new objects that sets off a search for garbage
+
 
 class Locked(StoreError):
     """Raised when another process has held what is needed for as long as it is waited for."""
@@ -20,7 +22,7 @@ class Connection(Protocol):
     """Connection in a transaction."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
-        """Run a statement and return its cursor, which has `fetchone`, `fetchall`, and yields rows."""
+        """Run a statement and return its cursor, which has `fetchone`, `fetchmany`, `fetchall`, and yields rows."""
         ...
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any:
@@ -102,6 +104,17 @@ class Database(Protocol):
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
         ...
+
+
+def read_columns(cursor: Any, into: Sequence[list[Any]]) -> None:
+    """Append all rows to the lists of their columns.
+
+    Few rows are held at a time: many thousands of them would set off Python's search for garbage again and again, which
+    takes as long as reading them.
+    """
+    while rows := cursor.fetchmany(_FEW):
+        for column, values in zip(into, zip(*rows, strict=True), strict=True):
+            column.extend(values)
 
 
 def busy(where: object, what: str) -> IngestError:

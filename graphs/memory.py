@@ -23,7 +23,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Failure, Passage
 
 _ROOT = "ras_agent"
-_KEY = "graph"
+KEY = "graph"
+"""Key of the one item in a thread's namespace."""
 _MAX_FACTS = 200
 
 Namespace = tuple[str, ...]
@@ -37,22 +38,22 @@ class ThreadMemory:
 
     def recall(self, namespace: Namespace) -> JSON:
         """Return the item that was remembered last; an empty dictionary if there is none."""
-        item = self._store.get(namespace, _KEY)
+        item = self._store.get(namespace, KEY)
         return item.value if item else {}
 
     async def arecall(self, namespace: Namespace) -> JSON:
         """Do the same as `recall`, for coroutines."""
-        item = await self._store.aget(namespace, _KEY)
+        item = await self._store.aget(namespace, KEY)
         return item.value if item else {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
         """Write the item in place of the last one."""
-        self._store.put(namespace, _KEY, value, index=False)
+        self._store.put(namespace, KEY, value, index=False)
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
         """Do the same as `remember`, for coroutines."""
-        await self._store.aput(namespace, _KEY, value, index=False)
+        await self._store.aput(namespace, KEY, value, index=False)
         return True
 
     def admits(self, filter: Any, passage: Passage) -> bool:
@@ -118,7 +119,11 @@ def namespace() -> Namespace:
             "a store keeps the facts of each user and thread apart, and this run names no thread: ask with "
             '{"configurable": {"user_id": "...", "thread_id": "..."}}'
         )
-    user = names.get("user_id")
+    return namespace_of(names.get("user_id"), thread)
+
+
+def namespace_of(user: object, thread: object) -> Namespace:
+    """Return the namespace of a user's thread; nobody in particular is None or ""."""
     return (_ROOT, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
 
 

@@ -14,9 +14,10 @@ lists as safe. Checkpoints that were stored without compression are read too.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.errors import MissingExtra, SettingsError, UnknownName
@@ -31,6 +32,8 @@ _ZLIB = "+zlib"
 _WORTH_COMPRESSING = 200  # bytes; less gets longer
 _FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
+# what is deleted or replaced is overwritten; ras_agent.graphs.threads then empties the log
+_ERASE = "PRAGMA secure_delete = ON"
 # what the Postgres savers require of a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0}
 
@@ -55,7 +58,8 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
         # the saver holds a lock, so its connection may be used from any thread
-        with closing(sqlite3.connect(target, check_same_thread=False)) as file:
+        with closing(sqlite3.connect(_private(target), check_same_thread=False)) as file:
+            file.execute(_ERASE)
             yield SqliteSaver(file, serde=_strict())
     else:
         try:
@@ -92,7 +96,8 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
             from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
-        async with aiosqlite.connect(target) as file:
+        async with aiosqlite.connect(_private(target)) as file:
+            await file.execute(_ERASE)
             yield AsyncSqliteSaver(file, serde=_strict())
     else:
         try:
@@ -124,10 +129,14 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
         yield None
     elif kind == "sqlite":
         try:
+            import aiosqlite
             from langgraph.store.sqlite.aio import AsyncSqliteStore
         except ImportError as error:
             raise MissingExtra("the SQLite store", "sqlite") from error
-        async with AsyncSqliteStore.from_conn_string(target if target == ":memory:" else f"{target}.store") as in_file:
+        place = target if target == ":memory:" else f"{target}.store"
+        async with aiosqlite.connect(_private(place), isolation_level=None) as file:
+            await file.execute(_ERASE)
+            in_file = AsyncSqliteStore(file)
             await in_file.setup()
             yield in_file
     else:
@@ -138,6 +147,14 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
         async with AsyncPostgresStore.from_conn_string(target, pool_config={"min_size": 1, "max_size": 8}) as store:
             await store.setup()
             yield store
+
+
+def _private(path: str) -> str:
+    """Return the path of a file of SQLite. A new one, and the logs beside it, can be read by their owner alone."""
+    if path != ":memory:":
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    return path
 
 
 def _parse(spec: str) -> tuple[str, str]:

@@ -11,7 +11,21 @@ from typing import Annotated, Any
 import typer
 
 from ras_agent import __version__
-from ras_agent.app.cli import ask, doctor, eval_cost, evaluate, gfm, index, kg, kg_edit, report, serve, structure, study
+from ras_agent.app.cli import (
+    ask,
+    doctor,
+    eval_cost,
+    evaluate,
+    gfm,
+    index,
+    kg,
+    kg_edit,
+    report,
+    serve,
+    structure,
+    study,
+    threads,
+)
 from ras_agent.app.cli.command import DEBUG, LOOK, Command, Commands, Group, LazyGroup, each_command, help_of
 from ras_agent.app.cli.options import ERROR, EXIT_CODES, INTERRUPTED, USAGE
 from ras_agent.app.cli.terminal import inert
@@ -25,6 +39,14 @@ COMMANDS: Commands = {
     "show": Command(ask.show, ask.ShowOptions, _QUESTIONS),
     "serve": Command(serve.serve, serve.ServeOptions, _QUESTIONS),
     "mcp": Command(serve.mcp, serve.McpOptions, _QUESTIONS),
+    "threads": Group(
+        "List and forget stored conversations.",
+        {
+            "list": Command(threads.list_stored, threads.ListOptions),
+            "forget": Command(threads.forget, threads.ForgetOptions),
+        },
+        _QUESTIONS,
+    ),
     "index": Command(index.index, index.IndexOptions, _TEXTS),
     "structure": Command(structure.structure, structure.StructureOptions, _TEXTS),
     "kg": Group(

@@ -123,6 +123,18 @@ async def thread_state(thread: wire.Thread, request: Request) -> Response:
     return json_response(await _service(request).thread(thread, _caller(request)))
 
 
+@router.get("/api/threads", response_model=None, tags=["Questions"])
+async def threads(request: Request, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
+    """List the caller's threads, the last begun first, each with its first question and when that was asked."""
+    return json_response(await _service(request).threads(_caller(request), limit))
+
+
+@router.delete("/api/threads/{thread}", response_model=None, tags=["Questions"])
+async def forget(thread: wire.Thread, request: Request) -> Response:
+    """Forget a thread: its checkpoints, and the facts that it remembers."""
+    return json_response(await _service(request).forget(thread, _caller(request)))
+
+
 # ---- passages and the knowledge graph
 
 

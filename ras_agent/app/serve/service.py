@@ -26,6 +26,7 @@ from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
+from ras_agent.graphs.threads import aforget_thread, alist_threads
 from ras_agent.graphs.tool import without_sources
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
@@ -111,6 +112,30 @@ class Service:
         running = self._key(thread, caller) in self._running
         ended = Ended(outputs_of(state.values), review)
         return {**ended.document(thread), "running": running, "finished": not state.tasks and not running}
+
+    async def threads(self, caller: Caller, limit: int) -> JSON:
+        """List the threads of a caller, the last begun first."""
+        threads = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
+        own = [thread for thread in threads if thread.id.startswith(self._key("", caller))]
+        return {
+            "threads": [
+                {
+                    "thread": thread.id.rpartition("/")[2],
+                    "question": thread.question,
+                    "began": thread.began,
+                    "running": thread.id in self._running,
+                }
+                for thread in own
+            ]
+        }
+
+    async def forget(self, thread: str, caller: Caller) -> JSON:
+        """Delete a thread with all that is stored of it. Raises ApiError for one that is not the caller's, or runs."""
+        self._check_free(thread, caller)
+        key = self._key(thread, caller)
+        if not await aforget_thread(self._checkpointer, key, user=caller.name, store=self._parts.store):
+            raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
+        return {"threads_forgotten": 1}
 
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""

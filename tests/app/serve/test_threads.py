@@ -132,6 +132,33 @@ def test_a_stored_thread_remembers_what_it_found_and_no_other_callers_thread_doe
     assert said["choices"][0]["message"]["content"].startswith("Alexander Graham Bell")
 
 
+def test_a_caller_lists_and_forgets_threads_of_his_own(served: Served, tmp_path: Path) -> None:
+    ada, bob = "token-of-ada-0123456789", "token-of-bob-0123456789"
+    settings = Settings(checkpoint=f"sqlite:{tmp_path / 'threads.sqlite'}")
+    client = served(settings, {ada: None, bob: None}, headers={"Authorization": f"Bearer {ada}"})
+    as_bob = {"Authorization": f"Bearer {bob}"}
+    for thread in ("1", "2"):
+        client.post("/api/ask", json={"question": QUESTION, "thread": thread})
+    client.post("/api/ask", json={"question": "Where was Bell born?", "thread": "1"}, headers=as_bob)
+    last, first = client.get("/api/threads").json()["threads"]
+    assert (last["thread"], first["thread"], first["question"], first["running"]) == ("2", "1", QUESTION, False)
+    (others,) = client.get("/api/threads", headers=as_bob).json()["threads"]
+    assert (others["thread"], others["question"]) == ("1", "Where was Bell born?")
+    assert client.delete("/api/threads/2", headers=as_bob).json()["error"]["code"] == "unknown_thread"
+    assert client.delete("/api/threads/1").json() == {"threads_forgotten": 1}
+    assert client.get("/api/threads/1").status_code == 404
+    assert [thread["thread"] for thread in client.get("/api/threads").json()["threads"]] == ["2"]
+    assert client.get("/api/threads/1", headers=as_bob).status_code == 200
+    again = client.post("/api/ask", json={"question": "Which river flows through Edinburgh?", "thread": "1"}).json()
+    assert not _recalled(again)
+
+
+def test_threads_of_a_server_without_tokens_are_listed_too(served: Served) -> None:
+    client = served(Settings())
+    client.post("/api/ask", json={"question": QUESTION, "thread": "mine"})
+    assert [thread["thread"] for thread in client.get("/api/threads").json()["threads"]] == ["mine"]
+
+
 def test_memory_holds_the_threads_that_were_used_last(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ras_agent.app.serve.service._REMEMBERED", 2)
     client = served(Settings())

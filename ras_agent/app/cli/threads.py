@@ -1,0 +1,83 @@
+"""`ras-agent threads list` and `ras-agent threads forget`: stored conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import AsJSON
+from ras_agent.app.cli.terminal import inert, inert_json
+from ras_agent.errors import FlagError
+
+_Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Where: sqlite:FILE or postgres:CONNECTION.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Options):
+    """Options of `ras-agent threads list`."""
+
+    checkpoint: _Place
+    as_json: AsJSON = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgetOptions(Options):
+    """Options of `ras-agent threads forget`."""
+
+    checkpoint: _Place
+    thread: Annotated[str, typer.Argument(help="The thread's id, as `ras-agent threads list` prints it.")]
+
+
+def list_stored(options: ListOptions) -> None:
+    """List the stored threads, the last begun first: id, time and first question.
+
+    A thread of `ras-agent serve` has its caller's name before a slash.
+    """
+    import json
+    from dataclasses import asdict
+
+    from ras_agent.checkpoints import aopen_checkpointer
+    from ras_agent.graphs.threads import StoredThread, alist_threads
+
+    async def threads() -> list[StoredThread]:
+        async with aopen_checkpointer(_existing(options.checkpoint)) as checkpointer:
+            return await alist_threads(checkpointer)
+
+    stored = asyncio.run(threads())
+    if options.as_json:
+        typer.echo(inert_json(json.dumps([asdict(thread) for thread in stored], ensure_ascii=False)))
+        return
+    for thread in stored:
+        typer.echo(f"{inert(thread.id)}  {thread.began[:19]}  {inert(thread.question)}")
+
+
+def forget(options: ForgetOptions) -> None:
+    """Forget a stored thread: its checkpoints, and the facts that a server's thread remembers.
+
+    No file of CHECKPOINT then holds its text.
+    """
+    from ras_agent.checkpoints import aopen_checkpointer, aopen_store
+    from ras_agent.graphs.threads import aforget_thread
+
+    async def forget() -> bool:
+        user = options.thread.rpartition("/")[0]  # as a server names threads
+        place = _existing(options.checkpoint)
+        async with aopen_checkpointer(place) as checkpointer, aopen_store(place) as store:
+            return await aforget_thread(checkpointer, options.thread, user=user, store=store)
+
+    if not asyncio.run(forget()):
+        raise FlagError(f"there is no thread {options.thread!r}: `ras-agent threads list CHECKPOINT` prints the ids")
+    typer.echo(f"forgotten: {inert(options.thread)}")
+
+
+def _existing(place: str) -> str:
+    """Return the place of threads. Raises FlagError for a file that is not there, which SQLite would make."""
+    kind, _, file = place.partition(":")
+    if kind == "sqlite" and not Path(file).is_file():
+        raise FlagError(f"there is no file {file!r} of threads: give the one of `--checkpoint sqlite:FILE`")
+    return place

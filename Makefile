@@ -1,12 +1,13 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Everything lives in $(VENV).
 PYTHON ?= python3
 VENV   ?= .venv
+VLLM   ?= .vllm
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test test-slow test-all faults mutants lint types docs bench results clean
+.PHONY: demo test test-slow test-all faults engines mutants lint types docs bench results clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -22,6 +23,9 @@ test-all: $(VENV)/.dev  ## Run all tests
 
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
 	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
+
+engines: $(VLLM)/.made  ## Try the package beside a real vLLM on the CPU, in an environment of its own (4 GB, half an hour)
+	ENGINE=vllm $(VLLM)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 
 mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
@@ -47,14 +51,18 @@ bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also a
 results: $(VENV)/.dev  ## Measure lab/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/bench/results.sh "$(DATA)"
 
-clean:  ## Remove the environment and everything built
-	rm -rf $(VENV) build dist *.egg-info
+clean:  ## Remove the environments and everything built
+	rm -rf $(VENV) $(VLLM) build dist *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
+	touch $@
+
+$(VLLM)/.made: tests/engines/environment.sh
+	tests/engines/environment.sh $(VLLM)
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.dev

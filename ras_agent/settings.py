@@ -27,6 +27,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeFloat,
     NonNegativeInt,
     PlainSerializer,
     PlainValidator,
@@ -207,6 +208,9 @@ class Settings(BaseModel):
     )
     timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take.")
     retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
+    patience: NonNegativeFloat = _CALLS(
+        120.0, "Seconds that a model server is waited for that has answered before and is gone, as while it restarts."
+    )
     context_window: PositiveInt | None = _CALLS(
         None, "Tokens of a prompt and its reply together; if not set, what the model or its server says."
     )

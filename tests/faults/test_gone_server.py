@@ -102,7 +102,7 @@ def evaluate(
 ) -> tuple[subprocess.CompletedProcess[str], float]:
     model = f"vllm:http://127.0.0.1:{port}/v1#m"
     command = ["eval", "jsonl", "--data", questions, "--corpus", corpus, "--out", out, "--llm", model, *more]
-    options = ["--extractor", "offline", "--concurrency", "4", "--retries", "2", "--quiet"]
+    options = ["--extractor", "offline", "--concurrency", "4", "--retries", "2", "--patience", "2", "--quiet"]
     began = time.monotonic()
     environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
     arguments = [*COMMAND, *map(str, command), *options]

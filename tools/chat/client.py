@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
@@ -62,6 +62,7 @@ _LATER = 1.0
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
 _UNUSABLE = frozenset((401, 403, 404))
+_TRIES = frozenset(("retries", "patience"))
 _REMEDIES = {
     401: "check the API key",
     403: "check the API key's rights",
@@ -102,7 +103,7 @@ class ChatSettings:
             temperature=settings.temperature,
             timeout=settings.timeout if "timeout" in chosen else None,
             rates=rates if chosen & set(Rates.names()) else None,
-            retry=RetryPolicy(attempts=settings.retries + 1) if "retries" in chosen else None,
+            retry=RetryPolicy(settings.retries + 1, patience=settings.patience) if chosen & _TRIES else None,
             cache=settings.cache,
             context_window=settings.context_window,
         )
@@ -123,7 +124,7 @@ class Chat:
         self.endpoint = endpoint_of(model)
         self.settings = settings = settings or ChatSettings()
         self._a_try = settings.timeout or inf
-        self._retry = settings.retry or (RetryPolicy(attempts=1) if retries_itself(model) else RetryPolicy())
+        self._retry = settings.retry or (RetryPolicy(attempts=1, patience=0.0) if retries_itself(model) else RetryPolicy())
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._window = shared_window(self.endpoint)
         models = chat_models_in(model)
@@ -320,7 +321,8 @@ class Chat:
         return self._cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
-        policy, decide = self._retry, self._retry.decides(has_replied=self._has_replied)
+        policy = self._retry
+        decide = policy.decides(has_replied=self._has_replied, now=self.settings.clock.now)
 
         def worth_it(error: BaseException) -> bool:
             in_time = (retry_after(error) or 0.0) < deadline.left()
@@ -331,7 +333,6 @@ class Chat:
             self.limiter.pause((error and retry_after(error)) or 0.0)
 
         return {
-            "stop": stop_after_attempt(policy.attempts),
             "retry": retry_if_exception(worth_it),
             "wait": lambda state: min(policy.wait(state), deadline.left()),
             "before_sleep": pause_everybody,

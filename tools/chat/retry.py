@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,9 +19,12 @@ from tenacity import RetryCallState
 from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
+# what a proxy says whose server is gone, and a server that is still loading its model
+_GONE_STATUS = frozenset({502, 503})
 # Clients of different providers share no base class; these names cover httpx, the SDKs built on it, and requests.
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
 _TRIES_OF_AN_ABSENT_SERVER = 2
+_LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -31,29 +35,43 @@ class RetryPolicy:
 
     Where the endpoint names a waiting time (Retry-After), that time is waited instead; if it is longer than `max_wait`,
     the call fails at once.
+
+    patience: seconds for which a server that has replied before is waited for when nobody is there: it may be loading
+    its model again. Looking for it does not count as a try.
     """
 
     attempts: int = 5
     first_wait: float = 0.5
     max_wait: float = 60.0
     jitter: Callable[[], float] = random.random
+    patience: float = 120.0
 
     def retries(self, error: BaseException) -> bool:
         """Return whether the call is worth another try after `error`."""
         return is_transient(error) and (retry_after(error) or 0) <= self.max_wait
 
-    def decides(self, *, has_replied: bool) -> Callable[[BaseException], bool]:
+    def decides(self, *, has_replied: bool, now: Callable[[], float]) -> Callable[[BaseException], bool]:
         """Return what says after each failure of a call whether it is worth another try.
 
         has_replied: whether the server has replied to an earlier call. If not, nothing is there where nothing listens
-        for the second time; after the first, the server may be starting.
+        for the second time; after the first, the server may be starting. now: a clock, in seconds.
         """
-        absences, most = 0, self.attempts if has_replied else _TRIES_OF_AN_ABSENT_SERVER
+        tries = absences = failures = 0
+        gone_since = inf
 
         def worth_another_try(error: BaseException) -> bool:
-            nonlocal absences
-            absences += unreachable(error)
-            return absences < most and self.retries(error)
+            nonlocal tries, absences, failures, gone_since
+            tries += 1
+            if not self.retries(error):
+                return False
+            if unreachable(error) and not has_replied:
+                absences += 1
+                return absences < _TRIES_OF_AN_ABSENT_SERVER and tries < self.attempts
+            if is_gone(error) and has_replied:
+                gone_since = min(gone_since, now())
+                return now() - gone_since < self.patience or tries < self.attempts
+            failures += 1
+            return failures < self.attempts
 
         return worth_another_try
 
@@ -63,7 +81,8 @@ class RetryPolicy:
         asked = retry_after(error) if error else None
         if asked is not None:
             return asked
-        ceiling = min(self.max_wait, self.first_wait * 2.0 ** (state.attempt_number - 1))
+        longest = _LOOK_EVERY if error and is_gone(error) else self.max_wait
+        ceiling = min(longest, self.max_wait, self.first_wait * 2.0 ** min(state.attempt_number - 1, 30))
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
 
 
@@ -114,6 +133,11 @@ def _status(error: BaseException) -> int | None:
         if isinstance(status, int):
             return status
     return None
+
+
+def is_gone(error: BaseException) -> bool:
+    """Return whether a server, if it was there before, is not there now: it or its proxy says so, or nobody does."""
+    return unreachable(error) or (_status(error) in _GONE_STATUS and retry_after(error) is None)
 
 
 def unreachable(error: BaseException) -> bool:

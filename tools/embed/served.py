@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import SecretStr
-from tenacity import Retrying, retry_if_exception, stop_after_attempt
+from tenacity import Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
@@ -186,10 +186,10 @@ class ServedEmbedder:
             reply = run(self._endpoint.post("/embeddings", body, _SECONDS, MOST_BYTES_OF_VECTORS))
             return _vectors(reply, len(texts))
 
+        decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
         tries = Retrying(
-            stop=stop_after_attempt(self._retry.attempts),
             wait=self._retry.wait,
-            retry=retry_if_exception(self._retry.decides(has_replied=self._has_replied)),
+            retry=retry_if_exception(decide),
             sleep=self._clock.sleep,
             reraise=True,
         )

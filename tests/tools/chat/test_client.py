@@ -61,6 +61,14 @@ def test_a_failed_call_is_given_back_to_the_ledger(scripted_model: Any) -> None:
     assert len(ledger.calls) == 1
 
 
+class _StatusError(Exception):
+    """Error status, shaped like those of the providers' clients."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status_code = status
+
+
 def test_a_transient_failure_is_tried_again_and_counts_once(
     scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
@@ -74,6 +82,7 @@ def test_a_transient_failure_is_tried_again_and_counts_once(
 def test_a_server_that_goes_away_fails_one_whole_call_and_refuses_the_next(
     scripted_model: Any, settings: ChatSettings, passing_time: Any
 ) -> None:
+    settings = replace(settings, retry=RetryPolicy(3, jitter=lambda: 1.0, patience=0.0))
     chat = as_chat(scripted_model("a", *[ConnectionRefusedError()] * 5, "b", ConnectionRefusedError(), "c"), settings)
     assert chat.complete(REQUEST).text == "a"
     with pytest.raises(ModelCallError, match=says("3 tries", "nothing listens", "ScriptedModel#scripted")):
@@ -82,6 +91,33 @@ def test_a_server_that_goes_away_fails_one_whole_call_and_refuses_the_next(
         chat.complete(REQUEST)
     assert [chat.complete(REQUEST).text for _ in range(2)] == ["b", "c"]
     assert passing_time.waits == [0.5, 1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("gone", [ConnectionRefusedError(), _StatusError(502), _StatusError(503)])
+def test_a_server_that_has_answered_before_is_waited_for_while_it_restarts(
+    gone: Exception, scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    chat = as_chat(scripted_model("a", *[gone] * 20, "b"), settings)
+    assert chat.complete(REQUEST).text == "a"
+    assert chat.complete(REQUEST).text == "b"
+    assert passing_time.waits == [0.5, 1.0, 2.0, 4.0, *[5.0] * 16]
+
+
+def test_a_server_that_does_not_come_back_is_waited_for_as_long_as_the_settings_say(
+    scripted_model: Any, settings: ChatSettings, passing_time: Any
+) -> None:
+    settings = replace(settings, retry=RetryPolicy(3, jitter=lambda: 1.0, patience=20.0))
+    chat = as_chat(scripted_model("a", *[ConnectionRefusedError()] * 20), settings)
+    assert chat.complete(REQUEST).text == "a"
+    with pytest.raises(ModelCallError, match=says("nothing listens")):
+        chat.complete(REQUEST)
+    assert sum(passing_time.waits) == 0.5 + 1.0 + 2.0 + 4.0 + 3 * 5.0
+
+
+def test_waiting_for_a_server_uses_up_no_tries(scripted_model: Any, settings: ChatSettings) -> None:
+    failures = [ConnectionResetError(), *[ConnectionRefusedError()] * 9, TimeoutError()]
+    chat = as_chat(scripted_model("a", *failures, "b"), settings)
+    assert [chat.complete(REQUEST).text for _ in range(2)] == ["a", "b"]
 
 
 def test_a_reply_from_the_cache_does_not_show_that_the_server_is_there(

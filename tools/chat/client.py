@@ -124,7 +124,8 @@ class Chat:
         self.endpoint = endpoint_of(model)
         self.settings = settings = settings or ChatSettings()
         self._a_try = settings.timeout or inf
-        self._retry = settings.retry or (RetryPolicy(attempts=1, patience=0.0) if retries_itself(model) else RetryPolicy())
+        own = RetryPolicy(attempts=1, patience=0.0) if retries_itself(model) else RetryPolicy()
+        self._retry = settings.retry or own
         self.limiter = limiter or shared_limiter(self.endpoint, self.settings.rates, self.settings.clock)
         self._window = shared_window(self.endpoint)
         models = chat_models_in(model)

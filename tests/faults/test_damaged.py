@@ -29,9 +29,11 @@ from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from ras_agent.tools.embed import embedders
 from ras_agent.tools.index import segment
+from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.passages import ERASED
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.uploads import upload_path
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.edit import merge_entities
 from ras_agent.tools.kg.equivalence import Equivalence
@@ -51,6 +53,7 @@ TEXTS = {
     "curie": "Marie Curie was born in Warsaw. Marie Curie discovered radium.",
     "vistula": "The Vistula flows through Warsaw.",
 }
+UPLOAD = "forth.txt"
 QUERY = "Which river flows through the city where Alexander Graham Bell was born?"
 Damage = Callable[[Path, Random], object]
 
@@ -161,7 +164,11 @@ def _deleted(index: Path) -> Any:
     return _all(index)
 
 
-READING = {name: _found(name) for name in ("bm25", "dense", "ppr")}
+def _downloaded(index: Path) -> Any:
+    return PassageIndex.open(index).uploaded(UPLOAD)
+
+
+READING = {**{name: _found(name) for name in ("bm25", "dense", "ppr")}, "download": _downloaded}
 WRITING = {"index": _updated, "kg build": _built, "kg delete": _deleted}
 
 
@@ -184,6 +191,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hash_embedder: Any) 
     for name, text in TEXTS.items():
         (docs / f"{name}.txt").write_text(text)
     ingest([docs], index, embedder=hash_embedder)
+    sent = upload_path(UPLOAD)
+    ingest([SourceFile(sent, sent, "", UPLOAD, data=b"The Forth flows through Stirling.")], index)
     build_graph(index, equivalence=Equivalence(0.8))
     merge_entities(index, "Graham Bell Alexander", "Alexander Bell", embedder=hash_embedder)
     gc.collect()  # closes the database
@@ -280,12 +289,12 @@ def test_searching_without_segments(attack: Attack, folder: Path, monkeypatch: p
             attack.expect(not wrong, f"{use}, {file} {damage}: {wrong}")
 
 
-_GRAPH = ("kg_names", "kg_documents", "kg_edges", "kg_edits", "kg_vectors", "kg_near")
-TABLES = ("passages", "vectors", *_GRAPH)
+_GRAPH = ("kg_names", "kg_documents", "kg_edges", "kg_others", "kg_edits", "kg_vectors", "kg_near")
+TABLES = ("passages", "vectors", "upload_data", *_GRAPH)
 
 
 def _values(path: Path) -> Iterator[tuple[str, int, str, Any]]:
-    """Yield each value of passages, vectors and facts: its table, its row, its column and itself."""
+    """Yield each value of passages, vectors, uploads and facts: its table, its row, its column and itself."""
     with closing(sqlite3.connect(path)) as database:
         for table in TABLES:
             cursor = database.execute(f"SELECT rowid, * FROM {table}")
@@ -311,7 +320,7 @@ _USES = {**READING, **WRITING}
 
 @pytest.mark.parametrize("segments", [True, False], ids=["segments", "no segments"])
 def test_values(attack: Attack, folder: Path, monkeypatch: pytest.MonkeyPatch, segments: bool) -> None:
-    """A bit changed in each value of passages, vectors, facts: the right result, or an error, and the doctor tells."""
+    """A bit changed in each value of passages, vectors, uploads, facts: the right result, or an error; doctor tells."""
     ingest([folder.parent / "docs"], folder)  # now a passage has been replaced
     (folder.parent / "docs" / "curie.txt").write_text("Marie Curie discovered radium in Paris.")
     if not segments:

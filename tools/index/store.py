@@ -33,7 +33,7 @@ from ras_agent.tools.index.passages import hash_of, take_out_dead
 from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
 from ras_agent.tools.index.tokenise import Tokeniser
-from ras_agent.tools.index.uploads import is_wasteful, take_out_overwritten
+from ras_agent.tools.index.uploads import is_wasteful, read_upload, take_out_overwritten, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
 from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.forget import forget_passages
@@ -170,6 +170,17 @@ class PassageIndex:
         rows = np.flatnonzero(snapshot.column("id") == np.uint64(hash_of(passage_id)))
         there = snapshot.passages.take(rows)
         return next((passage for passage in there if passage and passage.id == passage_id), None)
+
+    def uploaded(self, name: str) -> bytes | None:
+        """Return a file that was sent to a server of this index, as it was sent, None for none of that name.
+
+        name: as the server was told it; part/name for one that a token sent which sees a part of the index. Raises
+        IndexMismatch for a damaged one, TypeError for a view, which shows passages alone.
+        """
+        if self._whole is not None:
+            raise TypeError("a view of an index shows passages alone: ask the index itself for an uploaded file")
+        path = uploaded_as(name)
+        return None if path is None else read_upload(self.database, path)
 
     def document_ids(self) -> tuple[str, ...]:
         """Return the ids of all documents in corpus order; passages without one belong to none."""

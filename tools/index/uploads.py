@@ -28,6 +28,13 @@ def is_upload(path: Path) -> bool:
     return path.parts[:1] == (_ROOT,)
 
 
+def uploaded_as(name: str) -> Path | None:
+    """Return the path of an uploaded file by its name, or part/name; None for any other path, which is no name."""
+    parts = tuple(name.split("/"))
+    path = upload_path(*parts)
+    return path if path.parts == (_ROOT, *parts) else None
+
+
 def put_upload(connection: Connection, path: Path, data: bytes) -> None:
     """Store the bytes of a file, and overwrite those that it had."""
     drop_upload(connection, path)
@@ -47,8 +54,8 @@ def drop_upload(connection: Connection, path: Path) -> None:
 
 
 def read_upload(database: Database, path: Path) -> bytes | None:
-    """Return the bytes of an uploaded file, None without any. Raises IndexMismatch for damaged ones."""
-    query = "SELECT number, crc, data FROM uploads NATURAL JOIN upload_data WHERE path = ?"
+    """Return the bytes of an uploaded file, None without any. Raises IndexMismatch for damaged or missing ones."""
+    query = "SELECT number, crc, data FROM uploads NATURAL LEFT JOIN upload_data WHERE path = ?"
     with database.reading() as connection:
         row = connection.execute(query, (os.fsencode(path),)).fetchone()
     return _checked(database, *row) if row else None
@@ -77,7 +84,7 @@ def take_out_overwritten(connection: Connection) -> None:
     connection.execute("DELETE FROM uploads WHERE path IS NULL")
 
 
-def _checked(database: Database, number: int, crc: int, data: bytes) -> bytes:
-    if crc != checksum(data, number=number):
+def _checked(database: Database, number: int, crc: int | None, data: bytes | None) -> bytes:
+    if data is None or crc != checksum(data, number=number):
         raise damaged(database, f"the uploaded file {number:,} is not what was written")
     return data

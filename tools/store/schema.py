@@ -60,6 +60,8 @@ JOURNAL = (
     "CREATE TABLE metadata (path BLOB PRIMARY KEY, given TEXT NOT NULL)",
     "CREATE TABLE erasing (name TEXT PRIMARY KEY)",
 )
+"""erasing: names whose deletion is committed and may still lie in a file, until that is swept. A command that is killed
+before that is given again; without the names, it would be told that they are unknown."""
 JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "uploads", "erasing")
 
 UPLOADS = (

@@ -6,6 +6,7 @@ import asyncio
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.exceptions import RequestValidationError
@@ -211,6 +212,20 @@ async def add_documents(
     was uploaded with the same filter.
     """
     return await _service(request).documents.add(files, _json("metadata", metadata), _caller(request))
+
+
+@router.get("/api/documents/file", tags=["Documents"], response_class=Response)
+async def uploaded_file(
+    request: Request, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
+) -> Response:
+    """Return an uploaded file as it was sent.
+
+    A token that sees a part of the index gets files that were uploaded with the same filter, by their names.
+    """
+    data = await _service(request).documents.file(document, _caller(request))
+    name = quote(document.rpartition("/")[2], safe="")
+    headers = {**_SAFE, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+    return Response(data, media_type="application/octet-stream", headers=headers)
 
 
 @router.delete("/api/documents", tags=["Documents"])

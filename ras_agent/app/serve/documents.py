@@ -30,7 +30,7 @@ from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, upload_label
 from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.index.uploads import is_upload, upload_path
+from ras_agent.tools.index.uploads import upload_path, uploaded_as
 from ras_agent.tools.kg.index import KGIndex
 
 _LONGEST_PLAIN = 40  # characters of an own part's name that are there to be read
@@ -73,6 +73,14 @@ class Documents:
             removed = await asyncio.to_thread(partial(self._remove_own, own=own) if own else self._remove, name)
         return Removed(documents_removed=removed)
 
+    async def file(self, name: str, caller: Caller) -> bytes:
+        """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""
+        own = own_part(caller)
+        data = await asyncio.to_thread(self._index.uploaded, _within_part(name, own))
+        if data is None:
+            raise _unknown(name, own)
+        return data
+
     def _place(self) -> Path | Address:
         if self._settings.max_upload_mb == 0:
             raise ApiError(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
@@ -108,11 +116,9 @@ class Documents:
         )
 
     def _remove_own(self, name: str, own: str) -> int:
-        label = self._label(f"{own}/{name.removeprefix(f'{own}/')}")
+        label = self._label(_within_part(name, own))
         if label is None:
-            raise ApiError(
-                404, f"there is no document {name!r} of an upload with this token's filter", "unknown_document"
-            )
+            raise _unknown(name, own)
         return self._forget(label)
 
     def _remove(self, name: str) -> int:
@@ -126,15 +132,13 @@ class Documents:
         # several documents may come from one file
         label = self._label(name)
         if label is None:
-            raise ApiError(404, f"there is no document {name!r}", "unknown_document")
+            raise _unknown(name)
         return self._forget(label)
 
     def _label(self, name: str) -> str | None:
-        """Return what the index calls an uploaded file, or one of a part of the index; any other path is no name."""
-        *above, last = name.split("/")
-        path = upload_path(*above, last)
-        plain = path.parts[1:] == (*above, last)
-        return upload_label(path, self._place()) if plain and is_upload(path) else None
+        """Return what the index calls an uploaded file, or one of a part of the index; None for any other name."""
+        place, path = self._place(), uploaded_as(name)
+        return None if path is None else upload_label(path, place)
 
     def _forget(self, label: str) -> int:
         """Take what came from an uploaded file out of the index."""
@@ -175,6 +179,16 @@ def safe_name(given: str) -> str:
     if suffix not in LOADERS:
         raise ApiError(415, f"{name!r}: files of this kind cannot be read; known: {', '.join(LOADERS)}", "unknown_kind")
     return name
+
+
+def _within_part(name: str, own: str) -> str:
+    """Return the name of an uploaded file with its part of the index, if it is of one."""
+    return f"{own}/{name.removeprefix(f'{own}/')}" if own else name
+
+
+def _unknown(name: str, own: str = "") -> ApiError:
+    of = " of an upload with this token's filter" if own else ""
+    return ApiError(404, f"there is no document {name!r}{of}", "unknown_document")
 
 
 def own_part(caller: Caller) -> str:

@@ -184,6 +184,19 @@ def test_metadata_outside_the_part_of_a_token_is_refused(
     assert changing.get("/api/documents", headers=_as(ROOT)).json()["total"] == 2
 
 
+def test_a_token_gets_back_what_was_uploaded_with_its_filter_and_nothing_else(changing: httpx.Client) -> None:
+    _upload(changing, SALES, "z.md", "A mill of the sales team.")
+
+    def file(token: str, name: str) -> tuple[int, str]:
+        reply = changing.get("/api/documents/file", params={"id": name}, headers=_as(token))
+        return reply.status_code, reply.text if reply.status_code == 200 else reply.json()["error"]["code"]
+
+    (name,) = (one for one in changing.get("/api/documents", headers=_as(SALES)).json()["documents"] if "/" in one)
+    assert file(SALES, "z.md") == file(SALES, name) == file(ROOT, name) == (200, "A mill of the sales team.")
+    for token, other in ((LABS, "z.md"), (LABS, name), (ROOT, "z.md"), (SALES, "sales.md")):
+        assert file(token, other) == (404, "unknown_document")
+
+
 def test_a_token_replaces_and_removes_what_it_uploaded_and_nothing_else(changing: httpx.Client) -> None:
     for token in (ROOT, SALES, LABS):
         assert _upload(changing, token, "z.md", f"A mill of {token}.", metadata='{"team": "sales"}'

@@ -120,6 +120,22 @@ def test_an_upload_of_the_same_name_replaces_and_a_deleted_one_is_gone(served: S
     assert client.get("/api/documents").json()["documents"] == ["bell.md"]
 
 
+def test_an_uploaded_file_is_given_back_as_it_was_sent(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    sent = "# Zyltor\r\n\r\nMara Quist, founder.".encode("utf-8-sig")
+    assert _upload(client, ("Übersicht 1.md", sent)).status_code == 200
+    reply = client.get("/api/documents/file", params={"id": "Übersicht 1.md"})
+    assert (reply.status_code, reply.content) == (200, sent)
+    assert reply.headers["content-type"] == "application/octet-stream"  # no page runs what somebody has uploaded
+    assert reply.headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%9Cbersicht%201.md"
+    assert PassageIndex.open(index).uploaded("Übersicht 1.md") == sent
+    for other in ("bell.md", "docs/leith.md", "/etc/passwd", "../Übersicht 1.md", "./Übersicht 1.md"):
+        assert client.get("/api/documents/file", params={"id": other}).json()["error"]["code"] == "unknown_document"
+    client.delete("/api/documents", params={"id": "Übersicht 1.md"})
+    assert client.get("/api/documents/file", params={"id": "Übersicht 1.md"}).status_code == 404
+    assert PassageIndex.open(index).uploaded("Übersicht 1.md") is None
+
+
 @pytest.mark.parametrize(
     "name",
     ["../evil.md", "..\\evil.md", "/etc/evil.md", "a/b.md", "C:evil.md", ".hidden.md", "..", "a\x00.md", " x.md",

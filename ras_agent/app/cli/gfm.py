@@ -18,10 +18,11 @@ class ExamplesOptions(Options):
     """Options of `ras-agent kg examples`."""
 
     index: Annotated[Path, typer.Argument(help="An index with a knowledge graph.", show_default=False)]
-    questions: Annotated[
-        Path, typer.Argument(help="Questions that name the passages which support them.", show_default=False)
-    ]
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the set.", show_default=False)]
+    questions: Annotated[
+        Path | None,
+        typer.Argument(help="Questions that name the passages which support them.", show_default=False),
+    ] = None
     benchmark: Annotated[str, typer.Option(help="The form of the file: jsonl, gfm-rag or a benchmark's name.")] = (
         "jsonl"
     )
@@ -32,14 +33,15 @@ class ExamplesOptions(Options):
 def examples(options: ExamplesOptions) -> None:
     """Write a set to train the graph network on: a graph, and its questions.
 
-    Questions whose passages the graph does not know are listed and make
-    the exit code 3.
+    Without questions it is for `kg train --completion` alone. Questions
+    whose passages the graph does not know are listed and make the exit
+    code 3.
     """
     from ras_agent.eval.benchmarks import benchmark as find_benchmark
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.train.gfm.examples import report_lines, write_set_of
 
-    questions = find_benchmark(options.benchmark).load(options.questions)
+    questions = find_benchmark(options.benchmark).load(options.questions) if options.questions else None
     report = write_set_of(PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo)
     line, *left_out = report_lines(report, options.out)
     for reason in left_out:
@@ -62,7 +64,9 @@ class TrainOptions(Options):
     steps: Annotated[int, typer.Option(min=0, help="Steps of retrieval.")] = 700
     completion: Annotated[int, typer.Option(min=0, help="Steps of completing facts, before the others.")] = 0
     batch: Annotated[int, typer.Option(min=1, help="Questions per step.")] = 8
-    documents: Annotated[int, typer.Option(min=1, help="Documents whose facts are a step's graph.")] = 300
+    documents: Annotated[
+        int, typer.Option(min=0, help="Documents whose facts are a step's graph; 0 for the whole graph.")
+    ] = 300
     rate: Annotated[float, typer.Option(min=0, help="The learning rate.")] = 5e-4
     minutes: Annotated[float, typer.Option(min=0, help="Stop and save after so long; 0 for no limit.")] = 0
     seed: Annotated[int, typer.Option(min=0, help="Draws the questions.")] = 0

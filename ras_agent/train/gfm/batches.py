@@ -41,7 +41,7 @@ class GFMExample:
 def retrieval_example(
     sets: Sequence[GFMSet], batch: int, documents: int, labelled: float, dropout: float, rng: np.random.Generator
 ) -> GFMExample:
-    """Draw questions of one set, and the part of its graph that `documents` documents state.
+    """Draw questions of one set, and the part of its graph that `documents` documents state; 0 for the whole graph.
 
     labelled: how often labelled questions are drawn where the set has them. dropout: the share of a question's entities
         that is left out. Raises SettingsError where no set holds a question with an entity.
@@ -57,8 +57,7 @@ def retrieval_example(
     pool = gfm_set.labelled if use_labels else gfm_set.pseudo
     places = rng.choice(len(pool), min(batch, len(pool)), replace=False)
     questions = [_drop_entities(pool[place], dropout, rng) for place in places]
-    numbers = pick_documents(gfm_set.kg, questions, documents, rng)
-    part = part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.message_target)
+    part = _part(gfm_set, pick_documents(gfm_set.kg, questions, documents, rng) if documents else None)
     start, targets, document_targets = part.rows(questions)
     vectors = np.stack([question.vector for question in questions])
     return GFMExample(gfm_set.name, part.graph, vectors, start, targets, None, _shares(part), document_targets)
@@ -70,7 +69,8 @@ def completion_example(
     """Draw facts to complete: the relation is the question, one end the start, the other the target.
 
     The loss reads the target and `negatives` other entities, none of which completes the same fact. The facts are taken
-    out of the graph, in both directions; what else it states of the same two entities stays.
+    out of the graph, in both directions; what else it states of the same two entities stays. documents: the number of
+    those that state the graph; 0 for the whole graph of the set.
     Raises SettingsError for a set without any fact.
     """
     if without := [set_.name for set_ in sets if not set_.kg.manifest.facts]:
@@ -78,11 +78,12 @@ def completion_example(
             f"{', '.join(without)}: no fact to complete; leave the set out, or train without --completion"
         )
     gfm_set = sets[int(rng.integers(len(sets)))]
-    graph = _graph_of(gfm_set, rng.permutation(len(gfm_set.kg.documents))[:documents])
+    drawn = np.sort(rng.permutation(len(gfm_set.kg.documents))[:documents]) if documents else None
+    graph = _part(gfm_set, drawn).graph
     if not graph.messages:
         # the documents drawn state nothing: draw again, among those that state something
         stating = np.unique(gfm_set.kg.arrays.sources["document"])
-        graph = _graph_of(gfm_set, rng.permutation(stating)[:documents])
+        graph = _part(gfm_set, np.sort(rng.permutation(stating)[:documents])).graph
     relations = len(graph.vectors) // 2
     forward = np.flatnonzero(graph.relation < relations)
     facts = rng.choice(forward, min(batch, len(forward)), replace=False)
@@ -179,10 +180,14 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str =
     return GraphPart(graph, entities, np.asarray(documents), SparseRows(starts, columns, ones, len(entities)))
 
 
-def _graph_of(gfm_set: GFMSet, documents: Ints) -> GFMGraph:
-    """Return the GFMGraph of the facts that some documents of a set state."""
-    numbers = np.sort(documents).astype(np.int64)
-    return part_of(gfm_set.kg, numbers, gfm_set.inverse, gfm_set.config.message_target).graph
+def _part(gfm_set: GFMSet, documents: Ints | None) -> GraphPart:
+    """Return the part of a set's graph that some documents state, ascending; None for the whole graph."""
+    kg, target = gfm_set.kg, gfm_set.config.message_target
+    if documents is not None:
+        return part_of(kg, documents.astype(np.int64), gfm_set.inverse, target)
+    vectors = np.asarray(kg.relation_vectors, dtype=np.float32)
+    graph = GFMGraph.from_edges(len(kg.entities), np.asarray(kg.edges), vectors, gfm_set.inverse, target)
+    return GraphPart(graph, np.arange(len(kg.entities)), np.arange(len(kg.documents)), kg.documents_to_entities)
 
 
 def _others(graph: GFMGraph, begin: int, relation: int, count: int, rng: np.random.Generator) -> Ints:

@@ -83,9 +83,11 @@ class SetReport:
 
 
 def write_set_of(
-    index: PassageIndex, questions: Sequence[Question], folder: Path, seed: int = 0, pseudo: int | None = 0
+    index: PassageIndex, questions: Sequence[Question] | None, folder: Path, seed: int = 0, pseudo: int | None = 0
 ) -> SetReport:
     """Write a set of the graph of `index` and of `questions`, with at most `pseudo` pseudo questions; None for all.
+
+    Without `questions`, and without pseudo questions, the set is a graph alone, whose facts are completed.
 
     What supports a question is named by the id or the title of passages or of documents; all pieces of a document that
     was cut support it. Questions none of whose passages the graph knows are left out. Raises IndexMismatch for an index
@@ -99,10 +101,10 @@ def write_set_of(
             f"`ras-agent kg build {index} --embedder minilm`"
         )
     documents = set(kg.documents)
-    labelled, skipped = _labelled_questions(questions, index, documents)
+    labelled, skipped = _labelled_questions(questions or (), index, documents)
     passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
     pseudo_questions = _pseudo_questions(passages, seed, pseudo)
-    if not labelled and not pseudo_questions:
+    if questions is not None and not labelled and not pseudo_questions:
         raise IngestError(f"no question is left to train on: {skipped[0] if skipped else 'the file holds none'}")
     kg = KGIndex(kg.arrays, kg.manifest, linked_graph.embedder, kg.database)
     _write(folder, kg, labelled, pseudo_questions)
@@ -156,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", type=Path, help="the folder of the training sets of the network that ships")
     source.add_argument("--index", type=Path, help="an index with a knowledge graph")
-    parser.add_argument("--questions", type=Path, help="a question file, with --index")
+    parser.add_argument("--questions", type=Path, help="a question file, with --index; for a graph alone, none")
     parser.add_argument("--benchmark", default="jsonl", help="the form of the question file (jsonl)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(SETS), help="parted by commas")
@@ -169,10 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.pseudo is not None and options.pseudo < 0:
         raise SettingsError(f"--pseudo has to be at least 0, got {options.pseudo}")
     if options.index is not None:
-        if options.questions is None:
-            raise SettingsError("--index needs --questions, the file of what to train on")
         index = PassageIndex.open(options.index)
-        questions = benchmark(options.benchmark).load(options.questions)
+        questions = None if options.questions is None else benchmark(options.benchmark).load(options.questions)
         report = write_set_of(index, questions, options.out, pseudo=options.pseudo)
         print("\n".join(report_lines(report, options.out)))
         return

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, IndexNotFound, IngestError, SettingsError
@@ -153,13 +155,17 @@ def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) ->
     linked_questions = link_questions(kg, questions)
     arrays = {
         "vectors": np.array([question.vector for question in linked_questions], dtype=np.float16),
-        "entities": np.concatenate([question.entities for question in linked_questions]),
-        "weights": np.concatenate([question.weights for question in linked_questions]),
+        "entities": _joined([question.entities for question in linked_questions], np.int64),
+        "weights": _joined([question.weights for question in linked_questions], np.float32),
         "entity_ends": np.cumsum([0, *(len(question.entities) for question in linked_questions)]),
-        "supporting": np.concatenate([question.supporting for question in linked_questions]),
+        "supporting": _joined([question.supporting for question in linked_questions], np.int64),
         "supporting_ends": np.cumsum([0, *(len(question.supporting) for question in linked_questions)]),
     }
     np.savez(folder / "questions.npz", allow_pickle=False, **arrays)
+
+
+def _joined(arrays: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.concatenate([np.empty(0, dtype), *arrays])
 
 
 def read_linked(folder: Path) -> dict[str, list[LinkedQuestion]]:

@@ -8,7 +8,15 @@ graph that some of its documents state: those that support the questions, those 
 others. The losses are the paper's eq. 11 to 13, and one for documents.
 
 With `--completion N` the first N steps complete facts instead: a fact is taken out of the graph, its relation is the
-question, one of its ends the start and the other the target. `--start-from` begins with the weights of a network: a
+question, one of its ends the start and the other the target. Each step is of one of the sets, drawn alike. The paper's
+pre-training (its Table 7) and the fine-tuning that follows, over the whole graphs and at a rate that stays:
+
+    python -m ras_agent.train.gfm.train --sets A,B,C --out PRE --width 512 --completion 30000 --steps 0 --batch 4 \\
+        --documents 0 --rate 5e-4 --constant --warmup 0 --clip 0
+    python -m ras_agent.train.gfm.train --sets A,B,C --out RUN --start-from PRE --steps N --batch 4 --documents 0 \\
+        --rate 5e-4 --constant --warmup 0 --clip 0 --labelled 1
+
+`--start-from` begins with the weights of a network: a
 folder, an id on the Hugging Face hub, or `packaged`; its shape is then the default.
 
 RUN is then a folder of weights, with training.json (settings and how it ended) and the files of ras_agent.train.loop:
@@ -54,8 +62,8 @@ if TYPE_CHECKING:
 
 _RANGES = {
     **FIT_RANGES,
-    **dict.fromkeys(("width", "layers", "text_width", "batch", "documents", "negatives"), COUNT),
-    **dict.fromkeys(("completion", "warmup"), NATURAL),
+    **dict.fromkeys(("width", "layers", "text_width", "batch", "negatives"), COUNT),
+    **dict.fromkeys(("completion", "warmup", "documents"), NATURAL),
     **dict.fromkeys(("document", "adversarial"), AMOUNT),
     **dict.fromkeys(("alpha", "labelled", "dropout"), SHARE),
     "share": Range(0, 1, above=True),
@@ -71,7 +79,9 @@ class GFMTrainingConfig(FitConfig):
         sets' vectors and "negated".
     completion: steps that complete facts. steps: steps of retrieval, which follow.
     warmup: the steps at the start of either phase in which the rate rises.
-    batch: questions of a step. documents: the number of documents whose facts make a step's graph.
+    constant: whether the rate stays where it is after the warm-up, as in the published trainer.
+    batch: questions of a step. documents: the number of documents whose facts make a step's graph; 0 for the whole
+        graph, as in the paper.
     alpha: the weight of eq. 11 in the loss of retrieval (it is 1 in completion).
     adversarial: the temperature at which eq. 11 weighs negatives by a softmax of their logits, 0.2 in the published
         code; 0 to weigh them alike, as the paper does.
@@ -95,6 +105,7 @@ class GFMTrainingConfig(FitConfig):
     documents: int = 300
     rate: float = 5e-4
     warmup: int = 200
+    constant: bool = False
     alpha: float = 0.3
     adversarial: float = 0.0
     document: float = 0.0
@@ -117,10 +128,15 @@ class GFMTrainingConfig(FitConfig):
             raise SettingsError("nothing to train: --steps and --completion are both 0")
 
     def rate_at(self, step: int, total: int) -> float:
-        """Return a step's learning rate: in each of the two phases a linear warm-up, then a cosine to a twentieth."""
+        """Return a step's learning rate: in each of the two phases a linear warm-up, then a cosine to a twentieth.
+
+        With `constant` it stays at its highest.
+        """
         completes = step < self.completion
         place, steps = (step, self.completion) if completes else (step - self.completion, total - self.completion)
         warm = min(1.0, (place + 1) / max(self.warmup, 1))
+        if self.constant:
+            return self.rate * warm
         return self.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * place / max(steps, 1))))
 
 

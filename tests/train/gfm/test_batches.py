@@ -16,7 +16,7 @@ from ras_agent.records import Source, Triple
 from ras_agent.tools.gfm.weights import GFMConfig
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.train.gfm.batches import completion_example, part_of, pick_documents, retrieval_example
 from ras_agent.train.gfm.sets import GFMSet, LinkedQuestion, share_of
 
@@ -129,6 +129,18 @@ def test_another_fact_of_the_same_two_stays_in_the_graph(hash_embedder: Any) -> 
     left = example.graph.vectors[example.graph.relation]
     # neither the relation that is asked for nor its inverse
     assert not any(np.array_equal(vector, sign * example.vectors[0]) for vector in left for sign in (1, -1))
+
+
+def test_no_number_of_documents_is_the_whole_graph(hash_embedder: Any) -> None:
+    apart = UnstatedEdge("Forth", "flows through", "Scotland")  # which no document states
+    graph = KGIndex.in_memory([_stated("bell", ("Bell", "invented", "It"))], hash_embedder, edges=[apart])
+    sets = [_set(graph, _asked(graph, ["Bell"], "bell"))]
+    completion = completion_example(sets, 1, 0, 2, np.random.default_rng(0))
+    assert (completion.graph.entities, completion.graph.messages) == (4, 2)  # the fact that is asked for is out
+    retrieval = retrieval_example(sets, 1, 0, 1.0, 0.0, np.random.default_rng(0))
+    assert (retrieval.graph.entities, retrieval.graph.messages) == (4, 4)
+    assert retrieval.targets.sum() == 2
+    assert retrieval_example(sets, 1, 1, 1.0, 0.0, np.random.default_rng(0)).graph.entities == 2
 
 
 def test_documents_that_state_nothing_are_drawn_again(hash_embedder: Any) -> None:

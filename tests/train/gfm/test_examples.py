@@ -98,6 +98,22 @@ def test_three_commands_fine_tune_the_network_on_questions_of_one_s_own(
     assert "Water of Leith" in asked.output
 
 
+def test_a_graph_without_questions_is_a_set_to_pre_train_on(sample_graph_index: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    for name in ("one", "two", "three"):
+        written = _cli("kg", "examples", sample_graph_index, "--out", tmp_path / name)
+        assert written.exit_code == 0, written.output
+        assert _kinds(tmp_path / name) == []
+    sets = [tmp_path / name for name in ("one", "two", "three")]
+    options = ("--completion", "2", "--documents", "0", "--batch", "2", "--out", tmp_path / "w")
+    trained = _cli("kg", "train", *sets, "--start-from", "packaged", *options, "--steps", "0")
+    assert trained.exit_code == 0, trained.output
+    assert json.loads((tmp_path / "w" / "training.json").read_text())["sets"] == ["one", "two", "three"]
+    asked_for_retrieval = _cli("kg", "train", *sets, "--steps", "1", "--out", tmp_path / "v")
+    assert asked_for_retrieval.exit_code == 1
+    assert "no question of one, two, three names an entity" in asked_for_retrieval.output
+
+
 def test_a_question_is_supported_by_titles_by_ids_and_by_all_pieces_of_a_document(
     tmp_path: Path, hash_embedder: Any
 ) -> None:

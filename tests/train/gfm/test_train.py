@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,8 +36,15 @@ from ras_agent.tools.kg.disk import SavedGraph, read_graph, read_kg_manifest, wr
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.passage_facts import PassageFacts  # noqa: E402
 from ras_agent.train.gfm.batches import GFMExample, completion_example, part_of, retrieval_example  # noqa: E402
-from ras_agent.train.gfm.sets import GFMQuestion, link_questions, load_sets, read_linked, write_linked  # noqa: E402
-from ras_agent.train.gfm.train import GFMTrainingConfig, train  # noqa: E402
+from ras_agent.train.gfm.sets import (  # noqa: E402
+    GFMQuestion,
+    GFMSet,
+    link_questions,
+    load_sets,
+    read_linked,
+    write_linked,
+)
+from ras_agent.train.gfm.train import DrawnExamples, GFMTrainingConfig, train  # noqa: E402
 from ras_agent.train.gfm.trainable import document_loss, entity_loss, losses, ranking_loss  # noqa: E402
 from tests.messages import says  # noqa: E402
 
@@ -145,6 +153,37 @@ def test_an_example_targets_all_entities_of_what_supports(folder: Path, hash_emb
     assert example.document_targets is not None
     assert example.document_targets.sum(1).tolist() == [2, 2, 2]
     assert ((example.start > 0).sum(1) == 1).all()
+
+
+def test_each_step_of_pre_training_is_of_one_of_the_graphs_drawn_alike(hash_embedder: Any) -> None:
+    config = GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated")
+    sets = [GFMSet(name, KGIndex.in_memory(facts_of_people(), hash_embedder), {}, config) for name in "abc"]
+    training = GFMTrainingConfig(sets=(), out=Path(), completion=90, steps=0, batch=2, documents=0)
+    examples = DrawnExamples(sets, training, 1)
+    counts = Counter(examples[place].name for place in range(len(examples)))
+    assert sorted(counts) == ["a", "b", "c"]
+    assert min(counts.values()) > 15
+
+
+def test_the_rate_of_the_published_trainer_stays_where_it_is(folder: Path, tmp_path: Path) -> None:
+    constant = _config(folder, tmp_path, completion=10, steps=10, rate=1e-3, warmup=0, constant=True)
+    assert [constant.rate_at(step, 20) for step in (0, 9, 10, 19)] == [1e-3] * 4
+
+
+def test_pre_training_on_three_graphs_learns_to_complete_facts_of_each(tmp_path: Path, hash_embedder: Any) -> None:
+    folders = []
+    for name in "abc":
+        folders.append(tmp_path / name)
+        folders[-1].mkdir()
+        graph = KGIndex.in_memory(facts_of_people(), hash_embedder)
+        write_graph(folders[-1] / "graph", SavedGraph(graph.arrays, graph.manifest))
+        write_linked(folders[-1], graph, [])
+    options = {"completion": 150, "steps": 0, "batch": 4, "documents": 0, "negatives": 32, "warmup": 0, "clip": 0}
+    config = replace(_config(folders[0], tmp_path / "out", **options), sets=tuple(folders), constant=True)
+    train(config)
+    steps = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    first, last = (np.mean([step["loss"] for step in some]) for some in (steps[:20], steps[-20:]))
+    assert last < 0.75 * first
 
 
 def test_a_fact_to_complete_is_not_in_the_graph(folder: Path, hash_embedder: Any) -> None:

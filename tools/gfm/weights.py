@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ras_agent.errors import MissingExtra, WeightsError
 
@@ -229,7 +229,19 @@ def weights_folder(name: str | Path) -> Path:
         ) from error
 
 
-def initial_weights(config: GFMConfig, seed: int) -> dict[str, Tensor]:
+class NetworkConfig(Protocol):
+    """Protocol of a network's configuration: GFMConfig and ReasonerConfig."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every weight by its published name."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of config.json."""
+        ...
+
+
+def initial_weights(config: NetworkConfig, seed: int) -> dict[str, Tensor]:
     """Draw untrained weights: linear layers uniform in +-1/sqrt(inputs), as torch does; norms start as the identity."""
     import torch
 
@@ -265,7 +277,7 @@ def read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
     raise WeightsError(f"{folder}: there is neither model.safetensors nor model.pth")
 
 
-def save_gfm(folder: Path, config: GFMConfig, weights: Mapping[str, Tensor], half: bool = False) -> None:
+def save_gfm(folder: Path, config: NetworkConfig, weights: Mapping[str, Tensor], half: bool = False) -> None:
     """Write config.json and model.safetensors into `folder`, as float16 if `half`."""
     import torch
     from safetensors.torch import save

@@ -92,14 +92,8 @@ class GReasonerRetriever(ExplainedRetriever):
         They are those that the query was linked to before, of any type; else the likeliest entity of each name in the
         query, and the documents nearest to it.
         """
-        linked = self._linker.starts(query).items()
-        numbers = (self._numbers.of(Node(kind, name)) for kind, names in linked for name in names)
-        known = {number for number in numbers if number is not None}
-        if not known:
-            entities = {link.entity for link in _likeliest(self._linker.link(query))}
-            near = nearest_documents(self._documents, self.vector(query), self._nearest)
-            known = {*entities, *(near + self._numbers.documents).tolist()}
-        nodes = np.array(sorted(known), dtype=np.int64)
+        vector = self.vector(query)
+        nodes = start_nodes(query, self._linker, self._numbers, self._documents, vector, self._nearest)
         return GFMStart(nodes, np.ones(len(nodes), dtype=np.float32))
 
     def node_scores(self, query: str) -> Floats:
@@ -167,6 +161,21 @@ class GReasonerRetriever(ExplainedRetriever):
         ]
         others = [f"{node.name} ({node.type})" for node in self.graph.others.nodes]
         return [*self.graph.entities, *others, *(f"{title} ({DOCUMENT})" for title in titles)]
+
+
+def start_nodes(
+    query: str, linker: EntityLinker, numbers: NodeNumbers, documents: Floats, vector: Floats, nearest: int
+) -> Ints:
+    """Return the nodes that a query starts from, ascending; see GReasonerRetriever.start.
+
+    documents: (D, text width), the vectors of the documents' texts. vector: the query's.
+    """
+    listed = (numbers.of(Node(kind, name)) for kind, names in linker.starts(query).items() for name in names)
+    nodes = {number for number in listed if number is not None}
+    if not nodes:
+        entities = {link.entity for link in _likeliest(linker.link(query))}
+        nodes = {*entities, *(nearest_documents(documents, vector, nearest) + numbers.documents).tolist()}
+    return np.array(sorted(nodes), dtype=np.int64)
 
 
 def nearest_documents(documents: Floats, query: Floats, count: int) -> Ints:
@@ -336,7 +345,7 @@ class NodeVectors:
         return cls(nodes, relations, vectors_of("inverses", inverses, relation_names(graph)))
 
 
-def _encoder(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
+def encoder_of(linked: LinkedGraph, embedder: object, config: ReasonerConfig) -> Embedder:
     """Return the embedder of the network's texts. Raises IndexMismatch for one that is not the weights' encoder."""
     encoder = resolve_embedder(embedder) if embedder is not None else linked.embedder
     if encoder is None or (config.text_model and not same_encoder(config.text_model, encoder.name)):
@@ -386,7 +395,7 @@ def greasoner(
             "retriever 'greasoner' comes without weights: give published ones, weights='rmanluo/G-reasoner-34M'"
         )
     config, tensors = load_reasoner(weights_folder(weights))
-    encoder, kg, passages = _encoder(linked, embedder, config), linked.graph, index.snapshot.passages
+    encoder, kg, passages = encoder_of(linked, embedder, config), linked.graph, index.snapshot.passages
 
     vectors = NodeVectors.of(kg, passages, linked.rows, encoder, config)
     messages = messages_of_nodes(kg, vectors.relations, vectors.inverses)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, Quiet
 from ras_agent.app.cli.terminal import inert, screen
+from ras_agent.errors import SettingsError, UnknownName
+
+if TYPE_CHECKING:
+    from ras_agent.train.loop import FitResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,13 @@ class ExamplesOptions(Options):
         "jsonl"
     )
     pseudo: Annotated[int, typer.Option(min=0, help="Most pseudo questions, made from the passages.")] = 0
+    network: Annotated[str, typer.Option(help="The network to train: gfm or greasoner.")] = "gfm"
+    encoder: Annotated[
+        str | None, typer.Option(help="With greasoner, what embeds nodes' texts; by default as the graph's vectors.")
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(help="With greasoner, the weights that the training is to start from, if any.")
+    ] = None
     quiet: Quiet = False
 
 
@@ -41,12 +53,32 @@ def examples(options: ExamplesOptions) -> None:
     from ras_agent.tools.index.store import PassageIndex
     from ras_agent.train.gfm.examples import report_lines, write_set_of
 
+    if options.network not in ("gfm", "greasoner"):
+        raise UnknownName("network", options.network, ("gfm", "greasoner"))
     questions = find_benchmark(options.benchmark).load(options.questions) if options.questions else None
+    if options.network == "greasoner":
+        from ras_agent.train.gfm.reasoner_sets import write_reasoner_set
+
+        if not questions:
+            raise SettingsError("a set for G-reasoner needs questions: name a file of them")
+        count, skipped = write_reasoner_set(
+            PassageIndex.open(options.index),
+            questions,
+            options.out,
+            encoder=options.encoder,
+            weights=options.weights,
+        )
+        _report(f"{options.out} {count} questions", [f"left out  {reason}" for reason in skipped], options.quiet)
+        return
     report = write_set_of(PassageIndex.open(options.index), questions, options.out, pseudo=options.pseudo)
     line, *left_out = report_lines(report, options.out)
+    _report(line, left_out, options.quiet)
+
+
+def _report(line: str, left_out: Sequence[str], quiet: bool) -> None:
     for reason in left_out:
         typer.echo(inert(reason), err=True)
-    screen(quiet=options.quiet).print(inert(line), highlight=False, markup=False)
+    screen(quiet=quiet).print(inert(line), highlight=False, markup=False)
     if left_out:
         raise typer.Exit(INCOMPLETE)
 
@@ -76,25 +108,38 @@ class TrainOptions(Options):
 def train(options: TrainOptions) -> None:
     """Train the graph network on sets, or go on with a training.
 
-    `python -m ras_agent.train.gfm.train --help` lists all options. The
-    weights are used by `--retriever gfm --weights OUT`.
+    `python -m ras_agent.train.gfm.train --help`, and for sets of G-reasoner
+    `python -m ras_agent.train.gfm.reasoner --help`, list all options. The
+    weights are used by `--retriever gfm --weights OUT`, or `greasoner`.
     """
     from ras_agent.errors import MissingExtra
 
     try:
-        from ras_agent.train.gfm.train import GFMTrainingConfig
-        from ras_agent.train.gfm.train import train as run
-
-        config = GFMTrainingConfig(
-            sets=tuple(options.sets), out=options.out,
-            start_from=Path(options.start_from) if options.start_from else None,
-            steps=options.steps, completion=options.completion, batch=options.batch, documents=options.documents,
-            rate=options.rate, minutes=options.minutes, seed=options.seed, warmup=min(200, options.steps // 10),
-        )  # fmt: skip
-        result = run(config)
+        result = _trained(options)
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "safetensors"):
             raise
         raise MissingExtra("training", "gnn") from error
     line = f"{options.out} {result.steps:,} steps · {result.seconds:.0f} s"
     screen(quiet=options.quiet).print(inert(line), highlight=False, markup=False)
+
+
+def _trained(options: TrainOptions) -> FitResult:
+    from ras_agent.train.gfm.reasoner_sets import is_reasoner_set
+
+    start = Path(options.start_from) if options.start_from else None
+    common: dict[str, Any] = {
+        "sets": tuple(options.sets), "out": options.out, "start_from": start, "steps": options.steps,
+        "batch": options.batch, "documents": options.documents, "rate": options.rate, "minutes": options.minutes,
+        "seed": options.seed,
+    }  # fmt: skip
+    if all(map(is_reasoner_set, options.sets)):
+        from ras_agent.train.gfm import reasoner
+
+        if options.completion:
+            raise SettingsError("--completion is for GFM-RAG's network; G-reasoner's learns from questions alone")
+        return reasoner.train(reasoner.ReasonerTrainingConfig(**common))
+    from ras_agent.train.gfm import train as gfm
+
+    warmup = min(200, options.steps // 10)
+    return gfm.train(gfm.GFMTrainingConfig(**common, completion=options.completion, warmup=warmup))

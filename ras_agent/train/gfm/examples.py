@@ -101,7 +101,7 @@ def write_set_of(
             f"`ras-agent kg build {index} --embedder minilm`"
         )
     documents = set(kg.documents)
-    labelled, skipped = _labelled_questions(questions or (), index, documents)
+    labelled, skipped = labelled_questions(questions or (), index, documents)
     passages = [passage for passage in index.passages if passage.id in documents] if pseudo != 0 else []
     pseudo_questions = _pseudo_questions(passages, seed, pseudo)
     if questions is not None and not labelled and not pseudo_questions:
@@ -111,10 +111,10 @@ def write_set_of(
     return SetReport(kg, len(labelled), len(pseudo_questions), tuple(skipped))
 
 
-def _labelled_questions(
+def labelled_questions(
     questions: Sequence[Question], index: PassageIndex, documents: set[str]
 ) -> tuple[list[GFMQuestion], list[str]]:
-    """Return the questions that some of `documents` support, and why each of the others is left out."""
+    """Return the questions that some of `documents` support, by their ids, and why each of the others is left out."""
     names: dict[str, list[str]] = defaultdict(list)
     for passage in index.passages:
         if passage.id in documents:

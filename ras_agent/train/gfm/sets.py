@@ -148,11 +148,15 @@ def link_questions(kg: KGIndex, questions: Sequence[GFMQuestion]) -> list[Linked
 
 
 def write_linked(folder: Path, kg: KGIndex, questions: Sequence[GFMQuestion]) -> None:
-    """Write questions.jsonl and questions.npz into `folder`."""
+    """Link questions to a graph, and write questions.jsonl and questions.npz into `folder`."""
+    write_questions(folder, questions, link_questions(kg, questions))
+
+
+def write_questions(folder: Path, questions: Sequence[GFMQuestion], linked_questions: Sequence[LinkedQuestion]) -> None:
+    """Write questions.jsonl and questions.npz of questions that are linked."""
     with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
         for question in questions:
             file.write(json.dumps(asdict(question), ensure_ascii=False) + "\n")
-    linked_questions = link_questions(kg, questions)
     arrays = {
         "vectors": np.array([question.vector for question in linked_questions], dtype=np.float16),
         "entities": _joined([question.entities for question in linked_questions], np.int64),

@@ -1,4 +1,4 @@
-"""The GFM network as the training loop sees it: the losses of a step's questions (GFM-RAG, eq. 11 to 13)."""
+"""The networks as the training loop sees them: the losses of a step's questions (GFM-RAG, eq. 11 to 13)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, mse_loss
 
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
+from ras_agent.tools.gfm.reasoner import plain_reasoner_scores
 from ras_agent.train.gfm.batches import GFMExample
+from ras_agent.train.gfm.reasoner_sets import ReasonerExample
 from ras_agent.train.named_weights import NamedWeights
 
 _LEAST = 1e-9  # keeps the logarithm of a document's score finite
@@ -103,3 +105,36 @@ def document_loss(logits: Tensor, shares: Tensor, targets: Tensor) -> Tensor:
     scores = torch.sparse.mm(shares, logits.sigmoid().t()).t()  # (B, D)
     logs = (scores + _LEAST).log()
     return _mean_over(logs.logsumexp(-1, keepdim=True) - logs, targets).mean()
+
+
+class TrainableReasoner(NamedWeights):
+    """Weights of a G-reasoner network, with the loss of an example. Options: see ReasonerTrainingConfig."""
+
+    def __init__(self, weights: Mapping[str, Tensor], *, alpha: float, adversarial: float, distillation: float) -> None:
+        super().__init__(weights)
+        self._options = {"alpha": alpha, "adversarial": adversarial, "distillation": distillation}
+
+    def loss(self, example: ReasonerExample) -> dict[str, Tensor]:
+        """Return the loss and its parts."""
+        return reasoner_losses(self.tensors(), example, **self._options)
+
+
+def reasoner_losses(
+    weights: Mapping[str, Tensor], example: ReasonerExample, *, alpha: float, adversarial: float, distillation: float
+) -> dict[str, Tensor]:
+    """Return the loss of one step's example, and its parts, on the weights' device; see ReasonerTrainingConfig."""
+    device = next(iter(weights.values())).device
+    graph = GraphTensors.of(example.graph, str(device))
+    arrays = (example.nodes, example.vectors, example.start, example.targets)
+    nodes, vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
+    logits = plain_reasoner_scores(weights, graph, nodes, vectors, start)[:, example.documents :].float()
+    with torch.autocast(device.type, enabled=False):
+        cosines = vectors @ nodes[example.documents :].t()
+        parts = {
+            "entity": entity_loss(logits, targets, adversarial),
+            "ranking": ranking_loss(logits, targets),
+            # a cosine from -1 to 1 as a probability
+            "distillation": mse_loss(logits.sigmoid(), (cosines + 1) / 2),
+        }
+    loss = alpha * parts["entity"] + (1 - alpha) * parts["ranking"] + distillation * parts["distillation"]
+    return {"loss": loss, **parts}

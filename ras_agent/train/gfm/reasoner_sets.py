@@ -1,0 +1,200 @@
+"""Sets to train G-reasoner on: a graph whose nodes have the vectors of their texts, and questions that start there.
+
+A folder holds `nodes`, the arrays of graph and vectors; `questions.jsonl`, one {"question", "supporting", ...} a line;
+and `questions.npz`, their vectors, and the numbers of the nodes that they start from and of the documents that support
+them. `network.json` says which encoder and which instructions the vectors were made with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ras_agent.arrays import Floats, Ints
+from ras_agent.errors import IndexMismatch, IndexNotFound, SettingsError
+from ras_agent.eval.question import Question
+from ras_agent.tools.gfm.graph import GFMGraph
+from ras_agent.tools.gfm.reasoner import ReasonerConfig
+from ras_agent.tools.gfm.weights import read_config, weights_folder
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.link import Linking
+from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.greasoner import (
+    NEAREST_DOCUMENTS,
+    NodeNumbers,
+    NodeVectors,
+    edges_of_nodes,
+    encoder_of,
+    start_nodes,
+    text_vectors,
+)
+from ras_agent.tools.store.array_file import read_arrays, write_arrays
+from ras_agent.train.gfm.examples import labelled_questions
+from ras_agent.train.gfm.sets import LinkedQuestion, read_linked, write_questions
+
+_NODES, _NETWORK = "nodes", "network.json"
+REMEDY = "write the set anew with `ras-agent kg examples --network greasoner`"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonerSet:
+    """Graph of N nodes with their vectors, and its questions, whose `entities` are the nodes that they start from.
+
+    edges: (E, 3) head, relation, tail. nodes: (N, text width), relations and inverses: (R, text width).
+    documents: the number of the first document's node; the documents are the last nodes.
+    """
+
+    name: str
+    config: ReasonerConfig
+    edges: Ints
+    nodes: Floats
+    relations: Floats
+    inverses: Floats
+    documents: int
+    questions: Sequence[LinkedQuestion]
+
+    @classmethod
+    def read(cls, folder: Path) -> ReasonerSet:
+        """Read what `write_reasoner_set` wrote. Raises IndexNotFound, IngestError, or IndexMismatch for damage."""
+        if not is_reasoner_set(folder):
+            raise IndexNotFound(f"no set for G-reasoner at {folder}: {REMEDY}")
+        config = ReasonerConfig.from_dict(read_config(folder / _NETWORK), str(folder / _NETWORK))
+        try:
+            arrays, _ = read_arrays(folder / _NODES)
+            first, parts = int(arrays["documents"][0]), {name: arrays[name] for name in ("nodes", "relations")}
+            inverses, edges = arrays["inverses"], arrays["edges"].astype(np.int64)
+        except (OSError, ValueError, KeyError) as error:
+            raise IndexMismatch(f"{folder / _NODES} is damaged ({error}): {REMEDY}") from error
+        questions = [one for some in read_linked(folder).values() for one in some]
+        return cls(folder.name, config, edges, **parts, inverses=inverses, documents=first, questions=questions)
+
+    def part(self, documents: Ints, starts: Ints) -> tuple[GFMGraph, Ints]:
+        """Return the graph among some documents, the nodes that edges join to them, and `starts`; and their numbers.
+
+        documents: their places among the documents.
+        """
+        inside = np.zeros(len(self.nodes), dtype=bool)
+        inside[documents + self.documents] = True
+        head, tail = self.edges[:, 0], self.edges[:, 2]
+        beside = np.concatenate((tail[inside[head]], head[inside[tail]]))
+        # documents that cite one another bring none of their own: the number of documents is that which was drawn
+        inside[beside[beside < self.documents]] = True
+        inside[starts] = True
+        numbers = np.flatnonzero(inside)
+        edges = self.edges[inside[head] & inside[tail]]
+        kinds, relation = np.unique(edges[:, 1], return_inverse=True)
+        ends = np.searchsorted(numbers, edges[:, [0, 2]])
+        edges = np.column_stack((ends[:, 0], relation, ends[:, 1]))
+        vectors = (self.relations[kinds].astype(np.float32), self.inverses[kinds].astype(np.float32))
+        return GFMGraph.from_edges(len(numbers), edges, *vectors), numbers
+
+
+def is_reasoner_set(folder: Path) -> bool:
+    """Tell whether a folder is a set for G-reasoner."""
+    return (folder / _NETWORK).is_file()
+
+
+def write_reasoner_set(
+    index: PassageIndex,
+    questions: Sequence[Question],
+    folder: Path,
+    *,
+    encoder: object = None,
+    weights: str | Path | None = None,
+    nearest: int = NEAREST_DOCUMENTS,
+) -> tuple[int, tuple[str, ...]]:
+    """Write a set of the graph of `index` and of `questions`, and return how many there are, and those left out.
+
+    encoder: of the texts, by default that of the graph. weights: those that a training is to start from, whose encoder
+    and instructions the set then has. nearest: the number of documents that a question starts from, unless it is linked
+    already. What supports a question is named as `write_set_of` takes it. Raises IndexMismatch for an index without a
+    graph, and where nothing can embed or what can is not the weights' encoder.
+    """
+    known = set(LinkedGraph.of(index).graph.documents)
+    labelled, skipped = labelled_questions(questions, index, known)
+    starts = {question.question: question.start for question in labelled if question.start}
+    linked = LinkedGraph.of(index, linking=Linking(starts=starts))
+    graph, passages = linked.graph, index.snapshot.passages
+    config = ReasonerConfig(text_model="")
+    if weights is not None:
+        path = weights_folder(weights) / "config.json"
+        config = ReasonerConfig.from_dict(read_config(path), str(path))
+    embedder = encoder_of(linked, encoder, config)
+    if weights is None:
+        config = replace(config, text_width=embedder.dimension, text_model=embedder.name)
+    vectors, numbers = NodeVectors.of(graph, passages, linked.rows, embedder, config), NodeNumbers(graph)
+    documents = vectors.nodes[numbers.documents :]
+    asked = []
+    for question in labelled:
+        vector = text_vectors(None, "query", embedder, [config.query_instruct + question.question], config)[0]
+        nodes = start_nodes(question.question, linked.linker, numbers, documents, vector, nearest)
+        supporting = [graph.document_id(name) for name in question.supporting]
+        rows = np.unique(np.array([row for row in supporting if row is not None], dtype=np.int64))
+        asked.append(LinkedQuestion(vector, nodes, np.ones(len(nodes), dtype=np.float32), rows))
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "edges": edges_of_nodes(graph).astype(np.int32),
+        "documents": np.array([numbers.documents], dtype=np.int64),
+        "nodes": vectors.nodes.astype(np.float16),
+        "relations": vectors.relations.astype(np.float16),
+        "inverses": vectors.inverses.astype(np.float16),
+    }
+    write_arrays(folder / _NODES, arrays)
+    write_questions(folder, labelled, asked)
+    (folder / _NETWORK).write_text(json.dumps(config.to_dict(), indent=1) + "\n")
+    return len(labelled), tuple(skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonerExample:
+    """B questions over a graph of n nodes, the documents being the last: vectors (B, text width), start (B, n).
+
+    nodes: (n, text width). documents: the number of the first document. targets: (B, documents), 1 for what supports.
+    """
+
+    name: str
+    graph: GFMGraph
+    nodes: Floats
+    documents: int
+    vectors: Floats
+    start: Floats
+    targets: Floats
+
+
+def reasoner_example(
+    sets: Sequence[ReasonerSet], batch: int, documents: int, rng: np.random.Generator
+) -> ReasonerExample:
+    """Draw questions of one set, and the part of its graph around `documents` documents; 0 for all.
+
+    Raises SettingsError where no set holds a question.
+    """
+    usable = [one for one in sets if one.questions]
+    if not usable:
+        raise SettingsError(f"no question in {', '.join(one.name for one in sets)}: train on other --sets")
+    chances = np.array([len(one.questions) for one in usable], dtype=np.float64)
+    some = usable[int(rng.choice(len(usable), p=chances / chances.sum()))]
+    places = rng.choice(len(some.questions), min(batch, len(some.questions)), replace=False)
+    questions = [some.questions[place] for place in places]
+    starts = np.unique(np.concatenate([question.entities for question in questions]))
+    count = len(some.nodes) - some.documents
+    needed = np.unique(
+        np.concatenate([*(one.supporting for one in questions), starts[starts >= some.documents] - some.documents])
+    )
+    others = rng.permutation(np.setdiff1d(np.arange(count), needed))
+    picked = np.union1d(needed, others[: max(0, documents - len(needed))] if documents else others)
+    graph, numbers = some.part(picked, starts)
+    first = int(np.searchsorted(numbers, some.documents))
+    start = np.zeros((len(questions), len(numbers)), dtype=np.float32)
+    targets = np.zeros_like(start)
+    for row, question in enumerate(questions):
+        start[row, np.searchsorted(numbers, question.entities)] = 1
+        targets[row, np.searchsorted(numbers, question.supporting + some.documents)] = 1
+    vectors = np.stack([question.vector for question in questions])
+    nodes = some.nodes[numbers].astype(np.float32)
+    return ReasonerExample(some.name, graph, nodes, first, vectors, start, targets[:, first:])

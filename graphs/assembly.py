@@ -15,7 +15,7 @@ from ras_agent.graphs.memory import ThreadMemory, recall
 from ras_agent.graphs.node import Node, NodeBody
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Inputs, Outputs, State
+from ras_agent.graphs.state import Inputs, Outputs, Question, State, Told
 from ras_agent.tools.retrieve.search import scope_of
 
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
@@ -47,7 +47,8 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     """
 
     def __init__(self, parts: AgentParts, state: Any = State) -> None:
-        super().__init__(state, Limits, input_schema=Inputs, output_schema=Outputs)
+        schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
+        super().__init__(state, Limits, input_schema=schemas[0], output_schema=schemas[1])
         self._parts, self._records = parts, Records()
         self.memory = None if parts.store is None else ThreadMemory(parts.store, scope_of(parts.retriever))
 
@@ -84,9 +85,10 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         self.add_route("begin", lambda state: "rewrite" if state["turns"] else following, ["rewrite", following])
         self.add_edge("rewrite", following)
 
-    def agent(self, name: str, checkpointer: AnyCheckpointer = None) -> Agent:
-        """Return the graph, ready to run."""
-        return Agent.of(self.compile(checkpointer, name=name)).with_config(recursion_limit=_RECURSION_LIMIT)
+    def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:
+        """Return the graph, ready to run, under the agent's own name or the graph's."""
+        compiled = self.compile(checkpointer, name=self._parts.name or self._parts.graph)
+        return Agent.of(compiled).with_config(recursion_limit=_RECURSION_LIMIT)
 
     def _bounds(self, limits: Limits | None) -> Limits:
         return self._parts.preset.limits(limits or self._parts.limits)

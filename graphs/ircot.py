@@ -48,7 +48,7 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     graph.add_edge("merge", "reason")
     # reason -> retrieve or answer, structure -> merge, answer -> END
     reviews.add_edges(graph, parts, decides="reason")
-    return graph.agent(parts.graph, checkpointer)
+    return graph.agent(checkpointer)
 
 
 IRCOT = GraphSpec(assemble_ircot, planner="reasoner", facts="if needed", style="reader", review=PLACES)

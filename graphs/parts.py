@@ -127,6 +127,11 @@ class AgentArguments(TypedDict, total=False):
     """everything that the command line can set (docs/settings.md)"""
     task: str
     """a task's own instruction, which the roles on chat models show"""
+    name: str
+    """the agent's own name, by which a supervisor, Studio or a trace tells it from others; if not given, the graph's"""
+    brief: bool
+    """whether one question is all of its input, and answer, citations and abstention all of its output, for servers
+    that make a tool of an agent's schemas, as LangGraph Server's /mcp does; its state and its events are the same"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,7 @@ class AgentParts:
     store: of the facts that each thread has found.
     pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
     role_names: who plays which role, for traces.
+    name, brief: as in AgentArguments.
     """
 
     graph: str
@@ -155,3 +161,5 @@ class AgentParts:
     store: BaseStore | None = None
     pruner: FactPruner | None = None
     role_names: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    brief: bool = False

@@ -57,7 +57,7 @@ def planning_loop(
     graph.add_edge("merge", "plan")
     # plan -> retrieve or answer, structure -> merge, answer -> END
     reviews.add_edges(graph, parts, decides="plan")
-    return graph.agent(parts.graph, checkpointer)
+    return graph.agent(checkpointer)
 
 
 def assemble_ras(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:

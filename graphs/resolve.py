@@ -117,6 +117,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         store=arguments.get("store"),
         pruner=pruner,
         role_names={role: role_name(spec) for role, spec in specs.items()},
+        name=arguments.get("name", ""),
+        brief=arguments.get("brief", False),
     )
 
 

@@ -38,7 +38,7 @@ def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None
     graph.add_edge("retrieve", "structure")
     graph.add_edge("merge", "answer")
     reviews.add_edges(graph, parts)  # structure -> merge, answer -> END
-    return graph.agent(parts.graph, checkpointer)
+    return graph.agent(checkpointer)
 
 
 SINGLE_SHOT = GraphSpec(assemble_single_shot, planner=None, review=("facts", "answer"))

@@ -103,6 +103,20 @@ class Outputs(TypedDict):
     in the input or on the thread"""
 
 
+class Question(TypedDict):
+    """Input of a brief agent: one question."""
+
+    question: str
+
+
+class Told(TypedDict):
+    """Output of a brief agent: the answer, and what it rests on."""
+
+    answer: str
+    citations: list[JSON]
+    abstained: bool
+
+
 class Beginning(Inputs):
     """Input of the first node: the caller's input, and the values that the thread remembers."""
 

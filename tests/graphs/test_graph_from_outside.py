@@ -71,7 +71,7 @@ def assemble(parts, checkpointer=None):
     graph.add_edge("act", "observe")
     graph.add_edge("observe", "think")
     graph.add_edge("answer", END)
-    return graph.agent("think-act", checkpointer)
+    return graph.agent(checkpointer)
 
 
 REACT = GraphSpec(assemble, planner=Thinker, facts="never")

@@ -8,8 +8,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.graph import MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
 
+from ras_agent import create_ras_agent
 from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import UnknownName
+from ras_agent.records import Passage
 from tests.messages import says
 
 OF_THE_SUPERVISOR = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
@@ -164,3 +166,26 @@ def test_a_supervisor_reads_the_whole_conversation(ras, enough):
     out = app.invoke({"messages": [("user", "Who?")]})
     assert [message.text for message in out["messages"]].count("2 facts, 2 passages") == 1
     assert [message.text for message in out["messages"]].count("Who?") == 1
+
+
+@OF_THE_SUPERVISOR
+def test_two_agents_of_one_supervisor_have_a_name_each(ras, enough):
+    laws, rivers = ras("q", enough, name="laws"), ras("q", enough, name="rivers")
+    call = {"name": "transfer_to_rivers", "args": {}, "id": "call-1"}
+    model = supervisor(AIMessage("", tool_calls=[call]), AIMessage("It is Ann."))
+    app = create_supervisor([laws, rivers], model=model).compile()
+    steps = [name for step in app.stream({"messages": [("user", "Who?")]}) for name in step]
+    assert steps == ["supervisor", "rivers", "supervisor"]
+
+
+def test_a_brief_agent_takes_one_question_and_returns_its_answer():
+    with open_checkpointer("memory") as checkpointer:
+        passages = [Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")]
+        agent = create_ras_agent(index=passages, brief=True, checkpointer=checkpointer)
+        out = agent.invoke({"question": "Which river flows through Edinburgh?"}, THREAD)
+        assert (out.keys(), out["answer"]) == ({"answer", "citations", "abstained"}, "Water of Leith")
+        assert list(agent.get_input_jsonschema()["properties"]) == ["question"]
+        assert list(agent.get_output_jsonschema()["properties"]) == ["answer", "citations", "abstained"]
+        assert agent.get_state(THREAD).values["question"] == "Which river flows through Edinburgh?"
+        with pytest.raises(UnknownName, match="unknown input key 'messages'; known: question"):
+            agent.invoke({"messages": [("user", "Which river?")]}, THREAD)

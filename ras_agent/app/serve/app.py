@@ -61,7 +61,8 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     if find_spec("mcp") is not None:
         from ras_agent.app.serve.tools import OverHTTP, tools_over
 
-        app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service))))
+        # without sessions there is nothing to listen to (GET) or to end (DELETE)
+        app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service)), methods=["POST"]))
     for raised in (RequestValidationError, HTTPException, ApiError, ValueError, OSError, RuntimeError):
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))

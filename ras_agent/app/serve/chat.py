@@ -22,7 +22,7 @@ from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.runs import Run, Silence
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled
-from ras_agent.app.serve.wire import Message
+from ras_agent.app.serve.wire import AskRequest, Message
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -107,7 +107,9 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
         return json_response(reply.document(outputs))
     service: Service = request.app.state.service
     caller: Caller = request.state.caller
-    run = service.ask_once(body.messages, caller, body.filter)
+    run = service.ask_once(
+        AskRequest(messages=body.messages, filter=body.filter, review=[], stream=body.stream), caller
+    )
     if body.stream:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)

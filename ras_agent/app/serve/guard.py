@@ -89,15 +89,19 @@ class Guard:
 
         Such a page names its own origin or, where its name was made to lead to this machine, its own host.
         """
+        host = headers.get("host", "")
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            asker = urlsplit(headers.get("origin", "")).netloc
+        except ValueError:
+            raise ApiError(400, "Host and Origin: one of them is no address", "bad_request") from None
         if not access.open:
             return
-        host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname or ""
         if not (is_loopback(name) or name == self._host):
             raise ApiError(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
         origin = headers.get("origin")
         changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
-        if origin and changes and origin not in self._origins and urlsplit(origin).netloc != host:
+        if origin and changes and origin not in self._origins and asker != host:
             raise ApiError(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
 
     def _let_in(self, access: Access, scope: Scope, path: str, authorization: str) -> None:

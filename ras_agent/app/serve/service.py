@@ -82,17 +82,13 @@ class Service:
 
     def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises ApiError."""
-        thread = request.thread or uuid4().hex
-        messages: list[BaseMessage]
-        messages = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
-        inputs = _within({"messages": _check_length(messages)}, caller, request.filter)
+        thread, inputs = request.thread or uuid4().hex, _inputs(request, caller)
         review = self._parts.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
-    def ask_once(self, messages: list[Message], caller: Caller, filter: JSON | None) -> Run:
+    def ask_once(self, request: AskRequest, caller: Caller) -> Run:
         """Start a run that leaves no thread behind. Raises ApiError."""
-        inputs = _within({"messages": _check_length(conversation(messages))}, caller, filter)
-        return self._start(uuid4().hex, self._without_threads, inputs, {}, None)
+        return self._start(uuid4().hex, self._without_threads, _inputs(request, caller), {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
         """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
@@ -155,10 +151,15 @@ class Service:
         self._refresh()
         return self.index.within(self._seen_by(caller)).document_ids()
 
+    @property
+    def has_graph(self) -> bool:
+        """Tell whether the index has a knowledge graph."""
+        return KGIndex.exists(self.index)
+
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
         index = self.index
-        if not KGIndex.exists(index):
+        if not self.has_graph:
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
         self._refresh()
         return self._open_graph(index.commit, self._seen_by(caller))
@@ -261,19 +262,16 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
     return convert_to_messages(turns)
 
 
-def _check_length(turns: list[BaseMessage]) -> list[BaseMessage]:
-    """Return the turns of a conversation. Raises ApiError if the user's turns are longer than a question may be."""
+def _inputs(request: AskRequest, caller: Caller) -> JSON:
+    """Return the agent's input for a request. Raises ApiError if the user's turns are longer than a question may be."""
+    turns: list[BaseMessage]
+    turns = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > LONGEST_QUESTION:
         wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
         raise ApiError(422, wrong, "question_too_long")
-    return turns
-
-
-def _within(inputs: JSON, caller: Caller, filter: JSON | None) -> JSON:
-    """Return the inputs with the filter of the request and of the caller."""
-    allowed = caller.joined_filter(filter)
-    return inputs if allowed is None else {**inputs, "filter": allowed}
+    filter = caller.joined_filter(request.filter)
+    return {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
 
 
 def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:

@@ -16,15 +16,27 @@ from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import Tool, ToolAnnotations
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
 
+from ras_agent import __version__
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.wire import LONGEST_NAME, LONGEST_QUERY, LONGEST_QUESTION, Message, Receive, Scope, Send
+from ras_agent.app.serve.wire import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    LONGEST_QUESTION,
+    THREAD,
+    AskRequest,
+    Receive,
+    Scope,
+    Send,
+)
 from ras_agent.events import Planned
+from ras_agent.text.markup import inert_markup
 
 _INSTRUCTIONS = (
     "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
@@ -45,9 +57,10 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. grounded: whether evidence supports it; if not, the documents do not hold the answer."""
+    """An answer. abstained: whether the documents hold none. grounded: whether evidence supports it."""
 
     answer: str
+    abstained: bool
     grounded: bool
     sources: list[Quoted]
 
@@ -70,30 +83,51 @@ class Around(TypedDict):
     passage_ids: list[list[str]]
 
 
+_Filter = Annotated[
+    dict[str, Any] | None, Field(description='Only passages with this metadata, such as {"team": "x"}.')
+]
+_READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+
+
+class _Tools(FastMCP):
+    """Server that lists the tools which the index can serve at the time."""
+
+    service: Service
+
+    async def list_tools(self) -> list[Tool]:
+        tools = await super().list_tools()
+        return tools if self.service.has_graph else [tool for tool in tools if tool.name != "get_graph"]
+
+
 def tools_over(service: Service) -> FastMCP:
     """Return a server of the Model Context Protocol over an open service."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    server = FastMCP(
-        "ras-agent",
-        instructions=_INSTRUCTIONS,
-    )
+    server = _Tools("ras-agent", instructions=_INSTRUCTIONS)
+    server.service = service
+    server._mcp_server.version = __version__  # FastMCP would say its own
     # it has set up logging for the whole program, which is the program's own to do
     root.handlers[:], root.level = handlers, level
 
-    @server.tool()
+    @server.tool(annotations=_READS)
     async def ask(
         question: Annotated[str, Field(max_length=LONGEST_QUESTION, description="One whole question in plain words.")],
         context: Context[Any, Any, Any],
+        filter: _Filter = None,
+        thread: Annotated[
+            str | None, Field(pattern=THREAD, description="A conversation's name: the question may refer to its turns.")
+        ] = None,
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
         with _refusing():
-            run = service.ask_once([Message(role="user", content=question)], _caller(context), None)
+            asked = AskRequest(question=question, filter=filter, thread=thread, review=[], stream=True)
+            run = service.ask(asked, _caller(context))[1] if thread else service.ask_once(asked, _caller(context))
             try:
                 async for event in run.events():
                     if isinstance(event, Planned):
-                        await context.report_progress(event.hop, message=event.plan.subquery or event.plan.action)
-                out = (await run.end()).outputs
+                        step = inert_markup(event.plan.subquery or event.plan.action)
+                        await context.report_progress(event.hop, message=step)
+                out = (await run.end()).answered()
             finally:
                 run.cancel()
         sources = [
@@ -105,17 +139,18 @@ def tools_over(service: Service) -> FastMCP:
             )
             for cited in out["citations"]
         ]
-        return Answered(answer=out["answer"], grounded=bool(out["grounded"]), sources=sources)
+        return Answered(answer=out["answer"], abstained=out["abstained"], grounded=out["grounded"], sources=sources)
 
-    @server.tool()
+    @server.tool(annotations=_READS)
     async def retrieve(
         query: Annotated[str, Field(max_length=LONGEST_QUERY, description="What to search for.")],
         context: Context[Any, Any, Any],
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
+        filter: _Filter = None,
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
         with _refusing():
-            hits = await service.retrieve(query, k, _caller(context), None)
+            hits = await service.retrieve(query, k, _caller(context), filter)
         return [
             Found(
                 passage_id=hit.passage.id,
@@ -127,7 +162,7 @@ def tools_over(service: Service) -> FastMCP:
             for hit in hits
         ]
 
-    @server.tool()
+    @server.tool(annotations=_READS)
     async def get_graph(
         entity: Annotated[str, Field(max_length=LONGEST_NAME, description="The name of a person, place or thing.")],
         context: Context[Any, Any, Any],

@@ -16,11 +16,12 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
 
+import httpx
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
-from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent import Passage, PassageIndex, __version__, build_graph
 from ras_agent.app.serve import tools
 from ras_agent.app.serve.service import Service
 from ras_agent.settings import Settings
@@ -52,14 +53,17 @@ async def test_a_client_starts_the_command_and_gets_a_cited_answer() -> None:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     command = StdioServerParameters(command=sys.executable, args=["-c", code, "mcp", "--sample"], env=environment)
     async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
+        server = (await session.initialize()).serverInfo
+        assert (server.name, server.version) == ("ras-agent", __version__)
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert set(tools) == {"ask", "retrieve", "get_graph"}
+        assert set(tools) == {"ask", "retrieve"}  # the sample has no knowledge graph
         assert tools["ask"].inputSchema["required"] == ["question"]
-        assert list(tools["ask"].inputSchema["properties"]) == ["question"]
+        assert list(tools["ask"].inputSchema["properties"]) == ["question", "filter", "thread"]
+        hints = {(tool.annotations.readOnlyHint, tool.annotations.openWorldHint) for tool in tools.values()}
+        assert hints == {(True, False)}
         told = await _call(session, "ask", question=QUESTION)
     assert told["answer"] == "Water of Leith"
-    assert told["grounded"] is True
+    assert (told["abstained"], told["grounded"]) == (False, True)
     assert told["sources"][-1]["title"] == "Water of Leith"
 
 
@@ -82,6 +86,46 @@ async def test_retrieve_returns_passages_with_their_sources() -> None:
             blank = await session.call_tool("retrieve", {"query": " "})
     assert (first["title"], first["score"] >= second["score"]) == ("Water of Leith", True)
     assert blank.isError
+
+
+async def test_a_filter_narrows_a_question_and_a_search(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "my.index")
+    index.add([Passage("a", "Bell was born in Edinburgh.", "Bell", metadata={"team": "x"})])
+    with serving(Settings(index=tmp_path / "my.index")) as url:
+        async with over_http(url) as session:
+            asked = {"question": "Where was Bell born?"}
+            told = [await _call(session, "ask", **asked, filter={"team": team}) for team in ("x", "y")]
+            hits = [await _call(session, "retrieve", query="Bell", filter={"team": team}) for team in ("x", "y")]
+    assert [(one["answer"], one["abstained"]) for one in told] == [
+        ("Edinburgh", False),
+        ("No answer: no passage was found for the question.", True),
+    ]
+    assert [len(found["result"]) for found in hits] == [1, 0]
+
+
+async def test_a_question_may_refer_to_its_thread(tmp_path: Path) -> None:
+    with serving(Settings(), sample=True) as url:
+        async with over_http(url) as session:
+            await _call(session, "ask", question="Who invented the telephone?", thread="1")
+            told = await _call(session, "ask", question="Where was he born?", thread="1")
+            refused = await session.call_tool("ask", {"question": "Where?", "thread": "no/name"})
+    assert told["answer"] == "Edinburgh"
+    assert refused.isError
+
+
+async def test_a_model_that_cannot_be_asked_is_a_tool_s_error(scripted_llm: Any) -> None:
+    scripted_llm.script({"status": 401, "repeat": True})
+    with serving(Settings(llm=scripted_llm.spec, retries=0), sample=True) as url:
+        async with over_http(url) as session:
+            refused = await session.call_tool("ask", {"question": "Where was Bell born?"})
+    assert (refused.isError, refused.content[0].text.endswith("no answer: a model cannot be asked")) == (True, True)
+
+
+def test_nobody_waits_for_messages_that_never_come() -> None:
+    with serving(Settings(), sample=True) as url:
+        for method in ("GET", "DELETE"):
+            accept = {"Accept": "text/event-stream"}
+            assert httpx.request(method, f"{url}/mcp", headers=accept, trust_env=False).status_code == 405
 
 
 async def test_below_a_path_of_another_application_the_tools_work_as_well() -> None:
@@ -109,10 +153,12 @@ async def test_get_graph_shows_facts_around_an_entity_or_says_how_to_make_a_grap
     index.add([Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")])
     with serving(Settings(index=tmp_path / "my.index")) as url:
         async with over_http(url) as session:
+            assert "get_graph" not in [tool.name for tool in (await session.list_tools()).tools]
             none = await session.call_tool("get_graph", {"entity": "Edinburgh"})
             assert none.isError
             assert "ras-agent kg build" in none.content[0].text
             build_graph(tmp_path / "my.index")
+            assert "get_graph" in [tool.name for tool in (await session.list_tools()).tools]
             around = await _call(session, "get_graph", entity="edinburgh")
             unknown = await session.call_tool("get_graph", {"entity": "Edinborough"})
     assert ["Water of Leith", "flows through", "Edinburgh"] in around["facts"]

@@ -333,7 +333,8 @@ def _without_evidence(state: State) -> Answer:
     broken = [failure["message"] for failure in state["failures"] if failure["role"] == "retriever"]
     if broken:
         cause = "nothing was found, since the search failed"
-        return Answer(f"No answer: {cause}: {broken[-1]}", abstained=True, failed=cause)
+        # what follows the kind of error is among the failures, and may name a place that is not for everybody
+        return Answer(f"No answer: {cause}: {broken[-1].partition(': ')[0]}", abstained=True, failed=cause)
     if state["steps"]:
         return Answer("No answer: no passage was found for the question.", abstained=True)
     stopped = any(plan.get("by") for plan in state["plans"])

@@ -56,7 +56,8 @@ def test_without_any_hit_there_is_no_answer(agent_over: Any) -> None:
 
 def test_a_retriever_that_fails_is_the_reason_why_there_is_no_answer(agent_over: Any) -> None:
     out = agent_over(Finds(ConnectionError("refused"))).invoke(QUESTION)
-    assert out["answer"] == "No answer: nothing was found, since the search failed: ConnectionError: refused"
+    assert out["answer"] == "No answer: nothing was found, since the search failed: ConnectionError"
+    assert out["failures"][0]["message"] == "ConnectionError: refused"
     assert (out["abstained"], out["grounded"]) == (True, False)
     assert out["failed"] == "nothing was found, since the search failed"
 

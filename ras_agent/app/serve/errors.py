@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 import traceback
 
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
-from ras_agent.errors import IngestError, RasError, StoreError
+from ras_agent.errors import (
+    FilterError,
+    IndexMismatch,
+    IndexNotFound,
+    IngestError,
+    RasError,
+    ReviewError,
+    StoreError,
+    TraceError,
+    UnknownName,
+)
 from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
+# what a caller has given wrongly; other errors of ours name what is the server's
+_CALLERS = (FilterError, ReviewError, TraceError, UnknownName)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -24,23 +38,30 @@ class ApiError(RasError, RuntimeError):
 
 
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
-    """Return the status and the body for an error. An unexpected error is logged, and the body does not describe it."""
+    """Return the status and the body for an error.
+
+    One that is not a caller's is logged, and the body does not describe it: it may name a path of the server.
+    """
     if isinstance(error, ApiError):
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError | IndexNotFound | IndexMismatch):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
         return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
     if isinstance(error, IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
         message = "the index cannot be written at the moment, as while something else writes it: try again soon"
         return 409, _body(409, message, "index_busy")
-    if isinstance(error, RasError | ValueError):
-        status = 422 if isinstance(error, ValueError) else 500
-        return status, _body(status, str(error))
+    if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, RasError)):
+        return 422, _body(422, str(error))
     _log.error("a request failed:\n%s", without_secrets("".join(traceback.format_exception(error))))
     return 500, _body(500, "the server failed; its log says why")
+
+
+def without_places(message: str) -> str:
+    """Return a failure's message in which a path of the server is the name at its end."""
+    return _PATH.sub(r"\1", message)
 
 
 def _body(status: int, message: str, code: str | None = None) -> ErrorBody:

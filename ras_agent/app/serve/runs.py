@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 
-from ras_agent.app.serve.errors import ApiError
+from ras_agent.app.serve.errors import ApiError, without_places
 from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
-from ras_agent.events import Event
+from ras_agent.events import Event, Failed
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.state import Outputs
 from ras_agent.records import JSON
@@ -98,7 +98,10 @@ class Run:
         review: JSON | None = None
         stream: AsyncIterator[Any] = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"])
         async for kind, payload in stream:
-            if kind == "custom":
+            if isinstance(payload, Failed):
+                failure = replace(payload.failure, message=without_places(payload.failure.message))
+                self._news.put_nowait(Failed(failure))
+            elif kind == "custom":
                 self._news.put_nowait(payload)
             else:
                 state = payload
@@ -110,9 +113,11 @@ class Run:
 
 
 def outputs_of(state: JSON) -> JSON:
-    """Return the agent's outputs in a state, as plain JSON."""
+    """Return the agent's outputs in a state, as plain JSON for callers."""
     outputs = {name: state[name] for name in Outputs.__annotations__ if name in state}
-    return {**outputs, "messages": [_turn(message) for message in outputs.get("messages", ())]}
+    failures = [{**failure, "message": without_places(failure["message"])} for failure in outputs.get("failures", ())]
+    messages = [_turn(message) for message in outputs.get("messages", ())]
+    return {**outputs, "messages": messages, **({"failures": failures} if failures else {})}
 
 
 def _turn(message: BaseMessage) -> JSON:

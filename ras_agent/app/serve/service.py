@@ -211,9 +211,8 @@ class Service:
         return run
 
     async def _check_reached(self) -> None:
-        """Raise StoreError where the index is in a database that does not answer."""
-        if self.index.path is None:
-            await asyncio.to_thread(self.index.database.state)
+        """Raise an error where the index is gone, or in a database that does not answer."""
+        await asyncio.to_thread(self.index.database.state)
 
     def _end(self, key: str) -> None:
         del self._running[key]

@@ -285,3 +285,9 @@ async def test_an_application_that_mounts_the_server_says_who_asks(shared_index:
             upload = {"files": ("new.md", b"# New"), "metadata": (None, '{"team": "sales"}')}
             told = await client.post("/research/api/documents", files=upload, headers={"team": "labs"})
             assert told.status_code == 403
+
+
+@pytest.mark.parametrize("header", [{"Host": "[::1"}, {"Origin": "http://[::1"}])
+def test_a_host_or_an_origin_that_is_no_address_is_a_bad_request(client: httpx.Client, header: dict[str, str]) -> None:
+    response = client.get("/health", headers=header)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_request")

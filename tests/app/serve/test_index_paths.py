@@ -363,3 +363,27 @@ async def test_many_threads_see_the_graphs_of_more_tenants_than_are_kept_open(
         with ThreadPoolExecutor(16) as pool:
             seen = list(pool.map(names, teams * 400))
     assert seen == [{f"{team.title()} Works"} for team in teams] * 400
+
+
+def test_an_index_that_is_gone_is_unavailable_and_no_message_says_where_it_was(
+    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "my.index"
+    PassageIndex.create(place).add([Passage("bell", "Bell was born in Edinburgh.", "Bell")])
+    client = served(Settings(index=place))
+    assert client.get("/api/retrieve?q=Bell").status_code == 200
+    place.rename(tmp_path / "elsewhere.index")
+    asked = {"question": "Where was Bell born?"}
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": "Where was Bell born?"}]}
+    responses = [
+        client.get("/api/retrieve?q=Bell"),
+        client.get("/api/documents"),
+        client.post("/api/ask", json=asked),
+        client.post("/v1/chat/completions", json=chat),
+    ]
+    streamed = client.post("/api/ask", json={**asked, "stream": True}).text
+    assert [response.status_code for response in responses] == [503] * 4
+    assert {response.json()["error"]["code"] for response in responses} == {"index_unavailable"}
+    assert "IndexNotFound: my.index holds no index" in streamed
+    assert str(tmp_path) not in "".join(response.text for response in responses) + streamed
+    assert str(place) in caplog.text

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
-from ras_agent.tools.graph_tokens.graph_llm import ADAPTER, Generated, GraphLLM, base_model
+from ras_agent.tools.graph_tokens.graph_llm import ADAPTER, MERGE, Generated, GraphLLM, base_model, served_layers
 
 _RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
 
@@ -25,8 +25,8 @@ class GraphLLMBatches:
         batches = GraphLLMBatches("/path", gpu_memory_utilization=0.8)
         batches.generate(prompts, [batches.vectors.of_steps(facts) for facts in ...], max_new_tokens=100)
 
-    engine: further arguments of vllm.LLM. Raises WeightsError for a folder without a GraphLLM, MissingExtra without the
-    packages of the extras `llm` and `vllm`.
+    engine: further arguments of vllm.LLM. Raises WeightsError for a folder without a GraphLLM, SettingsError for an
+    adapter that ends vLLM's engine, MissingExtra without the packages of the extras `llm` and `vllm`.
     """
 
     def __init__(self, folder: str | Path, **engine: Any) -> None:
@@ -42,8 +42,17 @@ class GraphLLMBatches:
         if config.tuning == "lora":
             self._adapter = LoRARequest("graphllm", 1, str(folder / ADAPTER))
             rank = next((room for room in _RANKS if room >= config.lora.rank), config.lora.rank)
-            engine = {"enable_lora": True, "max_lora_rank": rank, **engine}
-        self._engine = LLM(model=base_model(folder, config), enable_prompt_embeds=True, **engine)
+            layers = list(served_layers(folder / ADAPTER))
+            engine = {"enable_lora": True, "max_lora_rank": rank, "lora_target_modules": layers, **engine}
+        try:
+            self._engine = LLM(model=base_model(folder, config), enable_prompt_embeds=True, **engine)
+        except TypeError as error:
+            if "lora_target_modules" not in str(error):
+                raise
+            raise SettingsError(
+                "this vLLM cannot leave word vectors out of an adapter (lora_target_modules): its engine ends where "
+                f"prompts with an adapter overlap: take a newer one, or merge the adapter: {MERGE} {folder} OUT"
+            ) from error
 
     def generate(
         self,

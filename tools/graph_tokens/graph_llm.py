@@ -33,6 +33,8 @@ Tuning = Literal["frozen", "lora", "full"]
 
 CONFIG, GRAPH_WEIGHTS = "config.json", "graph_tokens.safetensors"
 ADAPTER, LANGUAGE_MODEL = "adapter", "language_model"
+MERGE = "python -m ras_agent.train.graphllm.merge"
+"""The command that adds an adapter to its language model's weights."""
 _IGNORED = -100  # the label of a token that the loss passes over
 
 
@@ -319,6 +321,17 @@ class GraphLLM(nn.Module):
         model.fingerprint = hashlib.sha256(stored).hexdigest()[:16]
         return model
 
+    def merged(self) -> Self:
+        """Return this GraphLLM with its adapter added to the language model's weights, which this one gives up.
+
+        It is one that was trained whole, and writes the same. Raises SettingsError where there is no adapter.
+        """
+        if self.config.tuning != "lora":
+            raise SettingsError(f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}")
+        merged = type(self)(replace(self.config, tuning="full"), self.language_model.merge_and_unload(), self.tokenizer)
+        merged.graph_tokens.load_state_dict(self.graph_tokens.state_dict())
+        return merged
+
     def _inputs(self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures | None]) -> list[Tensor]:
         """Return what the language model reads for each prompt, (T, width): its graph's tokens, then the text's.
 
@@ -381,6 +394,27 @@ def load_language_model(name: str) -> tuple[Any, Any]:
     except (OSError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]
         raise WeightsError(f"cannot load the language model {name!r}, a folder or a hub name: {why}") from error
+
+
+def served_layers(adapter: Path) -> tuple[str, ...]:
+    """Return the names of the layers that an adapter changes, as vLLM takes them in `lora_target_modules`.
+
+    vLLM makes all layers ready for adapters that it is not told to leave out. Of these the word vectors end its engine
+    where prompts as vectors overlap: it counts the rows of tokens alone, and the adapter's those of all prompts.
+    Raises WeightsError for a folder without an adapter, SettingsError for one that changes the word vectors.
+    """
+    file = adapter / "adapter_config.json"
+    try:
+        named = json.loads(file.read_text(encoding="utf-8"))["target_modules"]
+        names = tuple(sorted({str(name).rpartition(".")[2] for name in named}))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise WeightsError(f"{file}: no configuration of an adapter ({error}): train it anew") from error
+    if words := [name for name in names if "embed" in name or name == "lm_head"]:
+        raise SettingsError(
+            f"{adapter} changes word vectors ({', '.join(words)}), which ends vLLM's engine where prompts overlap: "
+            f"merge it into the language model: {MERGE} {adapter.parent} OUT"
+        )
+    return names
 
 
 def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:

@@ -1,6 +1,7 @@
 """Bulk text-to-triples through vLLM's offline batches, with the prompts and the parsing of the other local models.
 
     ras-agent structure --extractor text2triple-vllm:/path --corpus TEXTS.jsonl --triple-cache FACTS --concurrency 512
+    ras-agent structure --extractor text2triple-vllm:/path#gpu_memory_utilization=0.5,tensor_parallel_size=2 ...
 
 Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
 models, without beams and without copying: vLLM runs no T5, and its engine takes no rules from a caller's process.
@@ -13,7 +14,8 @@ top of transformers: no test has run it in vLLM itself.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,20 @@ from ras_agent.tools.structure.triple_text import Piece, TripleText
 
 
 class VLLMWriter:
-    """Writer of facts on a vLLM engine. Raises SettingsError for a decoding that vLLM does not support."""
+    """Writer of facts on a vLLM engine.
 
-    def __init__(self, name: str, decoding: Decoding, *, prompts_dir: str | Path | None = None) -> None:
+    engine: arguments of vllm.LLM besides the model; by itself it computes in the numbers that the weights are saved in.
+    Raises SettingsError for a decoding that vLLM does not support, and for an argument that its engine does not know.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        decoding: Decoding,
+        *,
+        prompts_dir: str | Path | None = None,
+        engine: Mapping[str, Any] | None = None,
+    ) -> None:
         if decoding.beams > 1 or decoding.copy:
             raise SettingsError(f"vLLM takes neither beams nor copy here: text2triple:{name} has both")
         try:
@@ -43,7 +56,16 @@ class VLLMWriter:
         if config.is_encoder_decoder:
             raise SettingsError(f"vLLM runs no model with an encoder: take text2triple:{name}")
         self._name, self._commit = name, getattr(config, "_commit_hash", None)
-        self._engine = LLM(model=name, max_model_len=decoding.source_tokens + decoding.target_tokens, seed=0)
+        saved = str(getattr(config, "dtype", None) or "auto").removeprefix("torch.")  # vLLM would halve float32
+        length = decoding.source_tokens + decoding.target_tokens
+        arguments = {"max_model_len": length, "seed": 0, "dtype": saved, **(engine or {})}
+        self._numbers = arguments["dtype"]
+        try:
+            self._engine = LLM(model=name, **arguments)
+        except TypeError as error:
+            if "unexpected keyword" not in str(error):
+                raise
+            raise SettingsError(f"vLLM's engine does not know an option behind '#': {error}") from error
         self._sampling = SamplingParams(temperature=0.0, max_tokens=decoding.target_tokens)
         self.text = TripleText(
             self._engine.get_tokenizer(), seq2seq=False, prompts_dir=prompts_dir, source_tokens=decoding.source_tokens
@@ -56,7 +78,7 @@ class VLLMWriter:
 
     @cached_property
     def _digest(self) -> str:
-        digest = hashlib.sha256(f"vllm {self._commit or ''}".encode())
+        digest = hashlib.sha256(f"vllm {self._numbers} {self._commit or ''}".encode())
         folder = Path(self._name)
         for file in sorted(folder.glob("*.safetensors")) if folder.is_dir() else ():
             with file.open("rb") as stream:
@@ -78,9 +100,29 @@ def _output_of(output: Any) -> ModelReply:
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:
-    """Return the extractor on a causal model in vLLM. argument: a folder or a hub name, see `read_spec`."""
-    if not argument.partition("#")[0]:
+    """Return the extractor on a causal model in vLLM.
+
+    argument: a folder or a hub name, behind "#" options of the decoding (see `read_spec`) and of vLLM's engine, such as
+    "/path#target_tokens=128,gpu_memory_utilization=0.5,tensor_parallel_size=2".
+    """
+    name, _, written = argument.partition("#")
+    if not name:
         raise SettingsError("which model? the public one has an encoder: text2triple-vllm:/path-or-hub-name")
-    model, decoding = read_spec(argument)
-    writer = VLLMWriter(model, decoding, prompts_dir=options.prompts_dir)
+    decoded, engine = list[str](), dict[str, Any]()
+    for option in filter(None, map(str.strip, written.split(","))):
+        key, _, value = option.partition("=")
+        if key in Decoding.__dataclass_fields__:
+            decoded.append(option)
+        else:
+            engine[key] = _value(value)
+    model, decoding = read_spec(f"{name}#{','.join(decoded)}")
+    writer = VLLMWriter(model, decoding, prompts_dir=options.prompts_dir, engine=engine)
     return TripleModel(writer, name=f"text2triple-vllm:{argument}", decoding=decoding)
+
+
+def _value(written: str) -> Any:
+    """Return the value of an engine's option: a number, true or false, or a text; true where none is written."""
+    try:
+        return json.loads(written.lower() or "true")
+    except ValueError:
+        return written

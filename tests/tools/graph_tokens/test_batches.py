@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -11,8 +12,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ras_agent.errors import MissingExtra
+from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.prompts import Turn
+from tests.messages import says
 from tests.tools.graph_tokens.conftest import BELL, LEITH
 
 torch = pytest.importorskip("torch")
@@ -41,9 +43,11 @@ class LLM:
         enable_prompt_embeds: bool = False,
         enable_lora: bool = False,
         max_lora_rank: int = 16,
+        lora_target_modules: Sequence[str] | None = None,
         gpu_memory_utilization: float = 0.9,
     ) -> None:
-        self.made.append({"model": model, "lora": enable_lora, "rank": max_lora_rank, "gpu": gpu_memory_utilization})
+        made = {"model": model, "lora": enable_lora, "rank": max_lora_rank, "gpu": gpu_memory_utilization}
+        self.made.append(made | {"layers": lora_target_modules})
         self._model, self._embeds = Path(model), enable_prompt_embeds
 
     def generate(
@@ -93,7 +97,48 @@ def test_batches_are_the_replies_of_the_model_here(
     assert len({one.text for one in made}) > 1
     assert batches.generate([], []) == []
     base = str(folder / "language_model") if tuning == "full" else str(tiny_llm)
-    assert LLM.made == [{"model": base, "lora": tuning == "lora", "rank": 16, "gpu": 0.5}]
+    layers = ["q_proj", "v_proj"] if tuning == "lora" else None  # vLLM's engine ends where word vectors are adapted
+    assert LLM.made == [{"model": base, "lora": tuning == "lora", "rank": 16, "gpu": 0.5, "layers": layers}]
+
+
+def test_an_adapter_of_word_vectors_is_refused_before_it_ends_the_engine(
+    trained: Callable[[str], Path], vllm: list[dict[str, Any]]
+) -> None:
+    from ras_agent.tools.graph_tokens.batches import GraphLLMBatches
+
+    file = trained("lora") / "adapter" / "adapter_config.json"
+    written = json.loads(file.read_text())
+    file.write_text(json.dumps(written | {"target_modules": ["model.embed_tokens", "q_proj"]}))
+    with pytest.raises(SettingsError, match=says("adapter", "embed_tokens", "graphllm.merge")):
+        GraphLLMBatches(file.parents[1])
+    assert vllm == []
+
+
+def test_a_vllm_that_cannot_leave_word_vectors_out_is_refused(
+    trained: Callable[[str], Path], vllm: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ras_agent.tools.graph_tokens.batches import GraphLLMBatches
+
+    def older(*, model: str, enable_prompt_embeds: bool, enable_lora: bool, max_lora_rank: int) -> None:
+        """As an older vllm.LLM."""
+
+    monkeypatch.setattr(sys.modules["vllm"], "LLM", older)
+    with pytest.raises(SettingsError, match=says("overlap", "newer", "graphllm.merge")):
+        GraphLLMBatches(trained("lora"))
+
+
+def test_a_merged_adapter_writes_the_same_without_one(trained: Callable[[str], Path], tmp_path: Path) -> None:
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+    from ras_agent.train.graphllm.merge import merge
+
+    folder = trained("lora")
+    merge(folder, tmp_path / "merged")
+    before, after = GraphLLM.load(folder), GraphLLM.load(tmp_path / "merged")
+    graphs = [None, before.vectors.of_steps(FACTS)]
+    assert after.config.tuning == "full"
+    assert after.generate([PROMPT] * 2, graphs, 12) == before.generate([PROMPT] * 2, graphs, 12)
+    with pytest.raises(SettingsError, match=says("no adapter", "full")):
+        after.merged()
 
 
 def test_without_vllm_the_extra_is_named(trained: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:

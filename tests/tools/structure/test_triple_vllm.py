@@ -33,8 +33,18 @@ class LLM:
 
     made: ClassVar[list[Any]] = []
 
-    def __init__(self, model: str, *, max_model_len: int, seed: int) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        max_model_len: int,
+        seed: int,
+        dtype: str,
+        gpu_memory_utilization: float = 0.9,
+        enforce_eager: bool = False,
+    ) -> None:
         self.model, self.tokenizer = load_text_model(model)
+        self.options = (dtype, gpu_memory_utilization, enforce_eager)
         self.max_model_len, self.batches = max_model_len, list[int]()
         LLM.made.append(self)
 
@@ -95,6 +105,17 @@ def test_callers_at_the_same_time_make_batches_of_the_engine(folder: Path, vllm:
     asyncio.run(ask())
     assert sum(vllm[0].batches) == 20
     assert len(vllm[0].batches) < 20
+
+
+def test_options_that_are_not_the_decodings_are_the_engines(folder: Path, vllm: list[Any]) -> None:
+    resolve_extractor(f"text2triple-vllm:{folder}#gpu_memory_utilization=0.5,target_tokens=8,enforce_eager")
+    resolve_extractor(f"text2triple-vllm:{folder}#dtype=bfloat16,enforce_eager=False")
+    assert [(engine.options, engine.max_model_len) for engine in vllm] == [
+        (("float32", 0.5, True), 520),
+        (("bfloat16", 0.9, False), 768),
+    ]
+    with pytest.raises(SettingsError, match=says("engine", "gpu_memory")):
+        resolve_extractor(f"text2triple-vllm:{folder}#gpu_memory=0.5")
 
 
 def test_what_vllm_has_not_is_an_error_that_names_what_has(

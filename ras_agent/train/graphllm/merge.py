@@ -12,12 +12,13 @@ import argparse
 import shutil
 from pathlib import Path
 
-from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
 from ras_agent.tools.graph_tokens.roles import PROMPTS
 
 
 def merge(folder: Path, out: Path) -> None:
     """Write the GraphLLM in `folder` to `out`, its adapter merged. Raises as GraphLLM's `load` and `merged` do."""
+    from ras_agent.tools.graph_tokens.graph_llm import GraphLLM
+
     GraphLLM.load(folder).merged().save(out)
     if (folder / PROMPTS).is_dir():
         shutil.copytree(folder / PROMPTS, out / PROMPTS, dirs_exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from typing_extensions import TypedDict
@@ -19,10 +20,11 @@ from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever, Rewriter
-from ras_agent.records import EvidenceLayout, Passage
+from ras_agent.records import EvidenceLayout
 from ras_agent.review import Place
 from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
+from ras_agent.tools.index.given import Text
 from ras_agent.tools.index.store import PassageIndex
 
 # what a user may write for each part of an agent
@@ -31,8 +33,8 @@ AnyPlanner = Planner | Reasoner | AnyModel | None
 AnyExtractor = Extractor | AnyModel | None
 AnyAnswerer = Answerer | AnyModel | None
 AnyRewriter = Rewriter | AnyModel | None
-AnyRetriever = Retriever | BaseRetriever | BaseTool | str | None
-AnyIndex = PassageIndex | str | Path | Address | Sequence[Passage] | None
+AnyRetriever = Retriever | BaseRetriever | VectorStore | BaseTool | str | None
+AnyIndex = PassageIndex | str | Path | Address | Iterable[Text] | BaseRetriever | VectorStore | None
 AnyCheckpointer = BaseCheckpointSaver[Any] | bool | None
 
 DEFAULT_LIMITS = Limits()
@@ -96,7 +98,11 @@ class AgentArguments(TypedDict, total=False):
     """
 
     index: AnyIndex
-    """where to search: an open index, the path or address of one, or passages, which are indexed in memory"""
+    """where to search: an open index, the path or address of one, or a list of texts, which are indexed in memory (each
+    a text, a Passage, a dictionary or a LangChain document); or a LangChain vector store or retriever, which is
+    searched as it is"""
+    llm: AnyModel | None
+    """the model of every role that is not given itself: a chat model, a runnable around one, or a string"""
     planner: AnyPlanner
     """an object that fits the protocol, a chat model or a runnable around one, or a string (ras_agent.tools.roles);
     in IRCoT it is a Reasoner"""

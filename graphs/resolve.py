@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 from typing_extensions import Unpack
 
-from ras_agent.errors import SettingsError
+from ras_agent.address import Address
+from ras_agent.errors import SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
+from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor
 from ras_agent.registry import names
 from ras_agent.review import Place, places
@@ -23,8 +26,10 @@ from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.runnables import is_chat_model
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
+from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.language import language_of
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.langchain_adapter import langchain_retriever
 from ras_agent.tools.retrieve.resolve import open_for, resolve_retriever, retriever_options
 from ras_agent.tools.retrieve.search import scoped
 from ras_agent.tools.roles import (
@@ -78,10 +83,8 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     preset_name = arguments.get("preset") or settings.preset
     if preset_name and isinstance(preset_name, str) and not spec.presets:
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
-    specs = _role_specs(spec, settings, arguments)
-    retriever_spec = arguments.get("retriever") or settings.retriever
-    place = arguments.get("index")
-    index = open_for(retriever_spec, settings.index if place is None else place, settings.language)
+    specs, llm = _role_specs(spec, settings, arguments), arguments.get("llm") or settings.llm
+    retriever_spec, index = _retriever_and_index(settings, arguments)
     language = settings.language or (language_of(index) if isinstance(index, PassageIndex) else "")
     preset = preset_named(preset_name, from_memory=settings.from_memory, layout=settings.layout)
     options = replace(
@@ -112,7 +115,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         preset=preset,
         review=review,
         rewriter=resolve_rewriter(
-            arguments.get("rewriter") or settings.rewriter or _default_rewriter(settings.llm or default_role), options
+            arguments.get("rewriter") or settings.rewriter or _default_rewriter(llm or default_role), options
         ),
         store=arguments.get("store"),
         pruner=pruner,
@@ -122,12 +125,36 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     )
 
 
+def _retriever_and_index(settings: Settings, arguments: AgentArguments) -> tuple[object, Any]:
+    """Return what a caller says of the retriever, and the index that it searches, opened; None for one without.
+
+    Raises SettingsError where both are given and only one can be meant.
+    """
+    spec, index = arguments.get("retriever"), arguments.get("index")
+    index = settings.index if index is None else index
+    if (store := langchain_retriever(index)) is not None:
+        name = spec or (settings.retriever if "retriever" in settings.model_fields_set else None)
+        if name is not None:
+            raise SettingsError(
+                f"the index is {type(index).__name__}, which is searched as it is, and the retriever is {name!r:.80}: "
+                "leave one of them out"
+            )
+        return store, None
+    spec = spec or settings.retriever
+    if isinstance(index, str) and index.count(" ") > 3 and not PassageIndex.exists(index):
+        raise SettingsError(f"no index at {index!r:.80}; if it is a text to search, give it in a list: index=['...']")
+    opened = index is None or isinstance(index, PassageIndex | str | Path | Address)
+    chunking = Chunking(settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None)
+    return spec, open_for(spec, index, settings.language, chunking, None if opened else settings.embedder)
+
+
 def _check_names(arguments: Mapping[str, object]) -> None:
     """Raise TypeError for an argument that an agent does not have, which Python does not look at here."""
     names = AgentArguments.__annotations__
     for name in arguments:
         if name not in names:
-            raise TypeError(f"an agent has no argument {name!r}; known: {', '.join(names)}")
+            remedy = did_you_mean(name, names)
+            raise TypeError(f"an agent has no argument {name!r}; known: {', '.join(names)}{remedy and f'; {remedy}'}")
 
 
 def review_points(
@@ -164,14 +191,15 @@ def role_specs(settings: Settings) -> dict[str, str]:
 
 def _role_specs(spec: GraphSpec, settings: Settings, arguments: AgentArguments) -> dict[str, object]:
     """Return who plays which role, as `role_specs` does; an argument comes first."""
-    anyone, extractor = settings.llm or _OFFLINE, arguments.get("extractor") or settings.extractor
+    llm, extractor = arguments.get("llm") or settings.llm, arguments.get("extractor") or settings.extractor
+    anyone = llm or _OFFLINE
     specs: dict[str, object] = {"answerer": arguments.get("answerer") or settings.answerer or anyone}
     default_role = specs["answerer"]
     if spec.planner is not None:
         specs = {"planner": arguments.get("planner") or settings.planner or anyone, **specs}
         default_role = specs["planner"] if spec.facts == "always" else default_role
     if spec.facts == "always" or (spec.facts == "if needed" and (extractor or needs_facts(default_role))):
-        specs["extractor"] = extractor or settings.llm or matching_extractor(default_role)
+        specs["extractor"] = extractor or llm or matching_extractor(default_role)
     return specs
 
 
@@ -213,7 +241,11 @@ def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
 
 
 def role_options(settings: Settings) -> RoleOptions:
-    """Return the options that settings give to every role, whatever the graph."""
+    """Return the options that settings give to every role, whatever the graph.
+
+    Raises PromptError for a folder of prompts that does not exist, whether a role reads prompts or not.
+    """
+    prompt_names(settings.prompts)
     return RoleOptions(
         chat=ChatSettings.of(settings),
         prompts_dir=settings.prompts,

@@ -18,6 +18,7 @@ from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
 from ras_agent.text.markup import inert_markup
+from ras_agent.tools.index.given import Text, passage_of
 
 _SCALARS = frozenset((bool, type(None)))
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -100,14 +101,8 @@ def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
             )
 
 
-def _given_passage(item: Passage | JSON | str, number: int) -> JSON:
-    if isinstance(item, str):
-        item = {"text": item}
-    if not isinstance(item, Passage):
-        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
-            raise ValueError(f'given passage {number} is no text, Passage or {{"text": ...}}: {item!r:.200}')
-        item = Passage.from_dict({"id": f"given-{number}", **item})
-    if (passage := _valid_passage(item)) is None:
+def _given_passage(item: Text, number: int) -> JSON:
+    if (passage := _valid_passage(passage_of(item, f"given-{number}", f"given passage {number}"))) is None:
         raise ValueError(f"given passage {number}: id, text, title and document_id must be texts, got {item!r:.200}")
     data: JSON = to_json_value(passage.to_dict())
     return data

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(name: str, choices: Iterable[str], spell: Callable[[str], str] = str) -> str:
+    """Return "did you mean planner?" for a name that is like one of the choices, written by `spell`, else "".
+
+    >>> did_you_mean("maxhops", ["max_hops", "max_facts"], repr)
+    "did you mean 'max_hops'?"
+    """
+    close = get_close_matches(name.lower().replace("-", "_"), choices, n=3)
+    return f"did you mean {' or '.join(map(spell, close))}?" if close else ""
+
 
 class RasError(Exception):
     """Base of all errors that ras_agent raises."""
@@ -20,8 +33,8 @@ class UnknownName(RasError, ValueError):
     """Raised for a name that is not registered; the message lists the known names."""
 
     def __init__(self, kind: str, name: object, choices: tuple[str, ...], suggestion: str = "") -> None:
-        remedy = f"; did you mean {suggestion}?" if suggestion else ""
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}{remedy}")
+        remedy = f"did you mean {suggestion}?" if suggestion else did_you_mean(str(name), choices)
+        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}{remedy and f'; {remedy}'}")
 
 
 class ParseError(RasError, ValueError):

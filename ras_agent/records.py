@@ -44,6 +44,9 @@ with its passages; each sub-query alone, for a model that reads the facts throug
 
 # ---- what is searched and found
 
+FILE_KEYS = ("file", "source", "file_path", "filename", "url")
+"""Keys of a passage's metadata that may name its file, best first: ours, and those that loaders of others write"""
+
 
 @dataclass(frozen=True)
 class Passage(Record):
@@ -57,14 +60,17 @@ class Passage(Record):
 
     @property
     def file(self) -> str:
-        """Return the file it was read from, as its index calls it ("docs/a.pdf"); "" if that is not known."""
-        named = self.metadata.get("file", "")
-        return named if isinstance(named, str) else ""
+        """Return the file or address it was read from, as its index or its loader calls it ("docs/a.pdf").
+
+        "" if that is not known: if no key of FILE_KEYS holds a text.
+        """
+        names = (self.metadata.get(key) for key in FILE_KEYS)
+        return next((name for name in names if isinstance(name, str) and name), "")
 
     @property
     def page(self) -> int | None:
         """Return the page or slide of its file, from 1; None for a file without pages."""
-        number = self.metadata.get("page")
+        number = self.metadata.get("page", self.metadata.get("page_number"))
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     @property

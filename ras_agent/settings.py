@@ -16,11 +16,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -41,7 +40,7 @@ from pydantic.fields import FieldInfo
 
 from ras_agent.address import Address, place_of
 from ras_agent.budget import Limits
-from ras_agent.errors import FlagError, SettingsError, UnknownName
+from ras_agent.errors import FlagError, SettingsError, UnknownName, did_you_mean
 from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import is_registered, names
@@ -107,6 +106,24 @@ PLACES = frozenset(("index", "cache", "triple_cache"))
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
+class _WrongSettings(SettingsError):
+    """Raised by `Settings(...)`: names the first key that is wrong, and why."""
+
+    def __init__(self, error: ValidationError, model: type[BaseModel], places: Mapping[str, str] | None = None) -> None:
+        """Describe a pydantic error about `model`. places: where each key was read; all are of a call if not given."""
+        first = error.errors()[0]
+        self.error, self.key = error, str(first["loc"][0]) if first["loc"] else ""
+        problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r:.80}"
+        if first["type"] == "value_error":  # a validator's of this class, which names the value
+            problem = str(first.get("ctx", {}).get("error", problem))
+        self.problem = problem
+        place = (places or {}).get(self.key, "Settings")
+        if first["type"] == "extra_forbidden":
+            super().__init__(_unknown(place, self.key, model))
+        else:
+            super().__init__(f"{place}: {_spelling(place, self.key)}: {problem}" if self.key else problem)
+
+
 class Settings(BaseModel):
     """All settings with their defaults. Frozen; an unknown key is an error.
 
@@ -115,6 +132,15 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    if not TYPE_CHECKING:  # the signature, a keyword for each field, is pydantic's
+
+        def __init__(self, **values):
+            """Check all values. Raises SettingsError for an unknown setting, with what was meant, or a wrong value."""
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise _WrongSettings(error, type(self)) from None
 
     index: Place | None = _RETRIEVAL(
         None, "The index to search: a folder or postgresql://host/database.", "--index", "-i", everyday=True
@@ -529,18 +555,11 @@ def load_settings(
                 raise SettingsError(_unknown(place, key, model))
             values[key], places[key] = value, place
     try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r:.80}"
-        if first["type"] == "value_error":  # a validator's of this class, which names the value
-            problem = str(first.get("ctx", {}).get("error", problem))
-        if not first["loc"]:
-            raise SettingsError(problem) from None
-        key = str(first["loc"][0])
-        if places[key] == "flags":
-            raise FlagError(f"{_spelling('flags', key)}: {problem}") from None
-        raise SettingsError(f"{places[key]}: {_spelling(places[key], key)}: {problem}") from None
+        return model(**values)
+    except _WrongSettings as wrong:
+        if places.get(wrong.key) == "flags":
+            raise FlagError(f"{_spelling('flags', wrong.key)}: {wrong.problem}") from None
+        raise _WrongSettings(wrong.error, model, places) from None
 
 
 def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
@@ -566,15 +585,12 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _unknown(place: str, key: str, model: type[Settings]) -> str:
+def _unknown(place: str, key: str, model: type[BaseModel]) -> str:
     names = model.model_fields
-    close = get_close_matches(key.lower().replace("-", "_"), names, n=3)
-    if close:
-        remedy = f"did you mean {' or '.join(_spelling(place, name) for name in close)}?"
-    elif any(part in key.lower() for part in _SECRET):
+    remedy = did_you_mean(key, names, partial(_spelling, place))
+    if not remedy and any(part in key.lower() for part in _SECRET):
         remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
-    else:
-        remedy = f"known: {', '.join(_spelling(place, name) for name in sorted(names))}"
+    remedy = remedy or f"known: {', '.join(_spelling(place, name) for name in sorted(names))}"
     return f"{place}: unknown setting {_spelling(place, key)}; {remedy}"
 
 

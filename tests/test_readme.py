@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -127,3 +128,10 @@ def test_the_trace_is_what_the_demo_prints() -> None:
         return [line.rstrip() for line in timeless.splitlines() if line.strip() and not line.startswith("$")]
 
     assert lines(shown) == lines(printed)
+
+
+def test_the_readme_s_code_runs_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = [text for name, text in _FENCED.findall(README) if name == "python"]
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("Water of Leith [('', 'Alexander Graham Bell, the inventor")

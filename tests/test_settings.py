@@ -1,6 +1,7 @@
 """Settings: flags override the environment, which overrides the file; a typing error is reported with its place."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -224,3 +225,21 @@ def test_code_that_only_a_file_of_the_working_directory_names_is_not_run(tmp_pat
         refuse_code(here, unnamed_destinations(here, None, {}))
     refuse_code(here, unnamed_destinations(here, here, {}))
     refuse_code(here, unnamed_destinations(here, None, {}, {"retriever": "langchain:mine:store"}))
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"maxhops": 3}, ("unknown setting 'maxhops'", "did you mean 'max_hops'")),
+        ({"zebra": "red"}, ("unknown setting 'zebra'", "known: 'answer_tokens', 'answerer'")),
+        ({"api_key": "x"}, ("unknown setting 'api_key'", "OPENAI_API_KEY")),
+        ({"max_hops": "many"}, ("'max_hops'", "integer", "got 'many'")),
+        ({"style": "shrt"}, ("'style'", "'short'", "got 'shrt'")),
+        ({"overlap": 2000}, ("overlap 2000 must be less than chunk_size 1000",)),
+    ],
+)
+def test_settings_made_in_python_say_what_is_wrong_and_what_was_meant(
+    values: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(SettingsError, match=says(*words)):
+        Settings(**values)

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
 
 from ras_agent import Limits, create_ircot_agent, create_ras_agent, create_single_shot_agent, registry
-from ras_agent.errors import SettingsError
+from ras_agent.errors import PromptError, SettingsError
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.graphs.resolve import agent_from_settings, create_agent, resolve_parts, role_specs
@@ -118,7 +121,7 @@ def test_the_factories_take_the_same_arguments() -> None:
 @pytest.mark.parametrize("create", FACTORIES)
 def test_an_argument_that_there_is_not_is_a_type_error(create: Any) -> None:
     with pytest.raises(
-        TypeError, match=says("agent", "no argument 'planer'", "known: index, planner, answerer", "task")
+        TypeError, match=says("agent", "no argument 'planer'", "known: index, llm", "did you mean planner?")
     ):
         create(index=CORPUS, planer="offline")
 
@@ -191,3 +194,66 @@ def test_models_made_of_strings_decide_and_read_at_temperature_0_and_answer_at_t
     settings = Settings(llm=scripted_llm.spec, max_hops=1)
     create_ras_agent(index=CORPUS, settings=settings).invoke({"question": "Where was Bell born?"})
     assert [request.get("temperature") for request in scripted_llm.requests()] == [0.0, 0.0, None]
+
+
+# ---- the first things that a caller writes
+
+
+def test_one_model_for_all_roles_plays_them_all_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "none")
+    one, other = "vllm:http://127.0.0.1:9/v1#one", "vllm:http://127.0.0.1:9/v1#other"
+    roles = resolve_parts("ras", llm=one, index=CORPUS).role_names
+    assert roles == {"planner": one, "extractor": one, "answerer": one}
+    roles = resolve_parts("ras", llm=one, answerer=other, index=CORPUS, settings=Settings(llm=other)).role_names
+    assert roles == {"planner": one, "extractor": one, "answerer": other}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Bell was born in Edinburgh."],
+        ({"text": text} for text in ["Bell was born in Edinburgh."]),
+        [Document("Bell was born in Edinburgh.")],
+    ],
+    ids=["texts", "dictionaries", "documents"],
+)
+def test_an_agent_answers_from_texts_as_they_are(texts: Any) -> None:
+    out = create_ras_agent(index=texts).invoke({"question": "Where was Bell born?"})
+    assert out["answer"] == "Edinburgh"
+
+
+@pytest.fixture
+def store() -> InMemoryVectorStore:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_texts(["Bell was born in Edinburgh."], [{"source": "notes/bell.txt"}])
+    return store
+
+
+@pytest.mark.parametrize("argument", ["index", "retriever"])
+def test_a_vector_store_is_searched_as_it_is_and_cited_by_its_files(argument: str, store: InMemoryVectorStore) -> None:
+    given: Any = {argument: store}
+    out = create_ras_agent(**given).invoke({"question": "Where was Bell born?"})
+    assert out["answer"] == "Edinburgh"
+    assert [citation["file"] for citation in out["citations"]] == ["notes/bell.txt"]
+
+
+@pytest.mark.parametrize("given", [{"retriever": "bm25"}, {"settings": Settings(retriever="bm25")}])
+def test_a_vector_store_as_the_index_leaves_no_choice_of_a_retriever(given: Any, store: InMemoryVectorStore) -> None:
+    with pytest.raises(SettingsError, match=says("InMemoryVectorStore", "'bm25'", "leave one of them out")):
+        create_ras_agent(index=store, **given)
+
+
+def test_texts_are_embedded_where_the_settings_name_an_embedder() -> None:
+    settings = Settings(embedder="minilm", retriever="dense")
+    agent = create_ras_agent(index=["Bell was born in Edinburgh."], settings=settings)
+    assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
+
+
+def test_a_text_in_place_of_the_path_of_an_index_is_told_to_be_in_a_list() -> None:
+    with pytest.raises(SettingsError, match=says("no index at", "index=['...']")):
+        create_ras_agent(index="Bell was born in Edinburgh.")
+
+
+def test_a_folder_of_prompts_that_is_not_there_is_named_also_where_nobody_reads_prompts(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=says("gone", "does not exist")):
+        create_ras_agent(index=CORPUS, settings=Settings(prompts=tmp_path / "gone"))

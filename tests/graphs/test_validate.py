@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from ras_agent.errors import IngestError
 from ras_agent.graphs.validate import read_given_passages
 from ras_agent.records import Answer, Citation, Extraction, Passage, Source, Triple
+from tests.messages import says
 
 
 class Extractor:
@@ -158,9 +160,11 @@ def test_there_are_no_more_iterations_than_passages():
     assert ids({"question": "Q?", "static_passages": ["a"], "static_iterations": 5}) == [["given-1"]]
 
 
-@pytest.mark.parametrize("wrong", [{"title": "no text"}, 7, None])
-def test_what_is_no_passage_is_named_with_its_number(wrong):
-    with pytest.raises(ValueError, match="given passage 2 is no text"):
+@pytest.mark.parametrize(
+    ("wrong", "cause"), [({"title": "no text"}, "'title'"), ({"text": 7}, "'text'"), (7, "got 7"), (None, "got None")]
+)
+def test_what_is_no_passage_is_named_with_its_number(wrong, cause):
+    with pytest.raises(IngestError, match=says("given passage 2", cause)):
         read_given_passages({"question": "Q?", "seed_passages": ["fine", wrong]})
 
 

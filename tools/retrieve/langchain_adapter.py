@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 from math import isfinite
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from ras_agent.errors import FilterError, RasError, SettingsError
 from ras_agent.filters import OWN_FIELDS, Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.given import passage_of_document, text_id
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.search import Search
 
@@ -57,8 +58,7 @@ def named_object(name: str) -> BaseRetriever | BaseTool:
         ) from error
     except Exception as error:
         raise SettingsError(f"{name!r} could not be made ({type(error).__name__}: {error}): mend the module") from error
-    if isinstance(thing, VectorStore):
-        thing = thing.as_retriever()
+    thing = langchain_retriever(thing) or thing
     if not isinstance(thing, BaseRetriever | BaseTool):
         raise SettingsError(
             f"{name!r} is {thing!r:.80}: name a LangChain vector store, a retriever, a tool or a function making one"
@@ -87,17 +87,24 @@ def _module(name: str) -> ModuleType:
         sys.path.remove(here)
 
 
-def is_langchain_retriever(thing: object) -> bool:
-    """Tell whether `thing` is a LangChain BaseRetriever; nothing is one while LangChain is not loaded."""
-    module = sys.modules.get("langchain_core.retrievers")
-    return module is not None and isinstance(thing, module.BaseRetriever)
+def langchain_retriever(thing: object) -> BaseRetriever | None:
+    """Return a LangChain retriever, or that of a vector store, and None for anything else.
+
+    Nothing is one of them while LangChain is not loaded.
+    """
+    stores, retrievers = (sys.modules.get(f"langchain_core.{name}") for name in ("vectorstores", "retrievers"))
+    if stores is not None and isinstance(thing, stores.VectorStore):
+        return cast("BaseRetriever", thing.as_retriever())
+    return (
+        cast("BaseRetriever", thing) if retrievers is not None and isinstance(thing, retrievers.BaseRetriever) else None
+    )
 
 
 class LangChainRetriever:
     """Retriever around any LangChain BaseRetriever.
 
-    A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; `metadata` also gives title
-    and document_id ("source" where there is none). Scores are `metadata["score"]` where every document has one and
+    A document's `id`, else `metadata["id"]`, else a hash of its text is the passage's id; what `metadata` gives is in
+    ras_agent.tools.index.given. Scores are `metadata["score"]` where every document has one and
     they descend, else 1 / rank, since a BaseRetriever promises an order but no scores.
     """
 
@@ -194,14 +201,5 @@ def _descend(scores: list[Any]) -> bool:
 
 
 def _passage(document: Document) -> Passage:
-    about = dict(document.metadata)
-    about.pop("score", None)
-    name = document.id or about.get("id")
-    text_hash = hashlib.blake2b(document.page_content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return Passage(
-        id=str(name or text_hash),
-        text=document.page_content,
-        title=str(about.pop("title", "")),
-        document_id=str(about.pop("document_id", about.get("source", ""))),
-        metadata=about,
-    )
+    passage = passage_of_document(document)
+    return passage if passage.id else replace(passage, id=text_id(passage.text))

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Retriever
-from ras_agent.records import Passage
 from ras_agent.registry import find
 from ras_agent.settings import Settings
 from ras_agent.text.languages import ENGLISH
+from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking
+from ras_agent.tools.index.given import given_passages
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.langchain_adapter import (
     NAMED,
     LangChainRetriever,
-    is_langchain_retriever,
+    langchain_retriever,
     named_object,
 )
 from ras_agent.tools.retrieve.registered import taken_by
@@ -31,17 +31,17 @@ _USES = {"weights": "use a graph network, such as gfm or graph", "starts": "sear
 
 def resolve_retriever(
     spec: object,
-    index: PassageIndex | str | Path | Address | Sequence[Passage] | None = None,
+    index: object = None,
     **options: Any,
 ) -> Retriever:
     """Return the retriever that `spec` names.
 
-    spec: a Retriever; a LangChain BaseRetriever; a LangChain tool that takes a query, such as one of an MCP server; a
-        registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over `index` with
-        `options`, which follows the commits of the index; or "langchain:module:attribute", a LangChain vector store or
-        retriever of a Python module, without an index.
-    index: an open index, where one is, or passages, which are then indexed in memory. For the last two the option
-        `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
+    spec: a Retriever; a LangChain BaseRetriever or vector store; a LangChain tool that takes a query, such as one of an
+        MCP server; a registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over
+        `index` with `options`, which follows the commits of the index; or "langchain:module:attribute", a LangChain
+        vector store or retriever of a Python module, without an index.
+    index: an open index, where one is, or texts, which are then indexed in memory (see `open_for`). For the last two
+        the option `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
     TypeError for an object that is no retriever.
     """
@@ -49,36 +49,46 @@ def resolve_retriever(
         return resolve_retriever(named_object(spec))
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
-        return LiveRetriever(spec, _open(spec, index, options), options)
+        if index is None:
+            raise SettingsError(f"retriever {spec!r} needs an index: pass a PassageIndex, where one is, or texts")
+        if isinstance(index, PassageIndex):
+            return LiveRetriever(spec, index, options)
+        return LiveRetriever(spec, open_for(spec, index, embedder=options.pop("embedder", None)), options)
     if options:
         raise TypeError(f"options are for retrievers named by a string, got {spec!r:.200} with {', '.join(options)}")
     if is_langchain_tool(spec):
         return ToolRetriever(cast(Any, spec))
-    if is_langchain_retriever(spec):
-        return LangChainRetriever(cast(Any, spec))
+    if (langchain := langchain_retriever(spec)) is not None:
+        return LangChainRetriever(langchain)
     if isinstance(spec, type) or not isinstance(spec, Retriever):
         raise TypeError(
-            "a retriever is a name, a LangChain BaseRetriever (of a vector store: store.as_retriever()) or tool, or an "
+            "a retriever is a name, a LangChain retriever, vector store or tool, or an "
             f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
         )
     return spec
 
 
-def open_for(spec: object, index: object, language: str | None = None) -> Any:
-    """Open the index at a path, if `spec` is a name of a retriever that searches an index; else return it as it is.
+def open_for(
+    spec: object,
+    index: object,
+    language: str | None = None,
+    chunking: Chunking = DEFAULT_CHUNKING,
+    embedder: object = None,
+) -> Any:
+    """Open the index that is given, if `spec` is a name of a retriever that searches one; else return it as it is.
 
-    language: of the texts, which passages are indexed for; an index that was made for another is IndexMismatch.
+    index: an open one, the path or address of one, or texts (ras_agent.tools.index.given), which are cut by `chunking`,
+    embedded by `embedder`, if any, and indexed in memory. language: of the texts, which they are indexed for; an index
+    that was made for another is IndexMismatch.
     """
     if not isinstance(spec, str) or spec.startswith(NAMED) or index is None:
         return index
     find("retriever", spec)  # an unknown name is reported before an index is read
-    opened: Any = index
-    if isinstance(index, str | Path | Address):
-        opened = PassageIndex.open(index)
-    elif isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
-        return PassageIndex.in_memory(index, tokeniser=Tokeniser(language or ENGLISH))
-    if isinstance(opened, PassageIndex):
-        check_language(opened, language)
+    if not isinstance(index, PassageIndex | str | Path | Address):
+        texts = given_passages(index, chunking)
+        return PassageIndex.in_memory(texts, embedder, tokeniser=Tokeniser(language or ENGLISH))
+    opened = index if isinstance(index, PassageIndex) else PassageIndex.open(index, embedder=embedder)
+    check_language(opened, language)
     return opened
 
 
@@ -116,14 +126,3 @@ def takes_option(name: str, option: str) -> bool:
 def reads_graph(name: str) -> bool:
     """Tell whether the retriever of that name searches the index's knowledge graph. Raises UnknownName."""
     return takes_option(name, "graph")
-
-
-def _open(name: str, index: object, options: dict[str, Any]) -> PassageIndex:
-    """Open the index to search; takes `embedder` out of `options` if opening it needs one."""
-    if isinstance(index, PassageIndex):
-        return index
-    if isinstance(index, str | Path | Address):
-        return PassageIndex.open(index, embedder=options.pop("embedder", None))
-    if isinstance(index, Sequence) and all(isinstance(passage, Passage) for passage in index):
-        return PassageIndex.in_memory(index, embedder=options.pop("embedder", None))
-    raise SettingsError(f"retriever {name!r} needs an index: pass a PassageIndex, where one is, or passages")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ras_agent.app.cli.command import Options
-from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample
+from ras_agent.app.cli.options import INCOMPLETE, UNANSWERED, Sample, offline_note
 from ras_agent.app.cli.terminal import busy, inert, inert_json, inert_lines, screen
 from ras_agent.errors import SettingsError, TraceError
 from ras_agent.settings import Settings
@@ -137,7 +137,7 @@ def _run(options: AskOptions, console: Console, reasons: int) -> Trace:
         parts = resolve_parts(settings.graph, settings=settings, index=_corpus(settings, options.sample))
         if reasons:
             parts = replace(parts, retriever=explained(parts.retriever, reasons))
-        if note := _offline_note(parts.role_names):
+        if note := offline_note(parts.role_names):
             console.print(note, style="yellow")
         drawing = Drawing(console, verbose=options.verbose, doing=doing)
         doing("planning")
@@ -197,13 +197,6 @@ def _corpus(settings: Settings, sample: bool) -> PassageIndex | list[Passage]:
     from ras_agent.tools.index.store import PassageIndex
 
     return PassageIndex.open(settings.index)
-
-
-def _offline_note(role_names: Mapping[str, str]) -> str:
-    offline = [role for role, name in role_names.items() if name.partition(":")[0] == "offline"]
-    if len(offline) == len(role_names):
-        return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
-    return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""
 
 
 @dataclass(frozen=True, kw_only=True)

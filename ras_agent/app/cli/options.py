@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -39,3 +40,11 @@ RayAddress = Annotated[
     str | None,
     typer.Option(hidden=True, help="A Ray cluster; else RAY_ADDRESS, else one started here.", rich_help_panel=_RUN),
 ]
+
+
+def offline_note(role_names: Mapping[str, str]) -> str:
+    """Return a line that says which roles play offline, and how to give them a model; "" where none does."""
+    offline = [role for role, name in role_names.items() if name.partition(":")[0] == "offline"]
+    if len(offline) == len(role_names):
+        return "offline mode: no LLM configured (ras-agent doctor shows how to add one)"
+    return f"offline {' and '.join(offline)}: no LLM configured (--{offline[0]} or --llm adds one)" if offline else ""

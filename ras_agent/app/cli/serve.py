@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import typer
 
 from ras_agent.app.cli.command import Options
-from ras_agent.app.cli.options import Sample
+from ras_agent.app.cli.options import Sample, offline_note
 from ras_agent.errors import MissingExtra
 from ras_agent.settings import Settings
 
@@ -43,7 +43,11 @@ def serve(options: ServeOptions) -> None:
     _check_index(options.sample, options.settings)
     with _extra("the server", "serve"):
         from ras_agent.app.serve.server import run_server
-    asyncio.run(run_server(options.settings, sample=options.sample, announce=_announce))
+
+    def announce(url: str) -> None:
+        typer.echo(f"ras-agent serves {url}\n{_models(options.settings)}")
+
+    asyncio.run(run_server(options.settings, sample=options.sample, announce=announce))
 
 
 def mcp(options: McpOptions) -> None:
@@ -61,13 +65,23 @@ def mcp(options: McpOptions) -> None:
 
     async def run() -> None:
         async with open_service(options.settings, sample=options.sample) as service:
+            typer.echo(_models(options.settings), err=True)
             await tools_over(service).run_stdio_async()
 
     asyncio.run(run())
 
 
-def _announce(url: str) -> None:
-    typer.echo(f"ras-agent serves {url}")
+def _models(settings: Settings) -> str:
+    """Return a line that says which model plays which role, or that none does."""
+    from ras_agent.graphs.resolve import role_specs
+    from ras_agent.tools.roles import role_name
+
+    role_names = {role: role_name(spec) for role, spec in role_specs(settings).items()}
+    roles: dict[str, list[str]] = {}
+    for role, name in role_names.items():
+        roles.setdefault(name, []).append(role)
+    models = [f"{', '.join(by_it)}: {name}" for name, by_it in roles.items() if name != "offline"]
+    return " · ".join(filter(None, (*models, offline_note(role_names))))
 
 
 def _check_index(sample: bool, settings: Settings) -> None:

@@ -71,3 +71,13 @@ def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> N
     assert shown.exit_code == 1
     assert says("choose another --port", "0 takes a free one", "--host").search(shown.stderr)
     assert "give --index PATH, or --sample" in cli("serve").stderr
+
+
+def test_it_says_which_model_plays_which_role_or_that_it_is_offline(scripted_llm: Any) -> None:
+    for options, line in (
+        ((), "offline mode: no LLM configured (ras-agent doctor shows how to add one)"),
+        ((f"--llm={scripted_llm.spec}",), f"planner, answerer, extractor: {scripted_llm.spec}"),
+    ):
+        with _process(*options) as (process, _):
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == line

@@ -129,14 +129,13 @@ def test_what_a_mix_offers_goes_to_those_alone_that_declare_it(monkeypatch: pyte
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=says("unknown retriever 'bm52'", "known:", "bm25", "dense", "hybrid")):
+    with pytest.raises(UnknownName, match=says("unknown retriever 'bm52'", "known:", "dense", "did you mean bm25?")):
         resolve_retriever("bm52", CORPUS)
 
 
-@pytest.mark.parametrize("index", [None, 3, ["text"]])
-def test_a_name_needs_an_index(index: Any) -> None:
+def test_a_name_needs_an_index() -> None:
     with pytest.raises(SettingsError, match=says("retriever 'bm25'", "needs an index", "pass a PassageIndex")):
-        resolve_retriever("bm25", index)
+        resolve_retriever("bm25")
 
 
 def test_a_path_must_hold_an_index(tmp_path: Path) -> None:
@@ -146,7 +145,7 @@ def test_a_path_must_hold_an_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [None, 5, Own, object()])
 def test_anything_else_is_refused_with_what_would_do(thing: object) -> None:
-    with pytest.raises(TypeError, match="a retriever is a name, a LangChain BaseRetriever"):
+    with pytest.raises(TypeError, match=says("a retriever is a name", "LangChain", "retrieve(query, k)")):
         resolve_retriever(thing)
 
 

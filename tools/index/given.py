@@ -1,0 +1,125 @@
+"""What a caller gives as texts: passages, dictionaries, LangChain documents, or just texts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+from ras_agent.errors import IngestError
+from ras_agent.records import Passage
+from ras_agent.text.titles import file_title
+from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
+from ras_agent.tools.index.load import Document
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document as LangChainDocument
+
+Text: TypeAlias = "Passage | Mapping[str, Any] | LangChainDocument | str"
+
+_TEXT_KEYS = ("text", "page_content", "content")
+_OWN_KEYS = ("id", "title", "document_id", "metadata")
+
+
+def given_passages(given: object, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
+    """Yield the passages of a list of texts, of what `passage_of` takes, or of a mix of them.
+
+    What comes with an id stays whole, as a corpus's passages do that were cut already; the rest is cut as files are.
+    Texts that are the same in all they say are one. Raises IngestError for what is no list, or an item that is no text.
+    """
+    if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable) or _is_document(given):
+        raise IngestError(f"texts to search are given as a list, such as index=['...', '...'], got {given!r:.80}")
+    ids = set[str]()
+    for number, item in enumerate(given, start=1):
+        if isinstance(item, Passage):
+            yield item
+            continue
+        passage = passage_of(item, "", f"text {number} of the index")
+        if passage.id:
+            yield passage
+            continue
+        about = json.dumps([passage.title, passage.text, passage.metadata], sort_keys=True)
+        if (name := text_id(about)) not in ids:
+            ids.add(name)
+            yield from passages_of(Document(name, passage.text, passage.title, passage.metadata), chunking)
+
+
+def passage_of(item: object, name: str, place: str) -> Passage:
+    """Return a text of the caller's as one passage.
+
+    item: a Passage; a LangChain document; a dictionary whose text is `text`, `page_content` or `content`, and whose
+    other keys are a passage's own or go into its metadata; or a text. name: the id of one that comes without. A title
+    that is missing is made from the name of the file that the metadata has (Passage.file).
+    Raises IngestError, which begins with `place`, for anything else.
+    """
+    if isinstance(item, Passage):
+        return item
+    if isinstance(item, str):
+        return Passage(name, item)
+    if _is_document(item):
+        passage = passage_of_document(item)
+        return replace(passage, id=passage.id or name, metadata=_as_json(passage.metadata))
+    if not isinstance(item, Mapping):
+        raise IngestError(f"{place} is no text, Passage, LangChain document or {{'text': '...'}}, got {item!r:.200}")
+    key = next((key for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
+    if key is None:
+        there = ", ".join(map(repr, item)) or "nothing"
+        raise IngestError(f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'")
+    inner = item.get("metadata")
+    about = {name: value for name, value in item.items() if name not in (key, *_OWN_KEYS)}
+    return _titled(
+        Passage(
+            str(item.get("id") or name),
+            item[key],
+            str(item.get("title") or ""),
+            str(item.get("document_id") or ""),
+            _as_json({**about, **(inner if isinstance(inner, Mapping) else {})}),
+        )
+    )
+
+
+def passage_of_document(document: LangChainDocument) -> Passage:
+    """Return LangChain's document as one passage, whose id is "" where it has none.
+
+    `metadata` gives id, title, document_id ("source" where there is none), file and page. The loaders of PDF files,
+    which say `total_pages`, count pages from 0, and a passage does from 1.
+    """
+    about = dict(document.metadata)
+    about.pop("score", None)
+    if isinstance(page := about.get("page"), int) and "total_pages" in about:
+        about["page"] = page + 1
+    return _titled(
+        Passage(
+            id=str(document.id or about.get("id") or ""),
+            text=document.page_content,
+            title=str(about.pop("title", "")),
+            document_id=str(about.pop("document_id", about.get("source", ""))),
+            metadata=about,
+        )
+    )
+
+
+def text_id(text: str) -> str:
+    """Return an id made of a text: the same text always has the same."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _titled(passage: Passage) -> Passage:
+    if passage.title or not passage.file:
+        return passage
+    return replace(passage, title=file_title(passage.file))
+
+
+def _as_json(about: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return metadata as an index stores it: what JSON does not know, such as a date, as text."""
+    values: dict[str, Any] = json.loads(json.dumps(dict(about), default=str))
+    return values
+
+
+def _is_document(item: object) -> TypeGuard[LangChainDocument]:
+    """Tell whether `item` is LangChain's document; nothing is one while LangChain is not loaded."""
+    module = sys.modules.get("langchain_core.documents")
+    return module is not None and isinstance(item, module.Document)

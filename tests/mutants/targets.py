@@ -26,8 +26,16 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tools/structure/triple_lines.py": ("tests/tools/structure/test_triple_lines.py", "tests/replies"),
     "ras_agent/marks.py": ("tests/test_marks.py", "tests/tools/plan", "tests/tools/structure", "tests/replies"),
     "tools/store/array_file.py": ("tests/tools/store/test_array_file.py", "tests/tools/index/test_segment.py"),
-    "tools/kg/facts.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_writer.py", "tests/tools/kg/test_edits.py"),
-    "tools/kg/make.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_writer.py", "tests/tools/kg/test_edits.py"),
+    "tools/kg/facts.py": (
+        "tests/tools/kg/test_build.py",
+        "tests/tools/kg/test_writer.py",
+        "tests/tools/kg/test_edits.py",
+    ),
+    "tools/kg/make.py": (
+        "tests/tools/kg/test_build.py",
+        "tests/tools/kg/test_writer.py",
+        "tests/tools/kg/test_edits.py",
+    ),
     "tools/kg/forget.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_edits.py"),
     "tools/index/identity.py": ("tests/tools/index/test_identity.py",),
     "tools/index/changes.py": ("tests/tools/index/test_store.py", "tests/tools/index/test_random_writes.py"),

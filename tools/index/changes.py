@@ -13,6 +13,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.index.passages import (
     NO_VECTOR,
+    check_free,
     erase,
     erase_vectors,
     find_rows,
@@ -82,6 +83,7 @@ def put(
     if not changes:
         return changes
     state = snapshot.state
+    check_free(connection, snapshot.database, state.cells, state.vectors)
     vectors, new = _vectors(snapshot, [passages[at] for at in fresh], embedder)
     insert_vectors(connection, state.vectors, new)
     place_of, places, rows = snapshot.column("place"), state.places, []

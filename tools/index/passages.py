@@ -131,6 +131,13 @@ def terms_in(blob: bytes) -> tuple[Hashes, npt.NDArray[np.uint32]]:
     return np.frombuffer(blob, "<u8", count), np.frombuffer(blob, "<u4", count, 8 * count)
 
 
+def check_free(connection: Connection, database: Database, cell: int, vector: int) -> None:
+    """Raise IndexMismatch if a cell or a vector's number from those on is taken, which come next."""
+    for table, name, number in (("passages", "cell", cell), ("vectors", "number", vector)):
+        if connection.execute(f"SELECT 1 FROM {table} WHERE {name} >= ?", (number,)).fetchone():
+            raise damaged(database, f"a row of {table} has a number that was never given")
+
+
 def insert(connection: Connection, rows: Sequence[Row]) -> None:
     """Write rows of new cells."""
     connection.executemany(f"INSERT INTO passages VALUES ({', '.join('?' * 11)})", rows)

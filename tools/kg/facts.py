@@ -257,8 +257,7 @@ def _rows_of_documents(
     query = f"SELECT {', '.join(_Rows._fields)} FROM kg_documents WHERE crc <> {ERASED}"
     rows = _Rows([], [], [], [], [], [], [], [], [], [])
     if numbers is None:
-        last = 2**62 if upto is None else upto
-        read_columns(connection.execute(f"{query} AND since <= ? ORDER BY number", (last,)), rows)
+        read_columns(connection.execute(f"{query} ORDER BY number"), rows)
     for start in range(0, len(numbers or ()), _AT_ONCE):
         part = (numbers or ())[start : start + _AT_ONCE]
         some = f"{query} AND number IN ({', '.join('?' * len(part))}) ORDER BY number"
@@ -266,6 +265,8 @@ def _rows_of_documents(
     wrong = np.flatnonzero(rows.sums() != np.array(rows.crc, np.int64))
     if len(wrong):
         raise damaged(database, f"the facts of passage {rows.number[int(wrong[0])]:,} are not what was written")
+    if upto is not None:
+        rows = rows.take([at for at, since in enumerate(rows.since) if since <= upto])
     last_of = {name: at for at, name in enumerate(rows.id)}
     return rows if len(last_of) == len(rows.id) else rows.take(sorted(last_of.values()))
 
@@ -496,7 +497,7 @@ def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
     """Return the edits of persons, in their order. Raises IndexMismatch for a damaged one."""
     found = []
     for number, crc, data in connection.execute("SELECT number, crc, data FROM kg_edits ORDER BY number"):
-        if crc != checksum(data):
+        if crc != checksum(data, number=number):
             raise damaged(database, f"edit {number:,} of its graph is not what was written")
         found.append(Edit.from_dict(json.loads(_text(data))))
     return tuple(found)
@@ -507,7 +508,8 @@ def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
     connection.execute("DELETE FROM kg_edits")
     rows = [(edit.number, _bytes(json.dumps(edit.to_dict(), ensure_ascii=False))) for edit in edits]
     connection.executemany(
-        "INSERT INTO kg_edits VALUES (?, ?, ?)", [(number, checksum(data), data) for number, data in rows]
+        "INSERT INTO kg_edits VALUES (?, ?, ?)",
+        [(number, checksum(data, number=number), data) for number, data in rows],
     )
     leave_remains(connection)
 

@@ -9,7 +9,7 @@ space, which SQLite does not always clear.
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (

@@ -204,10 +204,22 @@ class SqliteDatabase:
 
     def check(self) -> None:
         """Have SQLite read through the file. Raises IndexMismatch if it is damaged."""
+        if problem := self._problem():
+            raise self._damaged(problem)
+
+    def _problem(self) -> str:
+        """Return what is wrong with the file, "" for nothing: what SQLite finds, or values of other types than ours."""
         with self.reading() as connection:
             (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        if told != "ok":
-            raise self._damaged(told)
+            if told != "ok":
+                return str(told)
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in tables:
+                for _, column, kind, required, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall():
+                    ours = f"typeof({column}) IN ('{kind.lower()}', '{kind.lower() if required else 'null'}')"
+                    if connection.execute(f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1").fetchone():
+                        return f"{table}.{column} holds no {kind.lower()}"
+        return ""
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
@@ -325,6 +337,10 @@ class SqliteDatabase:
             raise  # a mistake of the program, not of the file
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message
             raise self._damaged(error) from error
+        except (TypeError, IndexError) as error:  # of what a page holds that lies in another's place, or of a mistake
+            if self._path is not None and (problem := self._problem()):
+                raise self._damaged(problem) from error
+            raise
 
     def _damaged(self, what: object) -> IndexMismatch:
         return IndexMismatch(f"{self._path} is damaged ({what}): {self.remedy}")

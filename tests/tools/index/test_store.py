@@ -29,6 +29,7 @@ from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.store import array_file
 from ras_agent.tools.store import sqlite as sqlite_module
+from ras_agent.tools.store.schema import VERSION
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.messages import says
 
@@ -367,7 +368,9 @@ def test_an_embedder_that_no_name_brings_back_has_to_be_given(tmp_path: Path, ha
 def test_an_index_of_another_version_is_refused(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "index")
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
-    with pytest.raises(IndexMismatch, match=says(str(tmp_path / "index"), "version 99", "version 4", "delete the")):
+    with pytest.raises(
+        IndexMismatch, match=says(str(tmp_path / "index"), "version 99", f"version {VERSION}", "delete the")
+    ):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -376,7 +379,7 @@ def test_another_version_is_told_also_where_its_tables_are_others(tmp_path: Path
     change(tmp_path / "index", "UPDATE index_state SET version = 99")
     with closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as connection:
         connection.execute("ALTER TABLE index_state DROP COLUMN remains")
-    with pytest.raises(IndexMismatch, match=says("version 99", "version 4", "delete the folder")):
+    with pytest.raises(IndexMismatch, match=says("version 99", f"version {VERSION}", "delete the folder")):
         PassageIndex.open(tmp_path / "index")
 
 
@@ -384,7 +387,7 @@ def test_an_index_of_an_earlier_version_is_refused_and_not_written_over(tmp_path
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "index.json").write_text('{"format": "ras-agent index", "version": 2}')
     with pytest.raises(
-        IndexMismatch, match=says("earlier version", "version 4", "delete the folder", "ras-agent index")
+        IndexMismatch, match=says("earlier version", f"version {VERSION}", "delete the folder", "ras-agent index")
     ):
         PassageIndex.open(tmp_path / "index")
     with pytest.raises(IndexExists, match="holds an index already"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ def counts(graph: KGIndex) -> dict[str, Any]:
     ends = graph.edges[:, [0, 2]].ravel()
     degree = np.bincount(ends, minlength=len(graph.entities))
     best = np.argsort(-degree, kind="stable")[:5].tolist()
+    others = Counter(node.type for node in graph.others.nodes)
     return {
         "passages": manifest.documents,
         "entities": manifest.entities,
         "relations": manifest.relations - 1,
         "facts": manifest.facts,
         "equivalences": manifest.equivalences,
+        "other nodes": [f"{kind} ({count})" for kind, count in sorted(others.items())] or "none",
         "edits of persons": len(graph.edits),
         "sources": len(graph.arrays.sources),
         "without edges": int(np.count_nonzero(degree == 0)),

@@ -17,6 +17,7 @@ from ras_agent.tools.gfm.paths import (  # noqa: E402
     message_gradients,
     published_paths,
 )
+from ras_agent.tools.gfm.reasoner import ReasonerConfig, plain_reasoner_scores  # noqa: E402
 
 # 0 -> 1 -> 3, 0 -> 2 -> 3 and 3 -> 4, without inverses: each message goes to its second end
 GRAPH = GFMGraph(
@@ -124,6 +125,31 @@ def test_gradients_are_what_a_small_change_of_a_messages_weight_does(small: dict
             ones[layer][message] += change
             scores.append(float(plain_scores(weights, exact, *given, message_weights=ones)[0, target]))
         assert (scores[0] - scores[1]) / 2e-5 == pytest.approx(float(found[layer][message]), rel=1e-2, abs=1e-4)
+
+
+def test_gradients_of_a_network_that_reads_texts_are_what_a_small_change_does(small: dict[str, Any]) -> None:
+    graph, rng = small["graph"], np.random.default_rng(7)
+    shapes = ReasonerConfig(12, 8, 3).shapes()
+    weights = {name: torch.from_numpy(rng.normal(size=shape)) for name, shape in shapes.items()}
+    nodes, question = rng.normal(size=(graph.entities, 12)).astype(np.float32), small["questions"][0]
+    target, start = int(np.bincount(graph.target).argmax()), GFMStart(np.array([3]), np.ones(1, np.float32))
+    single = {name: tensor.float() for name, tensor in weights.items()}
+    (found,) = message_gradients(single, graph, question, start, [target], nodes=nodes)
+    messages = GraphTensors.of(graph)
+    exact = GraphTensors(
+        messages.entities, messages.source, messages.relation, messages.target, messages.vectors.double()
+    )
+    marks = torch.zeros(1, graph.entities, dtype=torch.float64)
+    marks[0, 3] = 1
+    given = torch.from_numpy(nodes).double(), torch.from_numpy(question)[None].double(), marks
+    layer = int(np.argmax([np.abs(one).max() for one in found]))
+    for message in np.argsort(-np.abs(found[layer]))[:3]:
+        scores = []
+        for change in (1e-5, -1e-5):
+            ones = [torch.ones(graph.messages, dtype=torch.float64) for _ in found]
+            ones[layer][message] += change
+            scores.append(float(plain_reasoner_scores(weights, exact, *given, message_weights=ones)[0, target]))
+        assert (scores[0] - scores[1]) / 2e-5 == pytest.approx(float(found[layer][message]), rel=1e-2, abs=1e-3)
 
 
 def test_paths_lead_from_the_question_to_the_target(small: dict[str, Any]) -> None:

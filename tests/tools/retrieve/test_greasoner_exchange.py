@@ -19,6 +19,7 @@ from ras_agent.tools.kg.build import delete_documents  # noqa: E402
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_files  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.tools.kg.other_nodes import Node  # noqa: E402
+from ras_agent.tools.kg.stats import counts  # noqa: E402
 from ras_agent.tools.retrieve.greasoner import GReasonerRetriever  # noqa: E402
 from ras_agent.tools.retrieve.registered import retriever_over  # noqa: E402
 from ras_agent.tools.retrieve.resolve import retriever_options  # noqa: E402
@@ -171,6 +172,7 @@ def test_other_layers_travel_to_gfm_rag_and_back(tmp_path: Path, data: Path, has
         Node("attribute", "length: 35 km"),
         Node("community", "scotland"),
     }
+    assert counts(graph)["other nodes"] == ["attribute (1)", "community (1)", "entity (1)"]
     passages = {passage.id: passage for passage in PassageIndex.open(tmp_path / "i", hash_embedder).passages}
     write_gfm_files(KGIndex.open(tmp_path / "i", hash_embedder), tmp_path / "data" / "again", passages.get)
     again = build_graph(tmp_path / "j", gfm=tmp_path / "data" / "again", embedder=hash_embedder, exact=True).graph

@@ -84,13 +84,9 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = set(graph.entities)
-    others = graph.others
-    documents, others_names = (
-        [_untaken(name, kind, taken) for kind, name in nodes]
-        for nodes in ([Node(DOCUMENT, name) for name in graph.documents], others.nodes)
-    )
-    name_of = {Node(DOCUMENT, id_): name for id_, name in zip(graph.documents, documents, strict=True)}
-    name_of |= dict(zip(others.nodes, others_names, strict=True))
+    others, document_nodes = graph.others, [Node(DOCUMENT, name) for name in graph.documents]
+    name_of = {node: _untaken(node, taken) for node in (*document_nodes, *others.nodes)}
+    documents = [name_of[node] for node in document_nodes]
 
     def nodes() -> Iterator[tuple[str, ...]]:
         yield from ((name, ENTITY, _json(others.about.get(name, {}))) for name in graph.entities)
@@ -118,8 +114,8 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
         for entity, name in enumerate(graph.entities):
             columns, counts = graph.mentions.row(entity), graph.mentions.row_values(entity)
             for document, count in zip(columns.tolist(), counts.tolist(), strict=True):
-                if (Node(ENTITY, name), Node(DOCUMENT, graph.documents[document])) not in joined:
-                    yield name, MENTIONED, documents[document], _json({"count": count})
+                if (Node(ENTITY, name), node := document_nodes[document]) not in joined:
+                    yield name, MENTIONED, name_of[node], _json({"count": count})
 
     _write(folder / "nodes.csv", nodes())
     # a fact may be called as equivalences or mentions are, and gfm-rag takes no name twice
@@ -129,10 +125,11 @@ def write_gfm_csv(graph: KGIndex, folder: Path, passages: Sequence[Passage] | No
     return documents
 
 
-def _untaken(name: str, kind: str, taken: set[str]) -> str:
+def _untaken(node: Node, taken: set[str]) -> str:
     """Return a node's name with its type in front as often as it takes to make it unique."""
+    name = node.name
     while name in taken:
-        name = f"{kind}: {name}"
+        name = f"{node.type}: {name}"
     taken.add(name)
     return name
 

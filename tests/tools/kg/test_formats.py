@@ -23,6 +23,7 @@ from ras_agent.tools.kg.formats.gfm_questions import NodeQuestion, read_gfm_ques
 from ras_agent.tools.kg.formats.openie import ExtractedPassage, load_openie
 from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.other_nodes import Link, Node, OtherNodes, node_text
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from tests.messages import says
 
@@ -188,6 +189,19 @@ def test_nodes_may_be_called_by_a_uid(tmp_path: Path) -> None:
     (asked,) = read_gfm_questions(tmp_path / "test.json")
     starts = {"entity": ("bell (n1)", "edinburgh"), "document": ("Bell",)}
     assert asked == NodeQuestion("Who?", starts, {"document": ("Bell",)}, ("Bell",))
+
+
+def test_attributes_of_nodes_keep_their_text_whatever_literals_they_are(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(
+        "name,type,attributes\nBell,document,{}\nrivers,community,\"{'size': 2, 3: (4, 5), 'about': None}\"\n"
+    )
+    (tmp_path / "relations.csv").write_text("name,attributes\nbelongs to,{}\n")
+    (tmp_path / "edges.csv").write_text("source,relation,target,attributes\nBell,belongs to,rivers,{}\n")
+    others = read_gfm_files(tmp_path, exact=True).others
+    assert OtherNodes.from_json(others.to_json()) == others
+    node = Node("community", "rivers")
+    assert node_text(others.nodes[node], name="rivers") == "name: rivers\nsize: 2\n3: (4, 5)"
+    assert others.links == (Link(Node("document", "Bell"), "belongs to", node),)
 
 
 def test_questions_of_the_first_version_start_from_their_entities(tmp_path: Path) -> None:

@@ -200,10 +200,14 @@ def _others(
         (link.source, link.target) for link in links if (link.source.type, link.relation, link.target.type) != mention
     }
     return OtherNodes(
-        {Node(node.type, name): node.attributes for node, name in own if node.type != ENTITY or name not in entities},
+        {
+            Node(node.type, name): _plain(node.attributes)
+            for node, name in own
+            if node.type != ENTITY or name not in entities
+        },
         tuple(link for link in links if (link.source, link.target) in joined),
-        {name: node.attributes for node, name in own if node.attributes and name in entities},
-        {name: about for name, about in _relation_attributes(tables / "relations.csv").items() if about},
+        {name: _plain(node.attributes) for node, name in own if node.attributes and name in entities},
+        {name: _plain(about) for name, about in _relation_attributes(tables / "relations.csv").items() if about},
     )
 
 
@@ -383,6 +387,14 @@ def _relation_attributes(path: Path) -> dict[str, Attributes]:
     if not path.is_file():
         return {}
     return {row["name"] or row["uid"]: _attributes(row["attributes"], place) for row, place in _read(path)}
+
+
+def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return attributes as JSON can hold them, with the same text: a Python literal may be a set, and have any key."""
+    return {
+        str(key): value if value is None or isinstance(value, str | int | float) else str(value)
+        for key, value in attributes.items()
+    }
 
 
 def _id(given: Any, name: str) -> str:

@@ -39,6 +39,8 @@ class Request:
         show.
     tools: what the model may call, each as a JSON Schema with name and description, as LangChain's `bind_tools` takes
         it.
+    pattern: a regular expression that the whole reply matches, where the server sees to it (`keeps_patterns`); it calls
+        no tool then. Elsewhere it is not sent.
     """
 
     turns: tuple[Turn, ...]
@@ -46,6 +48,7 @@ class Request:
     max_tokens: int | None = None
     graph: tuple[tuple[Triple, ...], ...] = ()
     tools: tuple[JSON, ...] = ()
+    pattern: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,13 @@ def ask(model: Any, request: Request, *, in_a_thread: bool) -> Awaitable[Any]:
 def asks_in_any_loop(model: object) -> bool:
     """Return whether a model is one of ours, whose connections belong to no event loop, and whose errors are named."""
     return getattr(type(model), "in_any_loop", False) is True
+
+
+async def matching(model: Any, pattern: str) -> dict[str, Any]:
+    """Return the options of a call by which the server makes its reply match a pattern; {} where it does not."""
+    if pattern and asks_in_any_loop(model) and await model.keeps_patterns():
+        return {"structured_outputs": {"regex": pattern}}
+    return {}
 
 
 async def _wait_for_thread(model: Any, request: Request) -> Any:

@@ -22,7 +22,7 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, reply_in
+from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, matching, reply_in
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
@@ -245,8 +245,10 @@ class Chat:
     async def _ask(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the reply of one try, in which what the server refuses of the request's options is left out."""
         started = time.perf_counter()
+        form = await matching(self._asked, request.pattern)
         while True:
-            model = self._model_for(request)
+            model = self._model_for(replace(request, tools=()) if form else request)
+            model = model.bind(**form) if form else model
             try:
                 async with deadline.one_try():
                     with uncounted():
@@ -319,6 +321,8 @@ class Chat:
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
         if request.tools:
             more["tools"] = list(request.tools)
+        if request.pattern:
+            more["pattern"] = request.pattern
         return self._cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:

@@ -82,14 +82,14 @@ def in_parts(
         parts += reversed(smaller)
 
 
-def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str) -> Request:
+def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str, pattern: str = "") -> Request:
     """Return the request that asks again: the conversation so far, the problem with its reply, and the form.
 
-    Of a long reply the beginning is shown.
+    Of a long reply the beginning is shown. pattern: the form as a regular expression.
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
     turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form))
-    return Request(turns, max_tokens=request.max_tokens, graph=request.graph)
+    return Request(turns, max_tokens=request.max_tokens, graph=request.graph, pattern=pattern)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -67,6 +67,10 @@ class ServedGraphLLM(GraphLLMChat):
         """
         return cls(_load_client(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
 
+    async def keeps_patterns(self) -> bool:
+        """Return whether the server makes a reply match a regular expression: vLLM does."""
+        return True
+
     @property
     def model_name(self) -> str:
         """Return the server's name of the model. Limits of rates are counted for this name and the address."""
@@ -81,7 +85,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Reply to messages. graph: the facts of each sub-query."""
-        return run(self._agenerate(messages, stop, graph=graph))
+        return run(self._agenerate(messages, stop, graph=graph, **kwargs))
 
     async def _agenerate(
         self,
@@ -92,7 +96,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> ChatResult:
         """Do the same as _generate, for coroutines; the graph is encoded in a thread."""
-        request = await asyncio.to_thread(self._request, messages, graph, stop)
+        request = await asyncio.to_thread(self._request, messages, graph, stop) | _form(kwargs)
         with self._refusals_named():
             return self._result(_generated(await self._endpoint.post(_PATH, request, self._limit())))
 
@@ -105,7 +109,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         """Yield the pieces of a reply, as they are written."""
-        yield from run_iterator(self._astream(messages, stop, graph=graph))
+        yield from run_iterator(self._astream(messages, stop, graph=graph, **kwargs))
 
     async def _astream(
         self,
@@ -116,7 +120,7 @@ class ServedGraphLLM(GraphLLMChat):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         """Do the same as _stream, for coroutines."""
-        request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True)
+        request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True) | _form(kwargs)
         pieces = _Pieces(self.model)
         with self._refusals_named():
             async for piece in self._endpoint.events(_PATH, request, self._limit()):
@@ -158,6 +162,11 @@ class ServedGraphLLM(GraphLLMChat):
                 remedy = f"let it serve {self.graph_llm.config.language_model}"
                 raise ModelRefused(f"{where} is not the language model of {self.model}: {why}; {remedy}") from error
             raise
+
+
+def _form(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request says of its reply's form."""
+    return {name: value for name, value in options.items() if name == "structured_outputs"}
 
 
 class _Pieces:

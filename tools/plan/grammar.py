@@ -22,6 +22,11 @@ from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 
 FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
+
+_LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-ΡΣ-ωА-яא-תء-غऄ-हぁ-ゖァ-ヺ一-鿿가-힣"
+PATTERN = rf"\[SUBQ\] [{_LETTERS}][^\n\[\]<>(){{}}|?`]{{2,300}}\?|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
+"""A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it."""
+
 _TOKEN = re.compile(
     "|".join(f"(?P<{action}>{'|'.join(mark.live for mark in marks)})" for action, marks in SPELLINGS.items()), FLAGS
 )

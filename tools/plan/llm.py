@@ -19,7 +19,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns
-from ras_agent.tools.plan.grammar import FORM, first_question, parse_plan
+from ras_agent.tools.plan.grammar import FORM, PATTERN, first_question, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
@@ -106,7 +106,7 @@ class LLMPlanner:
         try:
             plan = parse_plan(reply.text, prompt_text)
         except ParseError:
-            second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM)
+            second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM, PATTERN)
             try:
                 plan = parse_plan(second.text, prompt_text)
             except ParseError:

@@ -22,7 +22,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
-from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.plan.grammar import PATTERN, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
@@ -113,7 +113,7 @@ class LLMToolPlanner:
             _note_what_is_missing(request, moves, self._chat.window)
             move = _move_in(reply, request)
             if move is None:
-                again = repair(request, reply, self._repair, "it calls none of the tools", _FORM)
+                again = repair(request, reply, self._repair, "it calls none of the tools", _FORM, PATTERN)
                 move = _move_in((yield replace(again, tools=request.tools)), request)
             if move is None:
                 raise ParseError(f"no call of a tool in the reply {reply.text[:200]!r}")

@@ -22,11 +22,15 @@ from pydantic import BaseModel, SecretStr
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded
 from ras_agent.prompts import Turn
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.chat import http
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.http import BrokenReply, ErrorStatus, run
 from ras_agent.tools.chat.openai_chat import OpenAIChat
+from ras_agent.tools.plan.grammar import PATTERN
+from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.tools.plan.tool_planner import LLMToolPlanner
 
 USAGE = {
     "prompt_tokens": 7,
@@ -55,6 +59,12 @@ class Served:
         self.peers: set[Any] = set()
         self.asked, self.left = threading.Event(), threading.Event()
         self.url = ""
+        self.owner = ""  # of the model, in the server's list; "" for a server without one
+
+    async def list(self, request: web.Request) -> web.Response:
+        if not self.owner:
+            raise web.HTTPNotFound
+        return web.json_response({"data": [{"id": "m", "owned_by": self.owner}]})
 
     def model(self, **options: Any) -> OpenAIChat:
         return OpenAIChat(model="m", base_url=self.url, api_key=SecretStr("key"), **options)
@@ -86,6 +96,7 @@ class Served:
 async def serving(server: Served) -> AsyncIterator[None]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_get("/v1/models", server.list)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -435,3 +446,18 @@ async def test_a_query_of_the_address_stays_behind_the_path(server: Served) -> N
     asked.append(original)
     assert (await server.model().ainvoke("Who?")).text == "Bell."
     assert asked[0].endswith("/v1/chat/completions?version=2")
+
+
+@pytest.mark.parametrize("owner", ["", "vllm", "llamacpp"])
+@pytest.mark.parametrize("calls_tools", [False, True])
+def test_a_plan_that_is_asked_for_again_has_its_form_from_a_server_that_sees_to_it(
+    server: Served, owner: str, calls_tools: bool
+) -> None:
+    server.owner = owner
+    server.reply = lambda request: said("[SUFFICIENT]" if len(server.requests) > 1 else "Well.")
+    planner = (LLMToolPlanner if calls_tools else LLMPlanner)(f"vllm:{server.url}#m")
+    assert planner.plan("Who?", QuestionGraph(), ()).action == "sufficient"
+    first, again = server.requests
+    assert again.get("structured_outputs") == ({"regex": PATTERN} if owner == "vllm" else None)
+    assert ("tools" in again) == (calls_tools and owner != "vllm")
+    assert "structured_outputs" not in first

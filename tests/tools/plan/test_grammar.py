@@ -7,8 +7,9 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from ras_agent.errors import ParseError
+from ras_agent.marks import ACTIONS
 from ras_agent.records import Plan
-from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.plan.grammar import PATTERN, parse_plan
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,13 @@ from ras_agent.tools.plan.grammar import parse_plan
 )
 def test_the_three_actions(reply: str, plan: Plan) -> None:
     assert parse_plan(reply) == plan
+
+
+@given(st.from_regex(PATTERN, fullmatch=True))
+def test_whatever_matches_the_pattern_of_a_plan_is_one(reply: str) -> None:
+    plan = parse_plan(reply, "Question: Who?")
+    assert str(ACTIONS[plan.action]) in reply
+    assert plan.action != "subq" or plan.subquery
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test test-slow test-all faults engines mutants lint types docs bench results clean
+.PHONY: demo test test-slow test-all faults engines mutants lint types docs bench results resolve constraints clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -50,6 +50,13 @@ bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also a
 
 results: $(VENV)/.dev  ## Measure lab/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/bench/results.sh "$(DATA)"
+
+resolve:  ## Resolve four sets of extras against what package indexes have today, installing nothing (minutes)
+	.ci/resolve
+
+constraints: $(VENV)/.dev  ## Write the versions of this environment to constraints.txt, once its tests have passed
+	(sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip list --format=freeze --exclude ras-agent --exclude pip \
+	  | sed 's/+.*//' | sort --ignore-case) > constraints.new && mv constraints.new constraints.txt
 
 clean:  ## Remove the environments and everything built
 	rm -rf $(VENV) $(VLLM) build dist *.egg-info

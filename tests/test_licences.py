@@ -1,4 +1,7 @@
-"""Every package that an extra brings may be used by an Apache-2.0 package, by the metadata of what is installed."""
+"""Every package that an extra brings may be used by an Apache-2.0 package, and has a version that was tried.
+
+By the metadata of what is installed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-PROJECT = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NOT_FOR_USERS = {"dev", "docs", "mutants"}
 APART = {
     "mauve": "mauve-text is under the GPL: it is in no other extra, and MAUVE is computed only where it is asked for"
@@ -114,3 +118,20 @@ def test_only_two_extras_bring_faiss_and_never_both(extra: str) -> None:
     assert brings(extra) & {"faiss-cpu", "faiss-gpu-cu12"} == (
         {"faiss-gpu-cu12"} if extra == "gpu" else {"faiss-cpu"} if extra in ("faiss", "all") else set()
     )
+
+
+# ---- versions that were tried together
+
+LINE = re.compile(r"[A-Za-z0-9][\w.-]*==\d[\w.]*")
+TRIED = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
+
+
+def test_constraints_are_names_and_versions_alone() -> None:
+    assert [line for line in TRIED if not LINE.fullmatch(line)] == []
+
+
+def test_constraints_have_what_core_and_extras_bring_in_the_versions_that_are_tested() -> None:
+    tried = {_key(name): version for name, _, version in (line.partition("==") for line in TRIED)}
+    installed, _ = _closure(_requirements("mutants"))
+    versions = {name: metadata.version(name).partition("+")[0] for name in sorted(installed)}
+    assert {name: version for name, version in versions.items() if tried.get(name) != version} == {}

@@ -234,6 +234,8 @@ def _ended(work: Callable[[Path], Any], copy: Path, file: Path, right: Any) -> s
         return ""
     pairs = zip(found, right, strict=False) if isinstance(found, tuple) else [(found, right)]
     one, other = next((one, other) for one, other in pairs if one != other)
+    if isinstance(one, list) and isinstance(other, list):
+        one, other = [row for row in one if row not in other], [row for row in other if row not in one]
     return f"another result, {one} instead of {other}"[:900]
 
 

@@ -28,11 +28,11 @@ def label_of(file: SourceFile, journal: Journal) -> str:
         return known.label
     name = journal.source_at(file.root)
     if name is None:
-        name = _unlike_others(file.name, file.root, not file.inner, journal.has_source)
+        name = _unlike_others(file.name, file.root, not file.inner, journal, journal.has_source)
         journal.put_source(file.root, name)
     label = f"{name}/{file.inner}" if file.inner else name
     # a linked file may have this label from another place
-    return _unlike_others(label, file.place, True, lambda name: journal.file(name) is not None)
+    return _unlike_others(label, file.place, True, journal, lambda name: journal.file(name) is not None)
 
 
 def document_id(own: str, label: str, journal: Journal) -> str:
@@ -40,6 +40,8 @@ def document_id(own: str, label: str, journal: Journal) -> str:
 
     Else the file's label comes before it, "notes/b.jsonl/Q42".
     """
+    if not _is_free(own, journal):
+        journal.compare()
     longer = (f"{label}/{own}~{number}" for number in count(2))
     return next(name for name in chain([own, f"{label}/{own}"], longer) if _is_free(name, journal))
 
@@ -113,10 +115,11 @@ def _is_free(name: str, journal: Journal) -> bool:
     return not any(PIECE.fullmatch(other) for other in journal.ids_from(f"{name}#", f"{name}$"))
 
 
-def _unlike_others(name: str, path: Path, is_file: bool, is_taken: Callable[[str], bool]) -> str:
+def _unlike_others(name: str, path: Path, is_file: bool, journal: Journal, is_taken: Callable[[str], bool]) -> str:
     """Return the name, if need be with a few letters of a digest of `path`, before the suffix of a file."""
     if not is_taken(name):
         return name
+    journal.compare()
     digest = hashlib.blake2b(os.fsencode(path), digest_size=16).hexdigest()
     suffix = PurePosixPath(name).suffix if is_file else ""
     marked = (f"{name.removesuffix(suffix)}~{digest[:length]}{suffix}" for length in range(6, 33))

@@ -64,6 +64,7 @@ class Journal:
         with database.reading() as connection:
             (last,) = connection.execute("SELECT run FROM index_state").fetchone()
         self.run = last + 1
+        self._compared = False
         self._connection = _Unit(database, self.run)
 
     def sources(self) -> dict[Path, str]:
@@ -209,6 +210,15 @@ class Journal:
         query = f"SELECT label, path, stamp FROM files WHERE {column} = ?"
         row = self._connection.execute(query, (value,)).fetchone()
         return JournalFile(row[0], _path(row[1]), row[2]) if row else None
+
+    def compare(self) -> None:
+        """Have the database compare files and documents with its indexes of them, once in a run.
+
+        A file whose path was damaged looks like another one that has its label. Raises IndexMismatch.
+        """
+        if not self._compared:
+            self._compared = True
+            self._database.check(("sources", "files", "documents"))
 
     def begin_erasing(self, name: str) -> None:
         """Record that something of that name was deleted, until `end_erasing`."""

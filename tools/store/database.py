@@ -97,8 +97,8 @@ class Database(Protocol):
         """Give back the space of deleted rows."""
         ...
 
-    def check(self) -> None:
-        """Read all of the database. Raises IndexMismatch if it is damaged."""
+    def check(self, tables: Sequence[str] = ()) -> None:
+        """Read all of the database, or of some tables, and their indexes. Raises IndexMismatch if it is damaged."""
         ...
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,19 +202,20 @@ class SqliteDatabase:
         with self._lock, self.named_errors():
             self._writer().execute("VACUUM")
 
-    def check(self) -> None:
-        """Have SQLite read through the file. Raises IndexMismatch if it is damaged."""
-        if problem := self._problem():
+    def check(self, tables: Sequence[str] = ()) -> None:
+        """Have SQLite read through the file, or some tables. Raises IndexMismatch if it is damaged."""
+        if problem := self._problem(tables):
             raise self._damaged(problem)
 
-    def _problem(self) -> str:
+    def _problem(self, tables: Sequence[str] = ()) -> str:
         """Return what is wrong with the file, "" for nothing: what SQLite finds, or values of other types than ours."""
         with self.reading() as connection:
-            (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if told != "ok":
-                return str(told)
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            for (table,) in tables:
+            for table in tables or (1,):
+                (told,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
+                if told != "ok":
+                    return str(told)
+            every = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for table in tables or [name for (name,) in every]:
                 for _, column, kind, required, *_ in connection.execute(f"PRAGMA table_info({table})").fetchall():
                     ours = f"typeof({column}) IN ('{kind.lower()}', '{kind.lower() if required else 'null'}')"
                     if connection.execute(f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1").fetchone():

@@ -77,9 +77,10 @@ class TestSources:
 
     def test_the_letters_of_a_name_are_of_its_place_and_more_where_they_are_taken(self) -> None:
         taken = {"docs", "a.tar.txt"}
-        names = [_unlike_others("docs", Path("/b/docs"), False, taken.__contains__)]
-        names.append(_unlike_others("docs", Path("/b/docs"), False, {*taken, *names}.__contains__))
-        names.append(_unlike_others("a.tar.txt", Path("/b/a.tar.txt"), True, taken.__contains__))
+        with open_journal(None) as journal:
+            names = [_unlike_others("docs", Path("/b/docs"), False, journal, taken.__contains__)]
+            names.append(_unlike_others("docs", Path("/b/docs"), False, journal, {*taken, *names}.__contains__))
+            names.append(_unlike_others("a.tar.txt", Path("/b/a.tar.txt"), True, journal, taken.__contains__))
         assert names == ["docs~852ea9", "docs~852ea95", "a.tar~1e9901.txt"]
 
 

@@ -1,5 +1,6 @@
 """Files into an index: nothing lost, nothing done twice, whatever happens in between."""
 
+import gc
 import inspect
 import json
 import os
@@ -78,6 +79,18 @@ def test_the_index_answers_queries(docs: Path, out: Path) -> None:
     ingest([docs], out)
     (hit, *_) = retriever_over(PassageIndex.open(out), "bm25").retrieve("Who patented the telephone?", k=1)
     assert hit.passage.id == "docs/e.txt"
+
+
+def test_a_file_whose_path_was_damaged_in_the_journal_is_not_indexed_twice(docs: Path, out: Path) -> None:
+    ingest([docs], out)
+    gc.collect()  # closes the database
+    file, row = out / "index.sqlite", b"docs/a.txt" + os.fsencode(docs / "a.txt")
+    content = file.read_bytes()
+    assert content.count(row) == 1
+    file.write_bytes(content.replace(row, row.replace(b"a.txt", b"q.txt")[: len(row)].replace(b"docs/q", b"docs/a", 1)))
+    (docs / "a.txt").write_text("Another text of a.")
+    with pytest.raises(IndexMismatch, match=says(str(out), "is damaged", "ras-agent index")):
+        ingest([docs], out)
 
 
 def test_the_same_input_gives_the_same_ids(docs: Path, out: Path, tmp_path: Path) -> None:

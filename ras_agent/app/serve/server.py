@@ -15,7 +15,7 @@ from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
 from ras_agent.errors import SettingsError
-from ras_agent.logs import log_to
+from ras_agent.logs import LOGGER, log_to
 from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to
@@ -27,6 +27,7 @@ _CONNECTIONS = 512
 async def run_server(settings: Settings, *, sample: bool, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
+    LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
     if settings.log is None:
         log_to("-", level=logging.WARNING)  # what fails is seen, whether or not there is a log
     with listening(settings.host, settings.port) as listener:

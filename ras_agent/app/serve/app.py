@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from pydantic import Json, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
 from starlette.routing import Route
 
@@ -20,10 +21,11 @@ from ras_agent.app.serve import chat, wire
 from ras_agent.app.serve.access import Access, Caller
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.guard import Guard
-from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
-from ras_agent.app.serve.reference import reference_page
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
+from ras_agent.page.reference import reference_page
+from ras_agent.records import JSON
+from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning, neighbourhood
 from ras_agent.trace import Trace, json_document
 
 _PAGE = Path(page.__file__).parent
@@ -36,6 +38,7 @@ _SAFE = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"
 _MB = 1024 * 1024
 # above this, only the best supported facts are drawn: the layout of 300 takes half a second, that of 600 two
 _MOST_FACTS = 300
+_fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 _layouts = asyncio.Semaphore(2)
 
 router = APIRouter()
@@ -166,10 +169,15 @@ async def graph(
     request: Request,
     entity: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> wire.Neighbourhood:
+) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
     knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
-    return await asyncio.to_thread(neighbourhood, knowledge_graph, entity, nodes)
+    try:
+        return await asyncio.to_thread(neighbourhood, knowledge_graph, entity, nodes)
+    except KeyError:
+        raise ApiError(
+            404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity"
+        ) from None
 
 
 @router.get("/api/entities", tags=["Index"])
@@ -295,16 +303,8 @@ def _first_problem(error: RequestValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def _json(name: str, text: str | None) -> Any:
-    import json
-
-    if not text:
-        return None
+def _json(name: str, text: str | None) -> JSON | None:
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ApiError(422, f"{name}: not JSON: {error}", "invalid_request") from None
-    except RecursionError:
-        raise ApiError(
-            422, f"{name}: nested too deep; a value is a text, a number or a list", "invalid_request"
-        ) from None
+        return _fields.validate_python(text) if text else None
+    except ValidationError as error:
+        raise ApiError(422, f"{name}: {error.errors()[0]['msg']}", "invalid_request") from None

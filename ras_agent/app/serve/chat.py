@@ -40,12 +40,6 @@ _Stop = Annotated[str, Field(min_length=1)]
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
 
-class StreamOptions(BaseModel):
-    """Options of a streamed completion."""
-
-    include_usage: bool = False
-
-
 class ChatRequest(BaseModel):
     """Request for a chat completion. `filter` and `sources` are ours, the rest OpenAI's.
 
@@ -58,7 +52,7 @@ class ChatRequest(BaseModel):
     model: str
     messages: list[Message] = Field(min_length=1)
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: dict[str, Any] | None = None
     max_tokens: PositiveInt | None = None
     max_completion_tokens: PositiveInt | None = None
     stop: _Stop | list[_Stop] | None = None
@@ -122,13 +116,8 @@ def task_reply(prompt: str) -> JSON:
     The prompt asks for JSON with one key. A title is the user's question; of the rest there is none.
     """
     task = prompt.partition("### Output")[2] or prompt
-    if '"title"' in task:
-        return {"title": _title(prompt)}
-    if '"tags"' in task:
-        return {"tags": ["General"]}
-    if '"follow_ups"' in task:
-        return {"follow_ups": []}
-    return {"queries": []} if '"queries"' in task else {"text": ""}
+    replies = {"title": _title(prompt), "tags": ["General"], "follow_ups": [], "queries": []}
+    return next(({key: reply} for key, reply in replies.items() if f'"{key}"' in task), {"text": ""})
 
 
 def _title(prompt: str) -> str:
@@ -142,7 +131,7 @@ class _Completion:
 
     def __init__(self, body: ChatRequest, base_url: str) -> None:
         self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
-        self._usage = bool(body.stream_options and body.stream_options.include_usage)
+        self._usage = bool((body.stream_options or {}).get("include_usage"))
         self._base_url, self._sources = base_url, body.sources
         limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit]
         self._most = min(limits, default=None)

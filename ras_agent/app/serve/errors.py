@@ -7,29 +7,19 @@ import logging
 import re
 import traceback
 
+from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
-from ras_agent.errors import (
-    FilterError,
-    IndexMismatch,
-    IndexNotFound,
-    IngestError,
-    RasError,
-    ReviewError,
-    StoreError,
-    TraceError,
-    UnknownName,
-)
 from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
-_CALLERS = (FilterError, ReviewError, TraceError, UnknownName)
+_CALLERS = (errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class ApiError(RasError, RuntimeError):
+class ApiError(errors.RasError, RuntimeError):
     """Request that cannot be served. status: of the reply. code: names the reason for programs."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
@@ -46,14 +36,14 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
-    if isinstance(error, StoreError | IndexNotFound | IndexMismatch):
+    if isinstance(error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
         return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
-    if isinstance(error, IngestError):
+    if isinstance(error, errors.IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
         message = "the index cannot be written at the moment, as while something else writes it: try again soon"
         return 409, _body(409, message, "index_busy")
-    if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, RasError)):
+    if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, errors.RasError)):
         return 422, _body(422, str(error))
     _log.error("a request failed:\n%s", without_secrets("".join(traceback.format_exception(error))))
     return 500, _body(500, "the server failed; its log says why")

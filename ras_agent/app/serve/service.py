@@ -111,19 +111,11 @@ class Service:
 
     async def threads(self, caller: Caller, limit: int) -> JSON:
         """List the threads of a caller, the last begun first."""
-        threads = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
-        own = [thread for thread in threads if thread.id.startswith(self._key("", caller))]
-        return {
-            "threads": [
-                {
-                    "thread": thread.id.rpartition("/")[2],
-                    "question": thread.question,
-                    "began": thread.began,
-                    "running": thread.id in self._running,
-                }
-                for thread in own
-            ]
-        }
+        own = self._key("", caller)
+        stored = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
+        threads = [(thread, thread.id.removeprefix(own)) for thread in stored if thread.id.startswith(own)]
+        about = [{"thread": name, "question": one.question, "began": one.began} for one, name in threads]
+        return {"threads": about}
 
     async def forget(self, thread: str, caller: Caller) -> JSON:
         """Delete a thread with all that is stored of it. Raises ApiError for one that is not the caller's, or runs."""

@@ -21,22 +21,13 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
 
 from ras_agent import __version__
+from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import refusal
-from ras_agent.app.serve.neighbourhood import names_beginning, neighbourhood
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.wire import (
-    LONGEST_NAME,
-    LONGEST_QUERY,
-    LONGEST_QUESTION,
-    THREAD,
-    AskRequest,
-    Receive,
-    Scope,
-    Send,
-)
 from ras_agent.events import Planned
 from ras_agent.text.markup import inert_markup
+from ras_agent.tools.kg.neighbourhood import names_beginning, neighbourhood
 
 _INSTRUCTIONS = (
     "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
@@ -111,16 +102,17 @@ def tools_over(service: Service) -> FastMCP:
 
     @server.tool(annotations=_READS)
     async def ask(
-        question: Annotated[str, Field(max_length=LONGEST_QUESTION, description="One whole question in plain words.")],
+        question: Annotated[str, Field(max_length=wire.LONGEST_QUESTION, description="One whole question.")],
         context: Context[Any, Any, Any],
         filter: _Filter = None,
         thread: Annotated[
-            str | None, Field(pattern=THREAD, description="A conversation's name: the question may refer to its turns.")
+            str | None,
+            Field(pattern=wire.THREAD, description="A conversation: the question may refer to its turns."),
         ] = None,
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
         with _refusing():
-            asked = AskRequest(question=question, filter=filter, thread=thread, review=[], stream=True)
+            asked = wire.AskRequest(question=question, filter=filter, thread=thread, review=[], stream=True)
             run = service.ask(asked, _caller(context))[1] if thread else service.ask_once(asked, _caller(context))
             try:
                 async for event in run.events():
@@ -143,7 +135,7 @@ def tools_over(service: Service) -> FastMCP:
 
     @server.tool(annotations=_READS)
     async def retrieve(
-        query: Annotated[str, Field(max_length=LONGEST_QUERY, description="What to search for.")],
+        query: Annotated[str, Field(max_length=wire.LONGEST_QUERY, description="What to search for.")],
         context: Context[Any, Any, Any],
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
         filter: _Filter = None,
@@ -164,7 +156,7 @@ def tools_over(service: Service) -> FastMCP:
 
     @server.tool(annotations=_READS)
     async def get_graph(
-        entity: Annotated[str, Field(max_length=LONGEST_NAME, description="The name of a person, place or thing.")],
+        entity: Annotated[str, Field(max_length=wire.LONGEST_NAME, description="The name of a person or thing.")],
         context: Context[Any, Any, Any],
         entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
     ) -> Around:
@@ -194,7 +186,7 @@ class OverHTTP:
     def __init__(self, server: FastMCP) -> None:
         self._server = server._mcp_server  # FastMCP would make the one manager itself
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: wire.Scope, receive: wire.Receive, send: wire.Send) -> None:
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(self._server, stateless=True, security_settings=security)

@@ -136,43 +136,6 @@ class Names(BaseModel):
     entities: list[str]
 
 
-class Entity(BaseModel):
-    """Node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
-
-    name: str
-    passages: int
-    steps: int | None = None
-
-
-class Fact(BaseModel):
-    """Edge of a neighbourhood, with the passages that it was read in."""
-
-    id: str
-    subject: str
-    predicate: str
-    object: str
-    sources: list[dict[str, Any]]
-
-
-class Equivalence(BaseModel):
-    """Two entities that are probably the same."""
-
-    one: str
-    other: str
-    similarity: float
-
-
-class Neighbourhood(BaseModel):
-    """Part of the knowledge graph. entity: the one in the middle, as the graph names it; empty without one."""
-
-    entity: str
-    entities: list[Entity]
-    facts: list[Fact]
-    equivalences: list[Equivalence]
-    all_entities: int
-    all_facts: int
-
-
 class DocumentNames(BaseModel):
     """Documents by id, in the order of the index. total: how many there are."""
 

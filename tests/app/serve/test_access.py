@@ -172,8 +172,10 @@ def test_what_a_token_uploads_is_in_its_part_of_the_index(changing: httpx.Client
         (BOTH, '{"team": "board"}', 403, "metadata: 'team' of what this token uploads is labs or sales"),
         (SINGLE, "{}", 403, "only a part of the index is open here, by 'document_id': nothing is added to it"),
         (SALES, '{"file": "sales.md"}', 422, "metadata: 'file' is what a passage itself says"),
-        (ROOT, '["team"]', 422, "a filter is written key=value"),
-        (ROOT, "{", 422, "metadata: not JSON"),
+        (ROOT, '["team"]', 422, "metadata: Input should be a valid dictionary"),
+        (ROOT, f'{{"team": "{"x" * 10_000}"}}', 422, "metadata: String should have at most 10000 characters"),
+        (ROOT, "[" * 9_000, 422, "metadata: Invalid JSON: recursion limit exceeded"),
+        (ROOT, "{", 422, "metadata: Invalid JSON"),
     ],
 )
 def test_metadata_outside_the_part_of_a_token_is_refused(

@@ -141,7 +141,7 @@ def test_a_caller_lists_and_forgets_threads_of_his_own(served: Served, tmp_path:
         client.post("/api/ask", json={"question": QUESTION, "thread": thread})
     client.post("/api/ask", json={"question": "Where was Bell born?", "thread": "1"}, headers=as_bob)
     last, first = client.get("/api/threads").json()["threads"]
-    assert (last["thread"], first["thread"], first["question"], first["running"]) == ("2", "1", QUESTION, False)
+    assert (last["thread"], first["thread"], first["question"]) == ("2", "1", QUESTION)
     (others,) = client.get("/api/threads", headers=as_bob).json()["threads"]
     assert (others["thread"], others["question"]) == ("1", "Where was Bell born?")
     assert client.delete("/api/threads/2", headers=as_bob).json()["error"]["code"] == "unknown_thread"

@@ -1,31 +1,70 @@
-"""Parts of a stored knowledge graph for the page: what is around an entity, and names by their beginning."""
+"""Parts of a stored knowledge graph to look at: what is around an entity, and names by their beginning."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any, cast
 
 import numpy as np
 
-from ras_agent.app.serve.errors import ApiError
-from ras_agent.app.serve.wire import Entity, Equivalence, Fact, Neighbourhood
 from ras_agent.arrays import Ints
+from ras_agent.records import JSON
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.picture import most_connected, nearby
 
 
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Node of a neighbourhood. passages: how many name it. steps: how far it is from the entity asked for."""
+
+    name: str
+    passages: int
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Edge of a neighbourhood, with the passages that it was read in."""
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    sources: list[JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence:
+    """Two entities that are probably the same."""
+
+    one: str
+    other: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """Part of a knowledge graph. entity: the one in the middle, as the graph names it; empty without one."""
+
+    entity: str
+    entities: list[Entity]
+    facts: list[Fact]
+    equivalences: list[Equivalence]
+    all_entities: int
+    all_facts: int
+
+
 def neighbourhood(graph: KGIndex, entity: str, limit: int) -> Neighbourhood:
     """Return up to `limit` entities around one, or the best connected of all, and the edges among them.
 
-    Raises ApiError for an entity that the graph does not have.
+    Raises KeyError for an entity that the graph does not have.
     """
-    number = None
-    if entity:
-        number = graph.entity_id(entity)
-        if number is None:
-            raise ApiError(404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity")
+    number = graph.entity_id(entity) if entity else None
+    if entity and number is None:
+        raise KeyError(entity)
     entities = most_connected(graph, limit) if number is None else nearby(graph, [number], limit)
     ends = graph.edges[:, [0, 2]]
     inside = np.isin(ends, entities).all(axis=1) & (ends[:, 0] != ends[:, 1])

@@ -13,6 +13,7 @@ from ras_agent.tools.gfm.graph import row_entries
 from ras_agent.tools.index.ties import TIE, best_places
 from ras_agent.tools.kg.arrays import SparseRows
 
+_LEAST = 1e-16  # one minus a probability that is certain
 Reals = npt.NDArray[np.floating[Any]]
 EntityWeight = Literal["rarity", "one", "score", "score-rarity"]
 
@@ -60,8 +61,10 @@ def contributions(
         scores = np.concatenate((probabilities, others))
     best = np.arange(len(scores))
     if ranker.top and ranker.top < len(scores):
-        best = np.flatnonzero(scores >= np.partition(scores, -ranker.top)[-ranker.top] * (1 - 2 * TIE))
-        best = best[best_places(scores[best], ranker.top, relative=True)]
+        # odds, since probabilities of high logits differ by less than what counts as equal
+        odds = scores / np.maximum(1 - scores.astype(np.float64), _LEAST)
+        best = np.flatnonzero(odds >= np.partition(odds, -ranker.top)[-ranker.top] * (1 - 2 * TIE))
+        best = best[best_places(odds[best], ranker.top, relative=True)]
     entities = best[best < len(probabilities)]
     entities = entities[frequency[entities] > 0]
     weights = np.ones(len(entities), dtype=np.float64)

@@ -37,6 +37,14 @@ def test_what_no_document_names_takes_a_place_among_the_best_and_adds_nothing() 
     assert document_scores(PROBABILITIES, MENTIONS, five, others).tolist() == [0.5, 1.5, 0, 0, 0]
 
 
+def test_entities_that_are_all_but_certain_keep_their_order() -> None:
+    logits = np.array([18.0, 20.0, 0.0, 19.0])  # probabilities that differ by less than 2e-8
+    probabilities = 1 / (1 + np.exp(-logits))
+    assert document_scores(probabilities, MENTIONS, DocumentRanker(top=1, weight="one")).tolist() == [0, 1, 0, 0, 0]
+    certain = np.ones(4)
+    assert document_scores(certain, MENTIONS, DocumentRanker(top=1, weight="one")).tolist() == [1, 1, 0, 0, 0]
+
+
 def test_equal_entities_are_taken_in_their_order() -> None:
     equal = np.full(4, 0.5, dtype=np.float32)
     assert document_scores(equal, MENTIONS, DocumentRanker(top=1, weight="one")).tolist() == [1, 1, 0, 0, 0]

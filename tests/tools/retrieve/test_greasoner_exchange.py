@@ -189,3 +189,11 @@ def test_what_rests_on_a_deleted_document_alone_leaves_the_other_layers(
     assert [link.relation for link in graph.others.links] == ["belongs to"]
     files = [path.read_bytes() for path in (tmp_path / "i").rglob("*") if path.is_file()]
     assert not any(b"35 km" in data for data in files)
+
+
+def test_a_view_of_some_documents_has_no_other_layers(tmp_path: Path, data: Path, hash_embedder: Any) -> None:
+    graph = build_graph(tmp_path / "i", gfm=data, embedder=hash_embedder, exact=True).graph
+    admitted = np.array([name != "Ohio" for name in graph.documents])
+    assert not graph.within(admitted).others  # a community may tell of any document
+    left = graph.without(~admitted).others
+    assert {link.relation for link in left.links} == {"belongs to", "is_mentioned_in", "describes", "has"}

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 _FILE = "training.safetensors"
+_NUMBERS = {  # as safetensors files name them
+    **{"torch.float64": "F64", "torch.float32": "F32", "torch.float16": "F16", "torch.bfloat16": "BF16"},
+    **{"torch.int64": "I64", "torch.int32": "I32", "torch.uint8": "U8", "torch.bool": "BOOL"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +127,27 @@ def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> list[s
 
 
 def _write(file: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    from safetensors.torch import save_file
+    """Write a safetensors file, one tensor at a time: the library's own writer takes the memory of all, twice.
 
+    In front are the size of the header in eight bytes, and the header: what the file holds where, and the metadata.
+    """
+    import torch
+
+    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
+    # as the library orders them, so that every number lies where its type wants it
+    order, end = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)), 0
+    for name in order:
+        tensor, start = tensors[name], end
+        end += tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": _NUMBERS[str(tensor.dtype)], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
     new = file.with_name(f"{file.name}.new")
-    save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, new, metadata)
+    with new.open("wb") as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            numbers = tensors[name].detach().cpu().contiguous().reshape(-1)
+            out.write(numbers.view(torch.uint8).numpy().data)
     new.replace(file)
 
 

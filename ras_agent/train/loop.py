@@ -172,7 +172,8 @@ def fit(
     would have had uninterrupted: random numbers are drawn by seed and step.
 
     batches: returns the batches of an epoch, the same ones for the same number. validate: returns what it measured,
-        with "loss"; it runs in the main process, in evaluation mode and without gradients. settings: what decides the
+        with "loss"; it runs in the main process, in evaluation mode, without gradients, and in the numbers of training
+        (`bf16`). settings: what decides the
         weights besides the options, as JSON, such as digests of files: a training with other settings is not resumed.
     goodness: maps what was measured to numbers, which are higher where the validation is better; the first number
         counts first.
@@ -322,7 +323,7 @@ class _Training:
         measured: dict[str, float] = {}
         if self.processes.main and self.validate is not None:
             self.model.eval()
-            with torch.no_grad():
+            with torch.no_grad(), self._autocast():
                 measured = {name: float(value) for name, value in self.validate().items()}
         measured = self.processes.from_main(measured)
         if not progress.best or self.goodness(measured) > self.goodness(progress.best):

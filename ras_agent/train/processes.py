@@ -6,10 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+_LONGEST_WAIT = timedelta(days=1)
+"""While the main process validates or writes a file. Where one has died, torchrun ends the others itself."""
 
 
 def process_count() -> int:
@@ -41,7 +45,7 @@ class Processes:
             torch.cuda.set_device(device)
         starts_group = process_count() > 1 and not torch.distributed.is_initialized()
         if starts_group:
-            torch.distributed.init_process_group("nccl" if device != "cpu" else "gloo")
+            torch.distributed.init_process_group("nccl" if device != "cpu" else "gloo", timeout=_LONGEST_WAIT)
         return cls(int(os.environ.get("RANK", 0)), process_count(), device, starts_group)
 
     @property

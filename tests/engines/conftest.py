@@ -18,6 +18,7 @@ from tests.engines.servers import ENGINES, Engine, Server, serving
 from tests.engines.train import FOLDER
 
 CHOSEN = ENGINES[os.environ.get("ENGINE", "transformers")]
+os.environ |= CHOSEN.environment  # for an engine in this process, too
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from socket import socket
 from typing import Any
@@ -18,11 +19,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 torch = pytest.importorskip("torch", reason="needs the extra 'llm'")
+from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 
 from ras_agent.errors import SettingsError, WeightsError  # noqa: E402
+from ras_agent.train.checkpoint import _write  # noqa: E402
 from ras_agent.train.loop import FitConfig, FitResult, fit, validations  # noqa: E402
 from ras_agent.train.options import config_from  # noqa: E402
+from ras_agent.train.processes import Processes  # noqa: E402
 from tests.messages import says  # noqa: E402
 
 QUICK = FitConfig(epochs=3, rate=0.05, warmup=0.2, decay=0.0, save_every=2)
@@ -249,6 +253,63 @@ def test_a_training_that_the_system_kills_resumes_to_the_bit(tmp_path: Path) -> 
     assert [{**line, "seconds": 0} for line in here] == [{**line, "seconds": 0} for line in there]
     one, two = (load_file(tmp_path / name / "training.safetensors") for name in ("killed", "whole"))
     assert all(torch.equal(one[name], two[name]) for name in two)
+
+
+SAVED = """
+import resource, torch
+from pathlib import Path
+from ras_agent.train.checkpoint import Checkpoint, Progress
+model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(8)))  # of 16 MiB each
+weights = dict(model.named_parameters())
+optimiser = torch.optim.AdamW(weights.values())
+for weight in weights.values():
+    weight.grad = torch.ones_like(weight)
+optimiser.step()
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+Checkpoint(Path({out!r}), {{}}, model, weights, optimiser).save(Progress())
+print(peak() - before)
+"""
+
+
+def test_saving_takes_no_memory_of_all_that_is_saved(tmp_path: Path) -> None:
+    code = SAVED.format(out=str(tmp_path))
+    grown = int(subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True).stdout)
+    assert (tmp_path / "training.safetensors").stat().st_size > 384 * 2**20
+    assert grown < 100 * 2**10  # kibibytes: a few tensors, not all of them
+
+
+def test_a_saved_file_is_one_of_safetensors_whatever_its_numbers_are(tmp_path: Path) -> None:
+    kinds = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8)
+    tensors = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds}
+    tensors |= {"flags": torch.tensor([True, False, True]), "one": torch.tensor(3.5), "none": torch.zeros(0, 4)}
+    tensors |= {"across": torch.arange(6.0).reshape(2, 3).t(), "tied": tensors["torch.float32"]}
+    _write(tmp_path / "file", tensors, {"step": "3"})
+    with safe_open(tmp_path / "file", "pt") as file:
+        assert file.metadata() == {"step": "3"}
+        loaded = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    assert loaded.keys() == tensors.keys()
+    assert all(torch.equal(loaded[name], tensors[name]) for name in tensors)
+    assert all(loaded[name].dtype == tensors[name].dtype for name in tensors)
+
+
+def test_a_validation_computes_in_the_numbers_of_training(tmp_path: Path) -> None:
+    model, seen = Line(), []
+
+    def validate() -> dict[str, float]:
+        seen.append(model.layer(torch.zeros(1, 2)).dtype)
+        return {"loss": 1.0}
+
+    fit(model, points, validate, replace(QUICK, steps=1, bf16=True), tmp_path)
+    assert seen == [torch.bfloat16]
+
+
+def test_processes_wait_a_day_for_one_that_validates(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[dict[str, Any]] = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda backend, **options: groups.append(options))
+    Processes.begin()
+    assert groups == [{"timeout": timedelta(days=1)}]
 
 
 def test_two_batches_accumulated_are_one_of_both(tmp_path: Path) -> None:

@@ -28,21 +28,27 @@ def graph_llm(tiny_llm: Path) -> Callable[..., Any]:
     return make
 
 
+def move_weights(model: Any) -> None:
+    """Move what a GraphLLM's tuning trains, and the running statistics, as far as a training would."""
+    import torch
+
+    model.train()
+    facts = [(triple.subject, triple.predicate, triple.object) for triple in (LEITH, BELL)]
+    model.graph_tokens([model.vectors.of_facts(facts)])  # running statistics
+    parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.startswith("graph_tokens.projector") or parts[model.config.tuning] in name:
+                weight += torch.randn_like(weight)
+
+
 @pytest.fixture
 def trained(graph_llm: Callable[..., Any], tmp_path: Path) -> Callable[[str], Path]:
     """Return a function that saves a GraphLLM of a tuning, whose weights are as far from new ones as trained ones."""
 
     def make(tuning: str) -> Path:
-        import torch
-
-        model = graph_llm(tuning=tuning).train()
-        facts = [(triple.subject, triple.predicate, triple.object) for triple in (LEITH, BELL)]
-        model.graph_tokens([model.vectors.of_facts(facts)])  # running statistics
-        parts = {"frozen": "graph_tokens.projector", "lora": "lora_B", "full": "mlp"}
-        with torch.no_grad():
-            for name, weight in model.named_parameters():
-                if name.startswith("graph_tokens.projector") or parts[tuning] in name:
-                    weight += torch.randn_like(weight)
+        model = graph_llm(tuning=tuning)
+        move_weights(model)
         model.save(tmp_path / tuning)
         return tmp_path / tuning
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ from ras_agent.tools.gfm.cache import (
     norm_and_rectify,
 )
 from ras_agent.tools.gfm.cached_rows import CachedRows
-from ras_agent.tools.gfm.cpu_kernels import propagate, score_background, score_changed, update_changes
+from ras_agent.tools.gfm.cpu_kernels import on_one_thread, propagate, score_background, score_changed, update_changes
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
 from ras_agent.tools.gfm.reach import layer_bounds, possible_changes, reached_entities, worth_scoring
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 CACHE_BYTES = 1_500_000_000
 TOLERANCE = 1e-3
+SMALL_GRAPH = 1 << 15
+"""Entities of a graph whose questions are computed on one thread each: they reach a few thousand rows at a layer."""
 NUMBERS_AT_ONCE = 1 << 20  # a block of states is 4 MB and stays in the cache
 
 
@@ -115,6 +118,11 @@ class FastGFM:
 
     def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
         """Return logits (B, N), float32, for sentence vectors (B, text width) and each question's entities."""
+        if self.graph.entities <= SMALL_GRAPH:
+            return on_one_thread(partial(self._scores, questions, starts))
+        return self._scores(questions, starts)
+
+    def _scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
         import torch
 
         with torch.inference_mode():

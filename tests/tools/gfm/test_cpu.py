@@ -1,5 +1,7 @@
 """The fast network gives the plain network's scores."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -249,3 +251,38 @@ def test_what_is_not_a_number_is_not_taken_for_negligible() -> None:
     assert len(steps[-1].changed) > 2000
     reached = steps[-1].reached
     assert np.isnan(fast.scores(question, [start])[0, reached]).all()
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_questions_of_a_small_graph_are_computed_on_one_thread_and_others_on_those_that_torch_has(
+    monkeypatch: pytest.MonkeyPatch, two_threads: None
+) -> None:
+    numbers, propagate = set[int](), cpu.propagate
+
+    def noted(*arguments: Any) -> None:
+        numbers.add(torch.get_num_threads())
+        propagate(*arguments)
+
+    monkeypatch.setattr(cpu, "propagate", noted)
+    case = _case()
+    small = _fast(case)
+    assert numbers == {1}
+    monkeypatch.setattr(cpu, "SMALL_GRAPH", 0)
+    numbers.clear()
+    # a product that is divided adds up in another order
+    assert np.abs(_fast(case) - small).max() < 1e-4
+    assert numbers == {2}
+    assert torch.get_num_threads() == 2
+
+
+def test_a_thread_that_computes_alone_changes_the_number_of_no_other(two_threads: None) -> None:
+    assert cpu_kernels.on_one_thread(torch.get_num_threads) == 1
+    with ThreadPoolExecutor(1) as another:
+        assert another.submit(torch.get_num_threads).result() == 2

@@ -286,15 +286,12 @@ async def reference(request: Request) -> HTMLResponse:
 
 
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
-    headers = {}
     if isinstance(error, RequestValidationError):
         error = ApiError(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
     elif isinstance(error, HTTPException):
         error = ApiError(error.status_code, str(error.detail))
     status, body = refusal(error)
-    if status == 503:
-        headers["Retry-After"] = "2"
-    return JSONResponse(body.model_dump(), status, headers)
+    return JSONResponse(body.model_dump(), status, {"Retry-After": "2"} if status == 503 else None)
 
 
 def _first_problem(error: RequestValidationError) -> str:

@@ -21,16 +21,16 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.runs import Run, Silence
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled
+from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled, sse
 from ras_agent.app.serve.wire import AskRequest, Message
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
 from ras_agent.text.markup import inert_markup
 from ras_agent.tools.chat.window import estimate_tokens
-from ras_agent.trace import json_document
 
 MODEL = "ras-agent"
+_MODEL: JSON = {"id": MODEL, "object": "model", "created": 0, "owned_by": "ras-agent"}
 # what Open WebUI asks the chat's own model for besides answers; a run over the index would answer none of it
 _TASK, _HISTORY = "### Task:", "<chat_history>"
 _LONGEST_TITLE = 50
@@ -77,14 +77,14 @@ _FORMS: dict[str, tuple[tuple[Any, ...], str]] = {
 @router.get("/models")
 async def models() -> JSON:
     """List the one model, which is the agent."""
-    return {"object": "list", "data": [_model()]}
+    return {"object": "list", "data": [_MODEL]}
 
 
 @router.get("/models/{name}")
 async def model(name: str) -> JSON:
     """Describe the model."""
     _check_model(name)
-    return _model()
+    return _MODEL
 
 
 @router.post("/chat/completions", response_model=None)
@@ -101,9 +101,8 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
         return json_response(reply.document(outputs))
     service: Service = request.app.state.service
     caller: Caller = request.state.caller
-    run = service.ask_once(
-        AskRequest(messages=body.messages, filter=body.filter, review=[], stream=body.stream), caller
-    )
+    asked = AskRequest(messages=body.messages, filter=body.filter, review=[], stream=body.stream)
+    run = service.ask_once(asked, caller)
     if body.stream:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)
@@ -170,7 +169,7 @@ class _Completion:
         except Exception as error:
             if not self._begun:
                 raise
-            yield _data(refusal(error)[1].model_dump())
+            yield sse(refusal(error)[1].model_dump())
             yield b"data: [DONE]\n\n"
         else:
             for chunk in self.end(outputs):
@@ -187,7 +186,7 @@ class _Completion:
         chunks = [self._chunk({"content": rest})] if rest else []
         chunks += [self._chunk(self._marks(outputs)), self._chunk({}, finish)]
         if self._usage:
-            chunks.append(_data({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs)}))
+            chunks.append(sse({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs)}))
         return [*chunks, b"data: [DONE]\n\n"]
 
     def _text(self, outputs: JSON) -> tuple[str, str]:
@@ -211,7 +210,7 @@ class _Completion:
         self._begun = True
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         usage = {"usage": None} if self._usage else {}
-        return _data({**self._about, **_CHUNK, "choices": [choice], **usage})
+        return sse({**self._about, **_CHUNK, "choices": [choice], **usage})
 
     def _marks(self, outputs: JSON) -> JSON:
         """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
@@ -270,14 +269,6 @@ def _usage(outputs: JSON) -> JSON:
         "total_tokens": prompt + reply,
         "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)},
     }
-
-
-def _data(data: JSON) -> bytes:
-    return f"data: {json_document(data)}\n\n".encode()
-
-
-def _model() -> JSON:
-    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "ras-agent"}
 
 
 def _check_model(name: str) -> None:

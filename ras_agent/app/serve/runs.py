@@ -59,7 +59,7 @@ class Run:
         config: RunnableConfig,
         limits: Limits,
         *,
-        ended: Callable[[], None],
+        ended: Callable[[], object],
         check: Callable[[], Awaitable[object]],
     ) -> None:
         """Start the run. ended: is called at its end. check: raises an error where the index cannot be reached."""
@@ -89,7 +89,7 @@ class Run:
         """Wait for the end. Raises what the run raised, and CancelledError for one that was cancelled."""
         return await self._task
 
-    def _close(self, ended: Callable[[], None]) -> None:
+    def _close(self, ended: Callable[[], object]) -> None:
         self._news.put_nowait(None)
         ended()
 

@@ -132,7 +132,7 @@ class Service:
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
         """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
-        self._refresh()
+        self.index.refresh()
         passage = self.index.get(passage_id)
         if passage is None or not self._seen_by(caller).matches(passage):
             raise ApiError(404, f"there is no passage {passage_id!r}", "unknown_passage")
@@ -140,7 +140,7 @@ class Service:
 
     def document_ids(self, caller: Caller) -> tuple[str, ...]:
         """List the documents that the caller may see, as of the last commit."""
-        self._refresh()
+        self.index.refresh()
         return self.index.within(self._seen_by(caller)).document_ids()
 
     @property
@@ -153,15 +153,12 @@ class Service:
         index = self.index
         if not self.has_graph:
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
-        self._refresh()
+        self.index.refresh()
         return self._open_graph(index.commit, self._seen_by(caller))
 
     def _seen_by(self, caller: Caller) -> Filter:
         """Return the filter of the passages that a caller may see."""
         return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
-
-    def _refresh(self) -> None:
-        self.index.refresh()
 
     def _places(self, places: Sequence[Place]) -> tuple[Place, ...]:
         """Return the places where a run waits for a person's decision. Raises ApiError for one that the graph lacks."""
@@ -198,16 +195,13 @@ class Service:
         if len(self._running) >= self.settings.max_runs:
             raise ApiError(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
         within = _lower(self.limits, limits)
-        run = Run(agent, inputs, config, within, ended=lambda: self._end(key), check=self._check_reached)
+        run = Run(agent, inputs, config, within, ended=lambda: self._running.pop(key), check=self._check_reached)
         self._running[key] = run
         return run
 
     async def _check_reached(self) -> None:
         """Raise an error where the index is gone, or in a database that does not answer."""
         await asyncio.to_thread(self.index.database.state)
-
-    def _end(self, key: str) -> None:
-        del self._running[key]
 
     def _key(self, thread: str, caller: Caller) -> str:
         # an id of a thread holds no slash, so no caller can name another's

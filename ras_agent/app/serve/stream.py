@@ -44,22 +44,22 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     The last is `done` with the outputs, `review` with what waits for a decision, or `error`.
     """
     async for event in run.events():
-        yield b": still here\n\n" if isinstance(event, Silence) else sse(event.type, event.to_dict())
+        yield b": still here\n\n" if isinstance(event, Silence) else sse(event.to_dict(), event.type)
     try:
         ended = await run.end()
     except asyncio.CancelledError:
         raise_if_own_task_is_cancelled()
-        yield sse("error", {"message": "the run was cancelled", "type": "cancelled", "thread": thread})
+        yield sse({"message": "the run was cancelled", "type": "cancelled", "thread": thread}, "error")
     except Exception as error:
-        yield sse("error", {**refusal(error)[1].error.model_dump(), "thread": thread})
+        yield sse({**refusal(error)[1].error.model_dump(), "thread": thread}, "error")
     else:
         review = ended.review
-        yield sse("done", ended.document(thread)) if review is None else sse("review", {**review, "thread": thread})
+        yield sse(ended.document(thread), "done") if review is None else sse({**review, "thread": thread}, "review")
 
 
-def sse(name: str, data: JSON) -> bytes:
-    """Encode an event as a server-sent event."""
-    return f"event: {name}\ndata: {json_document(data)}\n\n".encode()
+def sse(data: JSON, name: str = "") -> bytes:
+    """Encode data as a server-sent event, which may have a name."""
+    return (f"event: {name}\n" * bool(name) + f"data: {json_document(data)}\n\n").encode()
 
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:

@@ -1,5 +1,6 @@
 """`ras-agent serve` as a process: it says where it serves, ends in order, and refuses what cannot be."""
 
+import json
 import os
 import signal
 import socket
@@ -81,3 +82,18 @@ def test_it_says_which_model_plays_which_role_or_that_it_is_offline(scripted_llm
         with _process(*options) as (process, _):
             assert process.stdout is not None
             assert process.stdout.readline().strip() == line
+
+
+def test_what_fails_in_a_run_is_on_the_standard_error_without_the_question(scripted_llm: Any) -> None:
+    scripted_llm.script({"status": 401, "repeat": True})
+    with _process(f"--llm={scripted_llm.spec}", "--retries=0") as (process, address):
+        assert httpx.post(f"{address}/v1/chat/completions", json=CHAT, trust_env=False).status_code == 503
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    assert [(line["level"], line["node"], line["failures"][0]["role"]) for line in lines] == [
+        ("warning", "plan", "planner")
+    ]
+    assert says("failed after 1 try", "Error code: 401", "check the API key").search(lines[0]["message"])
+    assert "Who?" not in json.dumps(lines)

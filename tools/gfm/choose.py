@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+T = TypeVar("T")
 
 _REMEDY = "choose device='auto' or 'cpu', or install a torch that is built for CUDA (https://pytorch.org/get-started)"
 
@@ -44,6 +48,53 @@ class GFMScorer(Protocol):
         ...
 
 
+class MovableGFM:
+    """Scorer on a device that goes on with the CPU, for good, where the device's memory is full: others use it, too."""
+
+    def __init__(self, network: DeviceGFM, on_cpu: Callable[[], FastGFM]) -> None:
+        self._network: GFMScorer = network
+        self._on_cpu, self._lock = on_cpu, Lock()
+
+    @property
+    def graph(self) -> GFMGraph:
+        return self._network.graph
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        return self._network.weights
+
+    @property
+    def relation_states(self) -> Sequence[CachedRows]:
+        return self._network.relation_states
+
+    def scores(self, questions: Floats, starts: Sequence[GFMStart]) -> Floats:
+        """Return logits (B, N), as GFMScorer."""
+        return self.with_room(lambda network: network.scores(questions, starts))
+
+    def with_room(self, work: Callable[[GFMScorer], T]) -> T:
+        """Return what `work` makes of the network where it is, or of the one on the CPU if there is no room for it."""
+        import torch
+
+        network = self._network
+        try:
+            return work(network)
+        except torch.cuda.OutOfMemoryError as error:
+            reason = str(error).splitlines()[0]
+        with self._lock:
+            if self._network is network:
+                if isinstance(network, FastGFM):
+                    raise MemoryError(reason)
+                self._network = self._on_cpu()
+                torch.cuda.empty_cache()
+                warnings.warn(f"GFM moves to the CPU: {reason}.", RuntimeWarning, stacklevel=3)
+        return work(self._network)
+
+
+def with_room(network: GFMScorer, work: Callable[[GFMScorer], T]) -> T:
+    """Return what `work` makes of a network, which is on the CPU if its device has no room for that."""
+    return network.with_room(work) if isinstance(network, MovableGFM) else work(network)
+
+
 def gfm_scorer(
     weights: Mapping[str, Tensor],
     graph: GFMGraph,
@@ -57,11 +108,13 @@ def gfm_scorer(
     """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM. On CUDA there is no background to
-    cache and nothing is left out, so half_products alone has an effect: it multiplies in bfloat16 and stores states in
-    float16, which changes probabilities by up to a hundredth. Raises SettingsError for a device that is unknown,
-    absent, or gives no scores.
+    until that memory is full; else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM. On CUDA
+    there is no background to cache and nothing is left out, so half_products alone has an effect: it multiplies in
+    bfloat16 and stores states in float16, which changes probabilities by up to a hundredth. Raises SettingsError for a
+    device that is unknown, absent, or gives no scores.
     """
+    options: dict[str, Any] = {"cache_bytes": cache_bytes, "half_cache": half_cache, "half_products": half_products}
+    on_cpu = partial(FastGFM, weights, graph, **options, tolerance=tolerance)
     on = cuda_device(device)
     if on:
         try:
@@ -72,7 +125,8 @@ def gfm_scorer(
                 if half_products
                 else DeviceGFM(weights, graph, on)
             )
-            return _after_a_trial(network)
+            _try_out(network)
+            return MovableGFM(network, on_cpu) if device == "auto" else network
         except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large
             reason = str(error).splitlines()[0]
             if device != "auto":
@@ -82,14 +136,7 @@ def gfm_scorer(
                 RuntimeWarning,
                 stacklevel=3,
             )
-    return FastGFM(
-        weights,
-        graph,
-        cache_bytes=cache_bytes,
-        half_cache=half_cache,
-        half_products=half_products,
-        tolerance=tolerance,
-    )
+    return on_cpu()
 
 
 def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
@@ -101,11 +148,10 @@ def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
         raise RuntimeError(f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free")
 
 
-def _after_a_trial(network: DeviceGFM) -> DeviceGFM:
-    """Score a question without entities, so that a device that gives no scores fails here, and return the network."""
+def _try_out(network: DeviceGFM) -> None:
+    """Score a question without entities, so that a device that gives no scores fails here."""
     nothing = GFMStart(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     network.scores(np.zeros((1, network.weights["question_mlp.weight"].shape[1]), dtype=np.float32), [nothing])
-    return network
 
 
 def cuda_device(device: str) -> str | None:

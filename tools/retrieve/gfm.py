@@ -19,7 +19,7 @@ from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, Weights
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
 from ras_agent.tools.embed.remembering import remembering
-from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer
+from ras_agent.tools.gfm.choose import GFMScorer, gfm_scorer, with_room
 from ras_agent.tools.gfm.cpu import CACHE_BYTES, TOLERANCE
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import isolated_scores
@@ -170,15 +170,19 @@ class GFMRetriever(ExplainedRetriever):
         adds[counting] = added_scores
         of_passage = [self._target(passage, start, entities, adds) for passage in passage_ids]
         targets = [target for target in dict.fromkeys(of_passage) if target is not None]
-        network, path_count = self.network, count or self._paths or 3
-        arguments = network.weights, network.graph, self.vector(query), start, targets
-        options: dict[str, Any] = {"relation_states": network.relation_states, "count": path_count, "beam": beam}
-        options["published"] = published
-        best = best_paths(*arguments, **options) if targets else []
+        vector, path_count = self.vector(query), count or self._paths or 3
+
+        def best_on(network: GFMScorer) -> list[list[MessagePath]]:
+            arguments = network.weights, network.graph, vector, start, targets
+            options: dict[str, Any] = {"relation_states": network.relation_states, "count": path_count, "beam": beam}
+            return best_paths(*arguments, **options, published=published)
+
+        best = with_room(self.network, best_on) if targets else []
         paths_to = dict(zip(targets, best, strict=True))
         paths = [paths_to[target] if target is not None else [] for target in of_passage]
         names, relations, target = self.graph.entities, self.graph.relations, self._message_target
-        return [[fact_path(names, relations, network.graph, path, target) for path in some] for some in paths]
+        graph = self.network.graph
+        return [[fact_path(names, relations, graph, path, target) for path in some] for some in paths]
 
     def _target(self, passage_id: str, start: GFMStart, entities: Doubles, adds: Doubles) -> int | None:
         """Return the entity that a passage's chains lead to; None for a passage that names none but the query's."""

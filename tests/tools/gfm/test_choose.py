@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.gfm import choose  # noqa: E402
-from ras_agent.tools.gfm.choose import cuda_device, gfm_scorer  # noqa: E402
+from ras_agent.tools.gfm.choose import MovableGFM, cuda_device, gfm_scorer, with_room  # noqa: E402
 from ras_agent.tools.gfm.cpu import FastGFM  # noqa: E402
 from ras_agent.tools.gfm.cuda import DeviceGFM  # noqa: E402
-from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 from tests.messages import says  # noqa: E402
 
@@ -51,8 +51,36 @@ def test_cpu_stays_on_the_cpu_where_there_is_cuda(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("device", "on"), [("auto", "cuda:0"), ("cuda", "cuda:0"), ("cuda:1", "cuda:1")])
 def test_cuda_is_taken_where_it_is(monkeypatch: pytest.MonkeyPatch, device: str, on: str) -> None:
     made = _pretend(monkeypatch, 2)
-    assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), DeviceGFM)
+    assert isinstance(gfm_scorer(WEIGHTS, GRAPH, device), DeviceGFM | MovableGFM)
     assert made == [(on, {})]
+
+
+def test_a_device_that_fills_up_is_left_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = [GFMStart(np.array([0]), np.ones(1, dtype=np.float32))]
+    _pretend(monkeypatch, 1)
+    network = gfm_scorer(WEIGHTS, GRAPH)
+    before = network.scores(VECTORS, start)
+
+    def full(*given: object) -> Any:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nGPU 0 has ...")
+
+    monkeypatch.setattr(DeviceGFM, "scores", full)
+    with pytest.warns(RuntimeWarning, match=says("moves to the CPU", "out of memory")):
+        after = network.scores(VECTORS, start)
+    np.testing.assert_allclose(after, before, atol=1e-4)  # another order of sums
+    np.testing.assert_array_equal(network.scores(VECTORS, start), after)  # without another try there
+
+
+def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    _pretend(monkeypatch, 1)
+
+    def explain(network: Any) -> str:
+        if isinstance(network, DeviceGFM):
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return type(network).__name__
+
+    with pytest.warns(RuntimeWarning, match="moves to the CPU"):
+        assert with_room(gfm_scorer(WEIGHTS, GRAPH), explain) == "FastGFM"
 
 
 def test_half_products_mean_half_precision_on_cuda_and_a_half_cache_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -461,6 +461,20 @@ def test_a_damaged_passage_is_noticed_when_it_is_read(tmp_path: Path, column: st
         index.passages[1]
 
 
+def test_a_number_that_was_never_given_is_noticed_before_anything_is_written(
+    tmp_path: Path, hash_embedder: Any
+) -> None:
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add(many(2))
+    for table, number in (("vectors", "number"), ("passages", "cell")):
+        change(tmp_path / "index", f"UPDATE {table} SET {number} = 7 WHERE {number} = 1")
+        with pytest.raises(IndexMismatch, match=says("damaged", table, "never given", "delete the folder")):
+            index.add(many(1, first=2))
+        change(tmp_path / "index", f"UPDATE {table} SET {number} = 1 WHERE {number} = 7")
+    index.add(many(1, first=2))
+    assert len(index) == 3
+
+
 def test_a_damaged_vector_is_noticed_when_the_vectors_are_put_in_order(tmp_path: Path, hash_embedder: Any) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add([BELL, LEITH])
     change(tmp_path / "index", "UPDATE vectors SET data = ? WHERE number = 1", bytes(255) + b"x")

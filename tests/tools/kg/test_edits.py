@@ -364,12 +364,13 @@ def test_an_index_without_a_graph_has_nothing_to_edit(tmp_path: Path) -> None:
             call(tmp_path / "i")
 
 
-def test_a_damaged_edit_is_told(index: Path) -> None:
+@pytest.mark.parametrize(("damage", "edit"), [("data = CAST('{}' AS BLOB)", "edit 1"), ("number = 2", "edit 2")])
+def test_a_damaged_edit_is_told(damage: str, edit: str, index: Path) -> None:
     remove_fact(index, WRONG)
     passages = PassageIndex.open(index)
     with passages.database.writing() as connection:
-        connection.execute("UPDATE kg_edits SET data = ?", (b"{}",))
-    told = says("edit 1 of its graph", "not what was written", "delete the folder", "ras-agent index")
+        connection.execute(f"UPDATE kg_edits SET {damage}")
+    told = says(f"{edit} of its graph", "not what was written", "delete the folder", "ras-agent index")
     for call in (build, edits_of):
         with pytest.raises(IndexMismatch, match=told):
             call(index)

@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.errors import IngestError, ModelCallError
+from ras_agent.errors import IndexMismatch, IngestError, ModelCallError
 from ras_agent.records import Extraction, Failure, Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 from ras_agent.tools.store.array_file import read_arrays
+from tests.messages import says
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
 LEITH = Passage("leith", "Leith | flows through | Edinburgh")
@@ -222,6 +224,26 @@ def test_lost_arrays_are_made_anew_without_embedding_or_comparing(
     PassageIndex.open(tmp_path, None).finish()
     assert arrays_in(tmp_path) == expected
     assert len(hash_embedder.texts) == embedded
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE kg_documents SET since = 9 WHERE number = 0", "facts of passage 0"),
+        ("UPDATE kg_documents SET mentions = zeroblob(length(mentions))", "facts of passage 2"),
+        ("UPDATE kg_names SET key = zeroblob(length(key)) WHERE number = 3", "name 3 of its graph"),
+        # as a page makes it that lies in another's place
+        ("UPDATE kg_names SET name = CAST(name AS TEXT)", "kg_names.name holds no blob"),
+    ],
+)
+def test_a_row_that_is_not_what_was_written_is_told(damage: str, told: str, tmp_path: Path) -> None:
+    build(tmp_path, [BELL, LEITH, PARIS])
+    shutil.rmtree(tmp_path / "cache")
+    with PassageIndex.open(tmp_path).database.writing() as connection:
+        connection.execute(damage)
+    with pytest.raises(IndexMismatch, match=says(str(tmp_path), "damaged", told, "delete the folder")):
+        KGIndex.open(tmp_path)
+    assert [report.path.name for report in examine(tmp_path) if report.problem] == ["index.sqlite"]
 
 
 def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:

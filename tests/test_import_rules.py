@@ -134,6 +134,15 @@ def test_stages_import_neither_each_other_nor_are_they_imported_by_foundations()
     assert not _broken("a stage is apart", (pair for pair in _all_imports() if crosses(*pair)))
 
 
+def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_along() -> None:
+    known = {(importer, imported) for importer, imported in _all_imports() if _part(importer) in ("store", "index")}
+    assert {pair for pair in known if _part(pair[1]) == "kg"} == {
+        ("tools.index.store", "tools.kg.facts"),
+        ("tools.index.store", "tools.kg.forget"),
+        ("tools.index.store", "tools.kg.make"),
+    }
+
+
 def test_the_offline_mode_needs_only_foundations_and_only_training_imports_it() -> None:
     def reaches_in(importer: str, imported: str) -> bool:
         return _part(imported) == "offline" and not any(

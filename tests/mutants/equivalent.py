@@ -66,6 +66,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "return whole, inside, inside[:-1] + bytes([inside[- 0] + 1])",
         ): "an absolute path begins as the folder's ends, with the separator",
     },
+    "tools/kg/make.py": {
+        (
+            "left = np.flatnonzero(~known & (names >= 0))",
+            "left = np.flatnonzero(~known & (names >= -1))",
+        ): "no vector is stored under the number -1",
+        (
+            "vectors, near = Numbered(np.empty(0, np.int64), np.empty((0, 0), np.float16)), None",
+            "vectors, near = Numbered(np.empty(0, np.int64), np.empty(( 1, 0), np.float16)), None",
+        ): "a row that no number leads to is never taken",
+    },
     "tools/kg/page_rank.py": {
         **{
             (

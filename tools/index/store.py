@@ -364,7 +364,8 @@ class PassageIndex:
         settings = _vector_settings(now)
         segments = _joined(now)
         for number, one in enumerate(segments):
-            if one.folder is None and len(one.slots_of(now.dead)):  # nothing that was erased is saved
+            # nothing that was erased is saved; where nothing is saved, making them anew would cost what is there
+            if self.cache is not None and one.folder is None and len(one.slots_of(now.dead)):
                 segments[number] = segment.joined([one], now.dead, settings, now.read_vectors)
         self.snapshot = self._committed = now.with_segments(segments)
         if self.cache is None:

@@ -15,7 +15,7 @@ from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.index.uploads import check_uploads, read_upload, upload_path
+from ras_agent.tools.index.uploads import check_uploads, put_upload, read_upload, upload_path
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.store.sqlite import SqliteDatabase
@@ -54,6 +54,29 @@ def index(tmp_path: Path) -> Path:
 
 def stored(place: Path | Address, name: str, own: str = "") -> bytes | None:
     return read_upload(PassageIndex.open(place).database, upload_path(own, name))
+
+
+def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -> None:
+    opened, path = PassageIndex.open(index), upload_path("z.txt")
+    with opened.database.writing() as connection:
+        put_upload(connection, path, MILL)
+    assert opened.is_finished()
+    with opened.database.writing() as connection:
+        put_upload(connection, path, BRIDGE)
+    assert not opened.is_finished()
+    opened.finish()
+    assert (opened.is_finished(), files_with(index, MILL), opened.uploaded("z.txt")) == (True, [], BRIDGE)
+
+
+def test_an_upload_whose_bytes_are_missing_is_damaged(place: Path | Address) -> None:
+    ingest([sent("z.txt", MILL)], place)
+    opened = PassageIndex.open(place)
+    with opened.database.writing() as connection:
+        connection.execute("DELETE FROM upload_data")
+    with pytest.raises(IndexMismatch, match=says("damaged", "uploaded file 1")):
+        opened.uploaded("z.txt")
+    with pytest.raises(TypeError, match=says("view", "passages alone")):
+        opened.within({"team": "x"}).uploaded("z.txt")
 
 
 def test_an_upload_is_stored_as_it_came_and_indexed_under_its_name(place: Path | Address) -> None:

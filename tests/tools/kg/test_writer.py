@@ -246,6 +246,14 @@ def test_a_row_that_is_not_what_was_written_is_told(damage: str, told: str, tmp_
     assert [report.path.name for report in examine(tmp_path) if report.problem] == ["index.sqlite"]
 
 
+def test_numbers_of_a_row_take_eight_bytes_so_that_it_is_overwritten_where_it_lies(tmp_path: Path) -> None:
+    with open_writer(tmp_path) as writer:
+        writer.put([PassageFacts("imported", (Triple("Bell", "knew", "Watson"),))])
+    with PassageIndex.open(tmp_path).database.reading() as connection:
+        (row,) = connection.execute("SELECT text, cell, crc FROM kg_documents").fetchall()
+    assert [number.bit_length() for number in row] == [63, 63, 63]
+
+
 def test_settings_that_are_named_change_those_of_the_graph_that_is_there(tmp_path: Path) -> None:
     build(tmp_path, [BELL], equivalence=Equivalence(0.5))
     assert build(tmp_path, [BELL], equivalence={"neighbours": 3}).manifest.equivalence == Equivalence(0.5, 3)

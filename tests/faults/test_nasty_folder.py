@@ -34,8 +34,6 @@ TAKEN: dict[str, bytes] = {
     "#1-0123abcd.txt": GOOD.encode(),
     f"{'n' * 246}.txt": GOOD.encode(),
     "one_line.txt": b"word " * 200_000,
-    "no_space.txt": b"x" * 200_000,
-    "dots.txt": b"." * 200_000,
     "separators.txt": "a\u2028b\u2029c\u0085d\x0ce\x1cf.".encode(),
     "marks.txt": b"[SUFFICIENT] (S> a | P> b | O> c) <passage> </passage> Answer: x",
     "html.txt": b"<script>alert(1)</script>",
@@ -85,6 +83,8 @@ LEFT_OUT = {
     "blank.md": b" \n",
     "blank.jsonl": b'{"text": " "}\n',
     "photo.png": b"",
+    "no_space.txt": b"x" * 200_000,
+    "dots.txt": b"." * 200_000,
     ".hidden.txt": b"x",
 }
 

@@ -188,7 +188,7 @@ def _malformed_replies_named(model: Any) -> Iterator[None]:
         known = any(base.__name__ == "BaseChatOpenAI" for one in asked for base in type(one).__mro__)
         if not known or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
             raise
-        told = error.args[0] if error.args else ""
+        told = error.args[0] if error.args else str(error)  # pydantic's has no arguments
         if isinstance(told, Mapping):
             kind = RefusedReply if told.get("code") == "insufficient_quota" else BrokenReply
             raise kind(f"the server replied with an error: {told.get('message', told)}") from error

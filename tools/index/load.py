@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -29,6 +30,8 @@ from ras_agent.tools.index.text_files import (
 )
 
 _SEPARATORS = ",;\t|"
+_MUCH = 20_000  # characters; what is less does no harm
+_ENDLESS_WORD = re.compile(r"[!-~]{1001,}")
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 
 
@@ -80,13 +83,28 @@ def load(
     """
     label = label or name_of(path.name)
     try:
-        yield from LOADERS[path.suffix.lower()](path, label, fields, on_read)
+        for item in LOADERS[path.suffix.lower()](path, label, fields, on_read):
+            problem = _encoded_data(item.text) if isinstance(item, Document) else ""
+            yield Skipped(item.place, problem, error=False) if problem else item
     except NotText as error:
         yield Skipped(f"{label} line {error.line}" if error.line else label, str(error), error=not error.empty)
     except MissingExtra as error:
         yield Skipped(label, str(error))
     except OSError as error:
         yield Skipped(label, f"cannot be read: {error.strerror}")
+
+
+def _encoded_data(text: str) -> str:
+    """Return why a text is none to search, since most of it is words that nobody writes; "" for a text.
+
+    Such are hexadecimal numbers, base64 and minified code, all of them ASCII: no script without spaces is.
+    """
+    if len(text) < _MUCH:
+        return ""
+    within = sum(len(word[0]) for word in _ENDLESS_WORD.finditer(text))
+    if 2 * within <= len(text):
+        return ""
+    return f"no text: {within:,} of its {len(text):,} characters are words of over 1,000 letters, as of encoded data"
 
 
 def _load_text(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:

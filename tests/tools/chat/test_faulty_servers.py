@@ -220,3 +220,15 @@ async def test_a_model_object_without_settings_has_its_own_timeout_alone(scripte
     model = ChatOpenAI(model="scripted", base_url=scripted_llm.base_url, api_key="any", max_retries=0)
     assert as_chat(model)._a_try == float("inf")
     assert as_chat(model, ChatSettings(timeout=5))._a_try == 5
+
+
+async def test_arguments_of_a_tool_that_are_no_object_are_the_reason_that_is_given(
+    scripted_llm: Any, complete: Complete
+) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "1969786"}}
+    message = {"role": "assistant", "content": "", "tool_calls": [call]}
+    choices = [{"index": 0, "message": message, "finish_reason": "tool_calls"}]
+    scripted_llm.script({"reply": "", "whole": True, "fields": {"choices": choices}, "repeat": True})
+    model = ChatOpenAI(model="scripted", base_url=scripted_llm.base_url, api_key="any", max_retries=0)
+    with pytest.raises(ModelCallError, match=says("BrokenReply", "tool_calls.0.args", "1969786")):
+        await complete(as_chat(model), TURNS)

@@ -42,6 +42,26 @@ def test_nothing_that_a_file_holds_raises(name: str, content: bytes, write: Writ
     assert all(isinstance(item, Document | Skipped) for item in load(write(name, content)))
 
 
+@pytest.mark.parametrize(
+    "letters", ["a" * 50_000, "data: " + "iVBORw0KGgo/+=" * 3_000 + " ends here"], ids=["word", "base64"]
+)
+def test_encoded_data_is_said_to_be_no_text(write: Write, letters: str) -> None:
+    (item,) = load(write("dump.txt", letters), "dump.txt")
+    assert isinstance(item, Skipped)
+    assert says("dump.txt", "no text", "characters are words of over 1,000 letters").search(str(item))
+    assert not item.error
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["中文" * 20_000, "Bell lived. " * 5_000 + "a" * 50_000, "a" * 2_000],
+    ids=["script without spaces", "half of it text", "little"],
+)
+def test_what_has_no_spaces_or_some_encoded_data_is_a_text(write: Write, text: str) -> None:
+    (item,) = load(write("text.txt", text))
+    assert isinstance(item, Document)
+
+
 class TestText:
     def test_is_unchanged_and_titled_after_its_file(self, write: Write) -> None:
         path = write("Graham_Bell.txt", "Bell\r\n lived。\n")

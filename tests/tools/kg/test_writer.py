@@ -300,7 +300,7 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-import test_writer as tests
+from tests.tools.kg import test_writer as tests
 from ras_agent.tools.kg import facts, make
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.kg.extract import read_each
@@ -329,7 +329,7 @@ with open_writer(folder) as writer:
 def test_a_killed_build_loses_nothing_and_reads_nothing_twice(stage: str, left: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "kg"
     build(folder, [LEITH])
-    command = [sys.executable, "-P", "-c", _KILLED, str(folder), str(Path(__file__).parent), stage]
+    command = [sys.executable, "-P", "-c", _KILLED, str(folder), str(Path(__file__).parents[3]), stage]
     killed = subprocess.run(command, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert list(KGIndex.open(folder).documents) == ["leith"]

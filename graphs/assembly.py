@@ -26,11 +26,15 @@ class Route(Runnable[Any, str]):
     """Choice of the node that follows.
 
     A plain function would do. But LangGraph runs one in a thread where the graph is asynchronous, and reports its call
-    to every callback, which costs as much as the rest of a hop.
+    to every callback, which costs as much as the rest of a hop. As of a function's, it reads of the state what the
+    annotation of the argument says, else all that the node before it has read.
     """
 
     def __init__(self, choose: Callable[[Any], str]) -> None:
-        self._choose, self.name = choose, choose.__name__
+        self._choose, self.name, self.__annotations__ = choose, choose.__name__, get_type_hints(choose)
+
+    def __call__(self, state: Any) -> str:
+        return self._choose(state)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> str:
         return self._choose(input)

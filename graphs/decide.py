@@ -5,18 +5,18 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from langgraph.managed import RemainingSteps
+from typing_extensions import TypedDict
 
 from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Planned, emit
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Reads, Update
+from ras_agent.graphs.state import CallReads, Update
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
@@ -29,10 +29,9 @@ from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 _STEPS_OF_A_HOP = 5
 
 
-class DecideReads(Reads):
+class DecideReads(CallReads):
     """State that a node reads which decides what comes next."""
 
-    subquery: str
     stop_reason: str
     static: bool
     given: list[list[JSON]]
@@ -129,7 +128,13 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
     return body
 
 
-def retrieve_or_answer(state: Mapping[str, Any]) -> Literal["retrieve", "answer"]:
+class NextQuery(TypedDict):
+    """State that says whether there is another search."""
+
+    subquery: str
+
+
+def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
     """Go on while there is a sub-query."""
     return "retrieve" if state["subquery"] else "answer"
 

@@ -20,8 +20,7 @@ cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -50,7 +49,7 @@ from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import replace_surrogates
-from ras_agent.records import JSON, Failure, Usage
+from ras_agent.records import JSON, Call, Failure, Usage
 from ras_agent.review import reviewed
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
@@ -120,7 +119,9 @@ class Node(Runnable[Any, Update]):
         self._title, self._body, self._bounds, self._records = title, body, bounds, records
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._run(input, config) as run:
+        run = self._new_run(input)
+        with metered(run.ledger), counting(), emitting(run.stream), reviewed(input.get("reviews", ())):
+            run.begin(self._body, self._records)
             while (role_call := run.advance()) is not None:
                 make_call = partial(search, config) if role_call.kind == "retriever" else call
                 within = run.within(role_call)
@@ -128,10 +129,12 @@ class Node(Runnable[Any, Update]):
                     run.receive(role_call, make_call(role_call.role, role_call.method, *role_call.args, within=within))
                 except Exception as error:
                     run.fail(role_call, error)
-        return run.update
+        return run.end(self._title, config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
-        with self._run(input, config) as run:
+        run = self._new_run(input)
+        with metered(run.ledger), counting(), emitting(run.stream), reviewed(input.get("reviews", ())):
+            run.begin(self._body, self._records)
             while (role_call := run.advance()) is not None:
                 make_call = partial(asearch, config) if role_call.kind == "retriever" else acall
                 within = run.within(role_call)
@@ -140,24 +143,14 @@ class Node(Runnable[Any, Update]):
                     run.receive(role_call, reply)
                 except Exception as error:
                     run.fail(role_call, error)
-        return run.update
+        return run.end(self._title, config)
 
-    @contextmanager
-    def _run(self, state: Any, config: RunnableConfig | None) -> Iterator[_NodeRun]:
+    def _new_run(self, state: Any) -> _NodeRun:
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
-        began, spent = monotonic(), state.get("seconds", 0.0)
         calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
-        ledger = Ledger(limits=limits, started=began - spent, earlier=calls)
-        writer = runtime.stream_writer
-        stream = None if _does_nothing(writer) else InertTokens(writer)
-        with metered(ledger), counting(), emitting(stream), reviewed(state.get("reviews", ())):
-            run = _NodeRun(self._body(state, limits, self._records), ledger)
-            yield run
-        took = monotonic() - began
-        run.update.setdefault("seconds", spent + took)
-        log_node(self._title, config, state, run.update, ledger, took)
+        return _NodeRun(state, limits, calls, runtime.stream_writer)
 
 
 def _does_nothing(writer: Callable[[Any], None]) -> bool:
@@ -176,12 +169,25 @@ def _does_nothing(writer: Callable[[Any], None]) -> bool:
 class _NodeRun:
     """One run of a node's body: the calls it asks for, what fails in them, its update."""
 
-    def __init__(self, steps: NodeSteps | Update, ledger: Ledger) -> None:
+    def __init__(self, state: Any, limits: Limits, earlier: tuple[Call, ...], writer: Callable[[Any], None]) -> None:
         self.update: Update = {}
-        self._steps = steps
-        self._ledger = ledger
+        self.stream = None if _does_nothing(writer) else InertTokens(writer)
+        self._state, self._began, self._spent = state, monotonic(), state.get("seconds", 0.0)
+        self.ledger = Ledger(limits=limits, started=self._began - self._spent, earlier=earlier)
+        self._steps: NodeSteps | Update = {}
         self._reply: object = None
         self._failures: list[JSON] = []
+
+    def begin(self, body: NodeBody, records: Records) -> None:
+        """Start the body. One that calls nothing is over then."""
+        self._steps = body(self._state, self.ledger.limits, records)
+
+    def end(self, title: str, config: RunnableConfig | None) -> Update:
+        """Return the node's update with the time that it took, and log the run."""
+        took = monotonic() - self._began
+        self.update.setdefault("seconds", self._spent + took)
+        log_node(title, config, self._state, self.update, self.ledger, took)
+        return self.update
 
     def advance(self) -> RoleCall | None:
         """Return the next call to make, or None when the body has returned."""
@@ -193,7 +199,7 @@ class _NodeRun:
         except StopIteration as done:
             self.update = self._completed(done.value)
             return None
-        self._ledger.role, self._ledger.hop = role_call.kind, role_call.hop
+        self.ledger.role, self.ledger.hop = role_call.kind, role_call.hop
         self._reply = None
         return role_call
 
@@ -202,7 +208,7 @@ class _NodeRun:
 
         The answer is made also where max_seconds are over, if it is made at once.
         """
-        seconds_left, limits = self._ledger.seconds_left(), self._ledger.limits
+        seconds_left, limits = self.ledger.seconds_left(), self.ledger.limits
         if limits.max_seconds is None or limits.loop_seconds is None or seconds_left > TIMEOUT_MAX / 2:
             return inf
         for_answer = limits.max_seconds - limits.loop_seconds
@@ -222,15 +228,15 @@ class _NodeRun:
         if isinstance(error, RAISED):
             raise error
         if isinstance(error, BudgetExceeded):
-            self._ledger.refused = error.limit
+            self.ledger.refused = error.limit
         elif isinstance(error, StillRunning):
-            self._ledger.refused = "max_seconds"
-            over = f"max_seconds = {self._ledger.limits.max_seconds:g} were over"
+            self.ledger.refused = "max_seconds"
+            over = f"max_seconds = {self.ledger.limits.max_seconds:g} were over"
             over = over if role_call.kind == "answerer" else f"{over} but for the answer's part"
             message = f"the {role_call.kind} was still running when {over}; what it finds later is dropped"
             self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, ModelRefused):
-            self._ledger.refused = "model_refused"
+            self.ledger.refused = "model_refused"
             self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
         else:
             message = redacted(f"{type(error).__name__}: {error}")
@@ -238,11 +244,11 @@ class _NodeRun:
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""
-        self._failures += record_failures(self._ledger.notes)
+        self._failures += record_failures(self.ledger.notes)
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
-        if self._ledger.calls:
-            update["usage"] = Usage((*self._ledger.earlier, *self._ledger.calls)).to_dict()
-        if self._ledger.refused:
-            update["stop_reason"] = self._ledger.refused
+        if self.ledger.calls:
+            update["usage"] = Usage((*self.ledger.earlier, *self.ledger.calls)).to_dict()
+        if self.ledger.refused:
+            update["stop_reason"] = self.ledger.refused
         return update

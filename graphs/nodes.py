@@ -5,7 +5,7 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Sequence, Set
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, Reads, State, Update, empty_state
+from ras_agent.graphs.state import Beginning, CallReads, Reads, State, Update, empty_state
 from ras_agent.graphs.validate import (
     check_admitted,
     finite,
@@ -100,7 +100,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
     return body
 
 
-class RetrieveReads(Reads):
+class RetrieveReads(CallReads):
     """State that `retrieve` reads."""
 
     subquery: str
@@ -126,19 +126,20 @@ def retrieve(retriever: Retriever) -> NodeBody:
             hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
         # an id names the text that came with it first
         texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
-        earlier = {name: data for name, data in state["passages"].items() if not data.get("recalled")}
-        texts |= {name: earlier[name]["text"] for name in texts if name in earlier}
+        stored = {name: data for name in texts if (data := state["passages"].get(name))}
+        earlier = {name: data for name, data in stored.items() if not data.get("recalled")}
+        texts |= {name: data["text"] for name, data in earlier.items()}
         shadowed = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
-        hits = tuple(hit for hit in hits if hit.passage.text == texts[hit.passage.id])
+        hits = tuple([hit for hit in hits if hit.passage.text == texts[hit.passage.id]])
         emit(Hits(hop, subquery, hits))
         new = [hit.passage for hit in hits if hit.passage.id not in earlier]
         update: Update = {
             "hits": [records.dump_hit(hit) for hit in hits],
             "passages": {passage.id: records.dump(passage) for passage in new},
-            "commit": search.commit,
         }
-        recalled = {name: data["text"] for name, data in state["passages"].items()}
-        stale = [passage.id for passage in new if passage.text != recalled.get(passage.id, passage.text)]
+        if search.commit != state["commit"]:
+            update["commit"] = search.commit
+        stale = [passage.id for passage in new if passage.id in stored and passage.text != stored[passage.id]["text"]]
         if stale:  # what was recalled of them was read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
             update |= {
@@ -152,7 +153,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
     return body
 
 
-class StructureReads(Reads):
+class StructureReads(CallReads):
     """State that `structure` reads."""
 
     subquery: str
@@ -203,7 +204,6 @@ class MergeReads(Reads):
     hits: list[JSON]
     triples: list[JSON]
     graph: JSON
-    passages: dict[str, JSON]
     recalled: list[str]
 
 
@@ -225,28 +225,28 @@ def merge(*, thinking: bool = False) -> NodeBody:
         # a person may have added facts that are from elsewhere
         passage_ids |= {source.passage_id for triple in triples for source in triple.sources}
         facts = graph.by_id.items()
-        ids = tuple(
-            dict.fromkeys(name for name, fact in facts for source in fact.sources if source.passage_id in passage_ids)
-        )
-        # what an earlier turn found is new to this question once its own search has found it
-        of_earlier_hops = {name for step in state["steps"] for name in step["triple_ids"]}
-        recalled = set(state.get("recalled", ())) - of_earlier_hops
-        new = tuple(name for name in ids if name not in before.by_id or name in recalled)
+        names = [name for name, fact in facts for source in fact.sources if source.passage_id in passage_ids]
+        ids = tuple(dict.fromkeys(names))
+        known: Set[str] = before.by_id.keys()
+        if recalled := state.get("recalled"):
+            # what an earlier turn found is new to this question once its own search has found it
+            of_earlier_hops = {name for step in state["steps"] for name in step["triple_ids"]}
+            known = known - (set(recalled) - of_earlier_hops)
+        new = tuple([name for name in ids if name not in known])
         step = Step(
             hop,
             state["subquery"],
-            tuple(records.hit(hit, state["passages"]) for hit in hits),
-            ids,
-            new,
+            triple_ids=ids,
+            new_triple_ids=new,
             thought=state["subquery"] if thinking and state["steps"] else "",
             seconds=round(state["seconds"] - sum(step["seconds"] for step in state["steps"]), 6),
         )
         if streaming():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
-        changed = {} if graph is before else {"graph": records.dump_graph(graph)}
+        changed = {} if graph is before else {"graph": records.dump_graph(graph, state["graph"])}
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
-        return {**changed, "steps": [records.dump(step)], "hits": [], "triples": []}
+        return {**changed, "steps": [step.to_dict() | {"hits": hits}], "hits": [], "triples": []}
 
     return body
 

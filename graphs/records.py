@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ras_agent.graphs.validate import to_json_value
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.graph import dump_fact
+from ras_agent.question_graph.graph import FactEntry, dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 _Data = TypeVar("_Data")
@@ -35,15 +35,25 @@ class Records:
         self._remember(data, record)
         return data
 
-    def dump_graph(self, graph: QuestionGraph) -> JSON:
-        """Return a graph as JSON; facts that a merge left alone have the same JSON value as before."""
-        data = graph.to_dict(self._dump_fact)
+    def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None) -> JSON:
+        """Return a graph as JSON; facts that a merge left alone have the same JSON value as before.
+
+        earlier: the JSON of the graph from which it has grown, where its facts nearly always come first.
+        """
+        entries = list(graph.entries)
+        known = None if earlier is None else self._record_of(earlier["facts"])  # None for JSON that was not dumped here
+        if earlier is None or known is None or entries[: len(known)] != known:
+            facts = self._dump_facts(entries)
+        else:
+            facts = [*earlier["facts"], *self._dump_facts(entries[len(known) :])]
+        self._remember(facts, entries)
+        data = graph.to_dict(facts)
         self._remember(data, graph)
         return data
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
         """Return the JSON of facts that a hop read. A graph's JSON of them is equal if nothing else states them."""
-        data = [self._dump_fact(triple.id, triple, (triple,)) for triple in triples]
+        data = self._dump_facts((triple.id, (triple, (triple,))) for triple in triples)
         self._remember(data, triples)
         return data
 
@@ -74,29 +84,33 @@ class Records:
 
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
         def parse(step: JSON) -> Step:
-            names = {hit["passage_id"] for hit in step["hits"]}
-            return Step.of_dict(step, {name: self.passage(passages[name]) for name in names})
+            return Step.from_dict({**step, "hits": [self.hit(hit, passages) for hit in step["hits"]]})
 
         return self._load(data, parse)
 
-    def _dump_fact(self, name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
-        if len(readings) > 1:
-            return dump_fact(name, fact, readings)
-        entry = self._dumped.get(id(fact))
-        if entry is None or entry[0] is not fact:
-            if len(self._dumped) >= self._size:
-                self._dumped = {}
-            self._dumped[id(fact)] = entry = (fact, dump_fact(name, fact, readings))
-        return entry[1]
+    def _dump_facts(self, facts: Iterable[FactEntry]) -> list[JSON]:
+        if len(self._dumped) >= self._size:
+            self._dumped = {}
+        dumped, data = self._dumped, []
+        for name, (fact, readings) in facts:
+            entry = dumped.get(id(fact))
+            if entry is None or entry[0] is not fact or len(readings) > 1:
+                entry = fact, dump_fact(name, fact, readings)
+                if len(readings) == 1:
+                    dumped[id(fact)] = entry
+            data.append(entry[1])
+        return data
 
     def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
-        entry = self._loaded.get(id(data))
-        if entry is not None and entry[0] is data:
-            record: _Record = entry[1]
-        else:
+        record: _Record | None = self._record_of(data)
+        if record is None:
             record = parse(data)
             self._remember(data, record)
         return record
+
+    def _record_of(self, data: object) -> Any:
+        entry = self._loaded.get(id(data))
+        return entry[1] if entry is not None and entry[0] is data else None
 
     def _remember(self, data: object, record: object) -> None:
         if len(self._loaded) >= self._size:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, MessageLikeRepresentation
+from langgraph.channels import EphemeralValue
 from langgraph.graph.message import add_messages
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict  # typing's own will do for pydantic, which makes JSON schemas, from Python 3.12
@@ -53,15 +54,16 @@ class Inputs(TypedDict, total=False):
     filter: which passages may be found, {"team": "x"}, a list meaning any of its items (see ras_agent.filters). It
         narrows what the agent's own `Settings.filter` admits, and cannot widen it.
 
-    A passage is a `Passage`, its `to_dict()`, or just its text.
+    A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are there for the
+    first node alone, which leaves them under given, static and scope.
     """
 
     question: str
     messages: Sequence[MessageLikeRepresentation]
-    seed_passages: Sequence[Passage | JSON | str] | None
-    static_passages: Sequence[Passage | JSON | str] | None
-    static_iterations: int | None
-    filter: JSON | list[JSON] | None
+    seed_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
+    static_passages: Annotated[Sequence[Passage | JSON | str] | None, EphemeralValue]
+    static_iterations: Annotated[int | None, EphemeralValue]
+    filter: Annotated[JSON | list[JSON] | None, EphemeralValue]
 
 
 class Outputs(TypedDict):
@@ -161,9 +163,14 @@ class Reads(TypedDict):
     question: str
     asked: str
     steps: list[JSON]
-    usage: JSON
     seconds: float
     reviews: list[JSON]
+
+
+class CallReads(Reads):
+    """State that a node reads which calls a role: also what the calls before it have cost."""
+
+    usage: JSON
 
 
 def empty_state() -> Update:
@@ -175,11 +182,6 @@ def empty_state() -> Update:
         "passages": None,
         "failures": None,
         "reviews": None,
-        # what a caller gave; `begin` leaves it under given, static and scope
-        "seed_passages": None,
-        "static_passages": None,
-        "static_iterations": None,
-        "filter": None,
         # the answer
         "asked": "",
         "answer": "",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 from ras_agent.errors import FilterError
 from ras_agent.filters import Filter
@@ -113,6 +113,8 @@ def valid_hit(hit: object) -> Hit:
     if not isinstance(hit, Hit) or (passage := _valid_passage(hit.passage)) is None:
         raise TypeError(f"a retriever must return hits, Hit(Passage(id, text), score), got {hit!r:.200}")
     score = float(hit.score)
+    if passage is hit.passage and score is hit.score and isfinite(score) and not hit.why:
+        return hit
     return Hit(passage, score if isfinite(score) else 0.0, tuple(replace_surrogates(str(line)) for line in hit.why))
 
 
@@ -121,8 +123,12 @@ def _valid_passage(passage: object) -> Passage | None:
     if not isinstance(passage, Passage):
         return None
     texts = passage.id, passage.text, passage.title, passage.document_id
-    if not all(isinstance(text, str) for text in texts):
+    try:
+        ascii_only = list(map(str.isascii, texts))
+    except TypeError:  # one is no text
         return None
+    if all(ascii_only):
+        return passage
     clean = tuple(map(replace_surrogates, texts))
     if clean == texts:
         return passage
@@ -139,20 +145,27 @@ def valid_facts(
     """
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
+    places: dict[Source, _Place] = {}  # the facts of one sentence share its place
     for triple in extraction.triples:
+        problems: list[str] = []
+        sources: tuple[Source, ...] = ()
         try:
-            problems, sources = _problems_and_sources(triple, passages, extractor, hop, subquery)
+            if "" in triple.key:
+                problems.append(_BLANK)
+            else:
+                for source in triple.sources:
+                    if (place := places.get(source)) is None:
+                        place = places[source] = _valid_place(source, passages, extractor, hop, subquery)
+                    sources += place.sources
+                    problems += place.problems
+                if not sources:
+                    problems = [_NO_PASSAGE]
         except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
             problems, sources = [_NO_TRIPLE], ()
         if sources:
-            triples.append(
-                Triple(
-                    replace_surrogates(triple.subject),
-                    replace_surrogates(triple.predicate),
-                    replace_surrogates(triple.object),
-                    sources,
-                )
-            )
+            texts = triple.subject, triple.predicate, triple.object
+            subject, predicate, object_ = texts if all(map(str.isascii, texts)) else map(replace_surrogates, texts)
+            triples.append(Triple(subject, predicate, object_, sources))
         for problem in set(problems) if problems else ():
             wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
@@ -163,25 +176,21 @@ def valid_facts(
     return Extraction(tuple(triples), tuple(failures))
 
 
-def _problems_and_sources(
-    triple: Triple, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str
-) -> tuple[list[str], tuple[Source, ...]]:
-    """Return the problems of a fact, and its sources in `passages`; no sources if the fact cannot be used."""
-    if "" in triple.key:
-        return [_BLANK], ()
-    problems, sources = [], []
-    for source in triple.sources:
-        passage = passages.get(source.passage_id)
-        if passage is None:
-            continue
-        span = _valid_span(passage.text, source.start, source.end)
-        if span is None:
-            problems.append(_NO_SUCH_SPAN)
-            span = (0, 0)
-        sources.append(Source(passage.id, *span, hop, subquery, str(source.extractor or extractor)))
-    if len(sources) < len(triple.sources) or not sources:
-        problems.append(_SOURCE_ELSEWHERE if sources else _NO_PASSAGE)
-    return problems, tuple(sources)
+class _Place(NamedTuple):
+    """A source with hop and sub-query, () where it is in no passage to read, and what is wrong with it."""
+
+    sources: tuple[Source, ...]
+    problems: tuple[str, ...] = ()
+
+
+def _valid_place(source: Source, passages: Mapping[str, Passage], extractor: str, hop: int, subquery: str) -> _Place:
+    passage = passages.get(source.passage_id)
+    if passage is None:
+        return _Place((), (_SOURCE_ELSEWHERE,))
+    span = _valid_span(passage.text, source.start, source.end)
+    start, end = span or (0, 0)
+    valid = Source(passage.id, start, end, hop, subquery, str(source.extractor or extractor))
+    return _Place((valid,), () if span else (_NO_SUCH_SPAN,))
 
 
 def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids: Collection[str], hop: int) -> Answer:

@@ -131,6 +131,8 @@ def _writer(record: Any) -> _Convert:
     keys = _keys(record)
     if not record.json_keys:
         changed = [(key.name, write) for key in keys if (write := _value_writer(key.kind))]
+        if not changed:
+            return lambda value: value.__dict__.copy()
 
         def write_fields(value: Any) -> dict[str, Any]:
             data: dict[str, Any] = value.__dict__.copy()

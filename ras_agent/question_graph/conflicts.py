@@ -32,11 +32,15 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     of those looked at is a contradiction.
     """
     by_predicate: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
-    for fact in facts:
-        if value_of(fact.object) is not None and fact.sources and _is_name(fact.subject):
-            subject, predicate, _ = fact.key
-            by_predicate.setdefault(_FRAME.sub("", predicate), {}).setdefault(subject, []).append(fact)
+    for fact in valued_facts(facts):
+        subject, predicate, _ = fact.key
+        by_predicate.setdefault(_FRAME.sub("", predicate), {}).setdefault(subject, []).append(fact)
     return tuple(group for by_subject in by_predicate.values() for group in _groups(list(by_subject.values())))
+
+
+def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:
+    """Return the facts that may disagree with others: of a name, with a date or quantity, read somewhere."""
+    return tuple([f for f in facts if value_of(f.object) is not None and f.sources and _is_name(f.subject)])
 
 
 def _groups(by_subject: Sequence[Sequence[Triple]]) -> list[tuple[Triple, ...]]:

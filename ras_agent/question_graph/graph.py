@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from ras_agent.question_graph.conflicts import conflicts_of
+from ras_agent.question_graph.conflicts import conflicts_of, valued_facts
 from ras_agent.question_graph.merge import Entity, Readings, entities_of, facts_of, readings_of
 from ras_agent.records import JSON, Source, Step, Triple
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
+
+FactEntry = tuple[str, tuple[Triple, tuple[Triple, ...]]]
+"""A fact's id, the fact, and its readings"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class QuestionGraph:
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
         grown = replace(self, readings=Readings((*readings, *added)), hidden_facts=hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
+        grown.__dict__["_valued_facts"] = self._valued_facts + valued_facts([fact for fact, _ in new.values()])
+        if not hidden_facts:
+            grown.__dict__["by_id"] = {**self.by_id, **{name: fact for name, (fact, _) in new.items()}}
         return grown
 
     @cached_property
@@ -93,10 +99,15 @@ class QuestionGraph:
         return self._touching.get(key, ())
 
     @cached_property
+    def _valued_facts(self) -> tuple[Triple, ...]:
+        """List the facts that may be in conflict, including the hidden facts."""
+        return valued_facts(fact for fact, _ in self._all_facts.values())
+
+    @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
         """List the groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
         # facts on the shelf count too: they may show that a predicate takes several values
-        groups = conflicts_of(fact for fact, _ in self._all_facts.values())
+        groups = conflicts_of(self._valued_facts)
         if not self.hidden_facts:
             return groups
         visible = (tuple(fact for fact in group if fact.id not in self.hidden_facts) for group in groups)
@@ -124,7 +135,7 @@ class QuestionGraph:
         hidden_facts: frozenset[str] = frozenset()
         if len(self._all_facts) > max_facts:
             facts = {name: fact for name, (fact, _) in self._all_facts.items()}
-            conflicting = (fact.id for group in conflicts_of(facts.values()) for fact in group)
+            conflicting = (fact.id for group in conflicts_of(self._valued_facts) for fact in group)
             hidden_facts = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
         return self if hidden_facts == self.hidden_facts else replace(self, hidden_facts=hidden_facts)
 
@@ -146,14 +157,18 @@ class QuestionGraph:
         """Return one fact per line, as prompts show it: `(S> s | P> p | O> o)`."""
         return "\n".join(map(str, self.facts))
 
-    def to_dict(self, dump: Callable[[str, Triple, tuple[Triple, ...]], JSON] | None = None) -> JSON:
+    @property
+    def entries(self) -> Iterable[FactEntry]:
+        """Return the visible facts with their ids and readings, in the order of first reading."""
+        return self._visible_facts.items()
+
+    def to_dict(self, facts: list[JSON] | None = None) -> JSON:
         """Return plain JSON: facts with their ids, conflicts as groups of ids, hidden facts in a short form ("shelf").
 
-        dump: replaces `dump_fact`, for a caller that caches the JSON of facts.
+        facts: the JSON of `entries`, for a caller that has it.
         """
-        dump = dump or dump_fact
         return {
-            "facts": [dump(name, fact, readings) for name, (fact, readings) in self._visible_facts.items()],
+            "facts": [dump_fact(name, *entry) for name, entry in self.entries] if facts is None else facts,
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
             "shelf": [
                 _dump_reading(reading) for name in sorted(self.hidden_facts) for reading in self._all_facts[name][1]

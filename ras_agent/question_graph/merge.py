@@ -46,7 +46,7 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
         before = by_form.setdefault(form, triple)
         if before is not triple:
             further.setdefault(form, []).append(triple)
-        else:
+        elif len(triple.sources) > 1:
             by_form[form] = _with_sources(triple, triple.sources)
     # all mentions at once: a fact may have very many sources, and each call sorts them all
     for form, mentions in further.items():
@@ -54,7 +54,9 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
             by_form[form], [s for triple in (by_form[form], *mentions) for s in triple.sources]
         )
     # forms are distinct, so the sort never compares two readings
-    return Readings(by_form[form] for _, form in sorted((_place(reading), form) for form, reading in by_form.items()))
+    return Readings(
+        [by_form[form] for _, form in sorted([(_place(reading), form) for form, reading in by_form.items()])]
+    )
 
 
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:

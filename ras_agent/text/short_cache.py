@@ -13,7 +13,10 @@ LONGEST_CACHED = 500
 
 
 def cached_if_short(size: int) -> Callable[[F], F]:
-    """Decorate a function of texts with a cache of its last `size` results; results for long texts are not cached."""
+    """Decorate a function of one text, or of three, with a cache of its last `size` results.
+
+    Results for long texts are not cached.
+    """
 
     def decorate(function: F) -> F:
         cached = lru_cache(size)(function)
@@ -23,9 +26,10 @@ def cached_if_short(size: int) -> Callable[[F], F]:
             return cached(text) if len(text) <= LONGEST_CACHED else function(text)
 
         @wraps(function)
-        def of_several(*texts: str) -> Any:
-            return cached(*texts) if sum(map(len, texts)) <= LONGEST_CACHED else function(*texts)
+        def of_three(one: str, two: str, three: str) -> Any:
+            short = len(one) + len(two) + len(three) <= LONGEST_CACHED
+            return cached(one, two, three) if short else function(one, two, three)
 
-        return cast(F, of_one if function.__code__.co_argcount == 1 else of_several)
+        return cast(F, of_one if function.__code__.co_argcount == 1 else of_three)
 
     return decorate

@@ -86,7 +86,7 @@ class TestCallbacks:
         assert [name for name, _ in _first(handler)] == ["Listed", "found"]
 
 
-@pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("passage", [Passage(7, "text"), Passage("p", None), Passage("p", "Zürich", 7)])  # type: ignore[arg-type]
 def test_a_retriever_that_returns_no_passages_of_texts_is_a_type_error_whoever_listens(passage: Passage) -> None:
     class Wrong:
         def retrieve(self, query: str, k: int = 5) -> list[Hit]:

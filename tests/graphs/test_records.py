@@ -1,6 +1,6 @@
 from ras_agent.graphs.records import Records
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Passage, Source, Triple
+from ras_agent.records import Hit, Passage, Source, Step, Triple
 
 FACT = Triple("Leith", "flows through", "Edinburgh", (Source("p1", 0, 5),))
 
@@ -21,3 +21,40 @@ def test_an_overfull_memory_forgets_and_goes_on():
     records = Records(size=2)
     dumped = [records.dump(Passage(str(n), "text")) for n in range(5)]
     assert [records.passage(data).id for data in dumped] == ["0", "1", "2", "3", "4"]
+
+
+def test_a_graph_that_grew_has_the_json_of_its_facts_again():
+    records, born = Records(), Triple("Bell", "was born in", "Edinburgh", (Source("p2", 0, 5, hop=2),))
+    graph = QuestionGraph().merge((FACT,))
+    earlier = records.dump_graph(graph)
+    data = records.dump_graph(graph.merge((born,)), earlier)
+    assert data["facts"][0] is earlier["facts"][0]
+    assert data == QuestionGraph((FACT, born)).to_dict()
+
+
+def test_a_fact_that_a_merge_changed_has_new_json():
+    records = Records()
+    graph = QuestionGraph().merge((FACT,))
+    earlier = records.dump_graph(graph)
+    again = Triple(*(FACT.subject, FACT.predicate, FACT.object), (Source("p2", 0, 5, hop=2),))
+    data = records.dump_graph(graph.merge((again,)), earlier)
+    assert [source["passage_id"] for source in data["facts"][0]["sources"]] == ["p1", "p2"]
+    assert [source["passage_id"] for source in earlier["facts"][0]["sources"]] == ["p1"]
+
+
+def test_a_step_is_read_with_the_passages_of_the_state():
+    records, passage = Records(), Passage("p1", "The Leith flows through Edinburgh.")
+    data = Step(1, "Which river?", (Hit(passage, 2.0),), ("t1",)).to_dict()
+    step = records.step(data, {"p1": records.dump(passage)})
+    assert step.hits == (Hit(passage, 2.0),)
+    assert records.step(data, {}) is step
+
+
+def test_a_graph_that_a_person_wrote_is_dumped_anew_when_it_grows():
+    records = Records()
+    other = Triple("Bell", "was born in", "Edinburgh", (Source("p0", 0, 5),))
+    written = QuestionGraph((FACT, other)).to_dict()
+    written["facts"].reverse()
+    born = Triple("Watt", "was born in", "Greenock", (Source("p2", 0, 5, hop=2),))
+    graph = records.graph(written).merge((born,))
+    assert records.dump_graph(graph, written) == QuestionGraph((FACT, other, born)).to_dict()

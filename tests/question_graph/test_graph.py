@@ -342,3 +342,13 @@ def test_a_fact_was_first_read_at_its_lowest_hop_and_one_that_was_given_at_none(
 @pytest.mark.parametrize("triples", [(), (fact("A", "is", "b"),)])
 def test_length_is_the_number_of_facts(triples: tuple[Triple, ...]) -> None:
     assert len(graph_of(*triples)) == len(triples)
+
+
+def test_a_value_of_a_later_hop_is_in_conflict_with_that_of_an_earlier_one() -> None:
+    born, again = (
+        Triple("Alexander Bell", "was born in", year, (Source(passage, 0, 5, hop),))
+        for year, passage, hop in (("1847", "p1", 1), ("1850", "p2", 2))
+    )
+    graph = QuestionGraph().merge((born,))
+    assert graph.conflicts == ()
+    assert graph.merge((again,)).conflicts == ((born, again),)

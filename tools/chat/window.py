@@ -173,7 +173,7 @@ _IS = r"[^\d.;]{0,40}?"
 # OpenAI, vLLM, SGLang, llama.cpp, LM Studio, OpenRouter, Mistral, xAI, Gemini, Cohere, TGI, Anthropic, TensorRT-LLM
 _WINDOW = re.compile(
     rf"context (?:length|size|window|limit){_IS}{_NUMBER}(?! ?\+)"
-    rf"|{_NUMBER} maximum context length|maximum prompt length{_IS}{_NUMBER}|max_input_len{_IS}{_NUMBER}"
+    rf"|{_NUMBER} maximum context length|maximum prompt length{_IS}{_NUMBER}|max_(?:input|model)_len{_IS}{_NUMBER}"
     rf"|tokens allowed{_IS}{_NUMBER}|configured limit{_IS}{_NUMBER}|cannot exceed {_NUMBER}"
     rf"|must (?:be <=|have less than) {_NUMBER}|> {_NUMBER}|n_ctx[\"']?: {_NUMBER}|\bLimit {_NUMBER}, Requested",
     re.IGNORECASE,
@@ -187,9 +187,10 @@ _PROMPT = re.compile(
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|size|window|limit)|exceed_context|ContextWindowExceeded|maximum prompt length|max_input_len"
-    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)\b|too many tokens|input token count|Input tokens exceed"
-    r"|`inputs` (?:tokens|must have)|prompt length|max_tokens must be at least 1, got -",
+    r"context[_ ](?:length|size|window|limit)|exceed_context|ContextWindowExceeded|maximum prompt length"
+    r"|max_(?:input|model)_len|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)\b|too many tokens"
+    r"|input token count|Input tokens exceed|`inputs` (?:tokens|must have)|prompt length"
+    r"|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
 _TOO_LARGE = 413

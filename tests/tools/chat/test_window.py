@@ -97,6 +97,8 @@ TOO_LONG = [
     ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 131072, 140000),
     ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32768,
      40000),
+    ("max_tokens=2048 cannot be greater than max_model_len=1024. Please request fewer output tokens.", 1024, None),
+    ("max_tokens=2048 cannot be greater than max_model_len=max_total_tokens=1024.", 1024, None),
     # llama.cpp, its Python package, LM Studio, Ollama
     ('{"code": 400, "message": "the request exceeds the available context size. try increasing the context size", '
      '"type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}', 4096, 5000),
@@ -357,6 +359,23 @@ def test_every_servers_refusal_is_read_over_http(
     assert converse(chat, dialogue(chat)) == "yes"
     assert len(scripted_llm.requests()) == 2
     assert chat.window <= 4096
+
+
+def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
+    scripted_llm: Any, settings: ChatSettings
+) -> None:
+    body = {"error": {"message": "max_tokens=2048 cannot be greater than max_model_len=1024.", "code": 400}}
+    scripted_llm.script({"status": 400, "body": json.dumps(body)}, {"reply": "yes"})
+
+    def dialogue(chat: Any) -> Dialogue[str]:
+        _, reply = yield from fitted(chat, 2048, lambda room: Request(words(min(room, 100)).turns, max_tokens=2048))
+        return reply.text
+
+    chat = as_chat(scripted_llm.spec, settings)
+    assert converse(chat, dialogue(chat)) == "yes"
+    first, second = (request["max_tokens"] for request in scripted_llm.requests())
+    assert (first, chat.window) == (2048, 1024)
+    assert 128 <= second <= 1024 - 100
 
 
 # ---- each role

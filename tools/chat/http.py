@@ -30,8 +30,6 @@ MOST_BYTES = 32 * 2**20
 MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
-_SAME_REQUEST = (307, 308)  # after the other redirects a client asks with GET
-_MOST_REDIRECTS = 3
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
@@ -40,7 +38,7 @@ class BrokenReply(Exception):
 
 
 class RefusedReply(Exception):
-    """Reply that is not read on: too large, or a redirect to another host. Another try brings no other."""
+    """Reply that is not read on: too large, or a redirect. Another try brings no other."""
 
 
 class NoConnection(ConnectionError):
@@ -131,26 +129,27 @@ class Endpoint:
         # lone surrogates, which no request can hold, become question marks
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            for _ in range(_MOST_REDIRECTS):
-                async with session.request(
-                    method,
-                    url,
-                    data=data,
-                    headers=self._headers,
-                    proxy=self._proxy,
-                    ssl=_tls() if url.startswith("https") else True,
-                    timeout=aiohttp.ClientTimeout(total=seconds),
-                    allow_redirects=False,
-                ) as response:
-                    _check_compression(response)
-                    if response.status < 300:
-                        yield response
-                        return
-                    if response.status >= 400:
-                        text = (await _whole(response, MOST_BYTES)).decode("utf-8", "replace")
-                        raise ErrorStatus(response.status, response.headers, text)
-                    url = _redirected(response, url)
-            raise RefusedReply(f"the server redirects {_MOST_REDIRECTS} times, the last time to {_shown(url)}")
+            async with session.request(
+                method,
+                url,
+                data=data,
+                headers=self._headers,
+                proxy=self._proxy,
+                ssl=_tls() if url.startswith("https") else True,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+                allow_redirects=False,
+            ) as response:
+                _check_compression(response)
+                if response.status >= 400:
+                    text = (await _whole(response, MOST_BYTES)).decode("utf-8", "replace")
+                    raise ErrorStatus(response.status, response.headers, text)
+                if response.status >= 300:
+                    there = _shown(urljoin(url, response.headers.get("Location", "")))
+                    raise RefusedReply(
+                        f"the server redirects ({response.status}) to {there}, and prompts go to no address that you "
+                        "did not name; name that one, if it is right"
+                    )
+                yield response
         except aiohttp.ClientPayloadError as error:
             raise BrokenReply(f"the reply broke off or cannot be decompressed: {error}") from error
         except aiohttp.ClientResponseError as error:
@@ -191,22 +190,6 @@ def _reason(error: aiohttp.ClientError | OSError, url: str) -> Exception:
     if url.startswith("https:") and isinstance(error.os_error, (ConnectionResetError, ConnectionAbortedError)):
         return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "the server ended the connection in the TLS handshake")
     return error.os_error
-
-
-def _redirected(response: aiohttp.ClientResponse, url: str) -> str:
-    """Return where a redirect leads. Raises RefusedReply for another host, or if it would not send the same again."""
-    there = urljoin(url, response.headers.get("Location", ""))
-    if response.status in _SAME_REQUEST and _origin(url) == _origin(there):
-        return there
-    raise RefusedReply(
-        f"the server redirects ({response.status}) to {_shown(there)}, and prompts go to no address that you did not "
-        "name; name that one, if it is right"
-    )
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port
 
 
 def _shown(url: str) -> str:

@@ -191,7 +191,8 @@ class Snapshot:
             if embedder is None:
                 raise IndexMismatch(
                     "the index holds no vectors: make another with an embedder (`ras-agent index FILES --out NEW.index "
-                    "--embedder minilm`, PassageIndex.create(path, embedder='minilm')), or retrieve by bm25"
+                    "--embedder minilm`, PassageIndex.create(path, embedder='minilm'), for texts in memory "
+                    "Settings(embedder='minilm')), or retrieve by bm25"
                 )
             if self._vectors is None:
                 rows = np.full(int(self._bases[-1]), -1, dtype=np.int64)

@@ -37,22 +37,10 @@ def engine() -> Engine:
 
 
 @pytest.fixture(scope="session")
-def model_folder(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the model, in the engine's form."""
-    if engine.name != "llama.cpp":
-        return FOLDER
-    from tests.engines.gguf_file import write_gguf
-
-    folder = tmp_path_factory.mktemp("gguf")
-    write_gguf(FOLDER, folder / "model.gguf")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def server(engine: Engine, model_folder: Path) -> Iterator[Server]:
+def server(engine: Engine) -> Iterator[Server]:
     """A server of the model, which lives as long as the session."""
     tools = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if engine.name == "vllm" else ()
-    with serving(engine, model_folder, *tools) as served:
+    with serving(engine, FOLDER, *tools) as served:
         yield served
 
 

@@ -32,14 +32,13 @@ class Engine:
 
     command: the command line for a model's folder and a port. features: what it has of "batches" (of requests that
     overlap), "tools", "forms" (that a reply must have), "windows", "metrics", "embeddings" and "vectors" (prompts as
-    vectors). ready: the path that replies with 200 once the model is loaded. named: whether it serves a model by NAME;
-    else it does by its folder. window: the arguments that set the tokens of a prompt and its reply.
+    vectors). named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the
+    tokens of a prompt and its reply.
     """
 
     name: str
     command: Callable[[Path, int], list[str]]
     features: frozenset[str] = frozenset()
-    ready: str = "/health"
     named: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     window: Callable[[int], tuple[str, ...]] = lambda tokens: ()
@@ -92,7 +91,7 @@ class Server:
         for _ in range(int(_UP_WITHIN / 0.2)):
             assert self.process.poll() is None, self.log.read_text(errors="replace")[-4000:]
             try:
-                with _ANSWERS.open(f"{self.url}{self.engine.ready}", timeout=5) as reply:
+                with _ANSWERS.open(f"{self.url}/health", timeout=5) as reply:
                     if reply.status == 200:
                         return self
             except (URLError, OSError):
@@ -149,14 +148,6 @@ def _vllm(folder: Path, port: int) -> list[str]:
     return [_program("vllm"), "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), *options]
 
 
-def _llama_cpp(folder: Path, port: int) -> list[str]:
-    file = str(folder / "model.gguf")
-    return [
-        *(sys.executable, "-m", "llama_cpp.server", "--model", file, "--model_alias", NAME),
-        *("--host", "127.0.0.1", "--port", str(port), "--n_ctx", "4096"),
-    ]
-
-
 VLLM_ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -174,6 +165,5 @@ ENGINES: dict[str, Engine] = {
             environment=VLLM_ENVIRONMENT,
             window=lambda tokens: ("--max-model-len", str(tokens)),
         ),
-        Engine("llama.cpp", _llama_cpp, frozenset({"windows"}), ready="/v1/models"),
     )
 }

@@ -52,10 +52,8 @@ def test_a_planner_on_a_model_that_has_not_learnt_to_plan_states_a_plan(server: 
 
 @pytest.mark.needs("windows")
 @pytest.mark.parametrize("window", [1024, 2048])
-def test_a_window_that_prompts_do_not_fit_into_is_learnt_and_kept_to(
-    window: int, engine: Engine, model_folder: Path
-) -> None:
-    with serving(engine, model_folder, *engine.window(window)) as server:
+def test_a_window_that_prompts_do_not_fit_into_is_learnt_and_kept_to(window: int, engine: Engine) -> None:
+    with serving(engine, FOLDER, *engine.window(window)) as server:
         settings = Settings(k=60, timeout=300.0)
         agent = create_single_shot_agent(index=sample_passages(), settings=settings, answerer=server.spec)
         out = agent.invoke({"question": "In which city was the inventor of dynamite born?"})
@@ -66,12 +64,12 @@ def test_a_window_that_prompts_do_not_fit_into_is_learnt_and_kept_to(
 
 
 @pytest.mark.needs("embeddings")
-def test_texts_are_embedded_and_found(engine: Engine, model_folder: Path, tmp_path: Path) -> None:
+def test_texts_are_embedded_and_found(engine: Engine, tmp_path: Path) -> None:
     from ras_agent.tools.embed.embedders import resolve_embedder
     from ras_agent.tools.index.store import PassageIndex
 
     passages = sample_passages()
-    with serving(engine, model_folder, "--runner", "pooling", "--convert", "embed") as server:
+    with serving(engine, FOLDER, "--runner", "pooling", "--convert", "embed") as server:
         index = PassageIndex.create(tmp_path / "index", server.spec)
         index.add(passages)
         embedder = resolve_embedder(server.spec)

@@ -32,7 +32,11 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```|((?:^ {4,}\S.*\n)+)", re.MULTILINE | 
 _MODEL = re.compile(r"(openai|anthropic|vllm|graphllm):\S+")
 
 
-_STAND_INS = {"st:sentence-transformers/all-mpnet-base-v2": "minilm", "rmanluo/GFM-RAG-8M": "packaged"}
+_STAND_INS = {
+    "st:sentence-transformers/all-mpnet-base-v2": "minilm",
+    "st:Qwen/Qwen3-Embedding-0.6B": "minilm",
+    "rmanluo/GFM-RAG-8M": "packaged",
+}
 """What is asked for in place of what would be downloaded."""
 LIMITED = (["study", "oracles"], ["study", "ablations"], ["study", "retrieval"])
 ABSTAINED = 3

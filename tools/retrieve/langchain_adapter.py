@@ -87,7 +87,7 @@ def _module(name: str) -> ModuleType:
         sys.path.remove(here)
 
 
-def langchain_retriever(thing: object) -> BaseRetriever | None:
+def langchain_retriever(thing: Any) -> BaseRetriever | None:
     """Return a LangChain retriever, or that of a vector store, and None for anything else.
 
     Nothing is one of them while LangChain is not loaded.

@@ -66,7 +66,7 @@ def test_a_given_passage_of_anything_but_texts_is_named():
     with pytest.raises(
         ValueError, match=says("given passage 2", "id, text, title and document_id", "must be texts", "got")
     ):
-        agent.invoke({"question": "Who?", "seed_passages": ["one", {"text": "two", "title": None}]})
+        agent.invoke({"question": "Who?", "seed_passages": ["one", Passage("p", "two", None)]})
 
 
 def test_a_blank_sentence_ends_a_chain_of_thought_like_an_empty_one():

@@ -60,7 +60,7 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
     work = getattr(role, method)
     if current_ledger().seconds_left() == inf:
         # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
-        return asyncio.to_thread(work, *args)
+        return asyncio.to_thread(_ended, work, *args)
     return asyncio.wrap_future(in_thread(lambda: work(*args)))
 
 
@@ -88,13 +88,24 @@ def in_thread(work: Callable[[], T]) -> Future[T]:
 
     def run() -> None:
         try:
-            future.set_result(work())
+            future.set_result(_ended(work))
         except BaseException as error:
             future.set_exception(error)
 
     context = copy_context()  # holds the ledger and LangChain's callbacks
     threading.Thread(target=context.run, args=(run,), name="ras-agent-call", daemon=True).start()
     return future
+
+
+def _ended(work: Callable[..., T], *args: Any) -> T:
+    """Return what `work` returns. Its StopIteration becomes a RuntimeError, as in a coroutine.
+
+    A future cannot hold one: who waits for it in an event loop would wait for ever.
+    """
+    try:
+        return work(*args)
+    except StopIteration as error:
+        raise RuntimeError("a role or a model raised StopIteration") from error
 
 
 def _in_time(result: T, began: float, within: float) -> T:

@@ -118,3 +118,16 @@ async def test_a_coroutine_that_takes_too_long_is_cancelled() -> None:
 async def test_a_coroutines_own_timeout_is_no_limit_of_ours() -> None:
     with pytest.raises(TimeoutError, match="the client's own"):
         await acall(AsyncPatient(), "give_up", within=60.0)
+
+
+class Exhausted:
+    """Takes the next of nothing."""
+
+    def act(self) -> object:
+        return next(iter(()))
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(max_seconds=30)])
+async def test_a_role_in_a_thread_that_raises_stop_iteration_is_not_waited_for_for_ever(limits: Limits) -> None:
+    with metered(Ledger(limits=limits)), pytest.raises(RuntimeError, match="StopIteration"):
+        await acall(Exhausted(), "act")

@@ -21,7 +21,7 @@ from urllib.request import ProxyHandler, build_opener
 NAME = "learnt"
 """The name under which an engine serves the model, where it takes one."""
 
-_UP_WITHIN = 300.0  # seconds; vLLM takes 80 on a busy machine
+_UP_WITHIN = 900.0  # seconds; vLLM takes 40 of a processor
 _ANSWERS = build_opener(ProxyHandler({}))
 _PATIENCE = threading.Event()  # nobody sets it: waiting for it is how to look again a little later
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-_IMAGE = re.compile(r"!+\[(?:[^\[\]]*\]\(\s*<?([^\s<>()]+))?")
+_IMAGE = re.compile(r"(?<!!)!++(?=\[(?:[^\[\]]*\]\(\s*<?([^\s<>()]+))?)")
 _LINKED = ("](", "][", "]:")
-# a tag loads something by an attribute, or is script or style; a name of a type, as in List<String>, has none. What is
-# neither ended nor followed by an attribute within some letters counts as a tag, so that reading takes linear time
+# a tag loads something by an attribute, or is script or style; a name of a type, as in List<String>, has none. What has
+# not ended within some letters, which takes linear time, or at the text's end, which may not be the page's, is a tag
 _TAG = re.compile(
-    r"<(?!https?://[^\s<>]*>)(?=/?(?:script|style)(?![a-z])|/?[a-z](?:[^\s/>]{0,40}[\s/]|[^\s/>]{41}))", re.IGNORECASE
+    r"<(?!https?://[^\s<>=]*>)(?=/?(?:script|style)(?![a-z])|/?[a-z](?:[^\s/>]{0,40}(?:[\s/]|\Z)|[^\s/>]{41}))",
+    re.IGNORECASE,
 )
-_BEGINNING = re.compile(r"!+(?:\[|$)|<(?:[a-zA-Z/]|$)")
+_BEGINNING = re.compile(r"(?<!!)!++(?:\[|$)|<(?:[a-zA-Z/]|$)")
 
 
 def inert_markup(text: str, sources: Collection[str] = ()) -> str:
@@ -32,8 +33,7 @@ def inert_markup(text: str, sources: Collection[str] = ()) -> str:
 
     def inert(image: re.Match[str]) -> str:
         address = image[1]
-        stays = address is not None and any(address in source for source in sources)
-        return f"!{image[0].lstrip('!')}" if stays else image[0].lstrip("!")
+        return "!" if address is not None and any(address in source for source in sources) else ""
 
     if "![" in text and any(mark in text for mark in _LINKED):  # without a link, as in vec![1, 2], it is no image
         text = _IMAGE.sub(inert, text)

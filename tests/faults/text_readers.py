@@ -23,6 +23,7 @@ from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.cited_graph import answer_apart, read_cited_graph
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.graphs.tool import without_sources
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
@@ -31,6 +32,7 @@ from ras_agent.question_graph.export import to_mermaid
 from ras_agent.records import Exchange, Hit, Passage, Source, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
+from ras_agent.text.markup import inert_markup, markup_start
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
@@ -143,6 +145,8 @@ READERS = {
     "foreign_language": TextReader(foreign_language, "text.languages"),
     "sentence_at": TextReader(lambda text: sentence_at(text, len(text) - 1), "text.sentences"),
     "best_sentence": TextReader(_cited),
+    "inert_markup": TextReader(lambda text: (inert_markup(text), markup_start(text)), "text.markup"),
+    "without_sources": TextReader(without_sources, "graphs.tool"),
     "bare_title": TextReader(bare_title, "text.titles"),
     "stem_set": TextReader(stem_set, "text.words"),
     # prompts

@@ -15,7 +15,7 @@ from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.index.uploads import check_uploads, put_upload, read_upload, upload_path
+from ras_agent.tools.index.uploads import check_uploads, is_wasteful, put_upload, read_upload, upload_path
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.store.sqlite import SqliteDatabase
@@ -192,6 +192,16 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
     assert (stored(place, "z.txt"), stored(place, "y.txt")) == (b"Ostrell ", MILL)
     ingest([sent("x.txt", BRIDGE)], place)
     assert rows() == [2, 4, 5]
+
+
+def test_room_is_kept_while_as_much_of_it_is_used(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "COMPACT_FROM", 10)
+    with PassageIndex.open(index).database.writing() as connection:
+        put_upload(connection, upload_path("z.txt"), bytes(20))
+        put_upload(connection, upload_path("z.txt"), bytes(20))
+        assert not is_wasteful(connection)
+        put_upload(connection, upload_path("z.txt"), bytes(39))
+        assert is_wasteful(connection)  # of 79 bytes, 40 are overwritten
 
 
 def test_bytes_under_another_number_are_damaged(index: Path) -> None:

@@ -261,3 +261,15 @@ def test_a_long_question_makes_a_short_title(client: httpx.Client) -> None:
     done = client.post("/v1/chat/completions", json=asked).json()
     title = json.loads(done["choices"][0]["message"]["content"])["title"]
     assert title == "Who invented Who invented Who invented Who…"
+
+
+def test_langchains_chat_model_shows_the_sources_and_says_that_no_tools_are_called(sample_server: str) -> None:
+    langchain_openai = pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
+    with httpx.Client(trust_env=False) as http:
+        about = {"base_url": f"{sample_server}/v1", "api_key": "none", "model": "ras-agent", "max_retries": 0}
+        model = langchain_openai.ChatOpenAI(**about, http_client=http)
+        assert model.invoke("Who invented the telephone?").content == ANSWER
+        assert "".join(chunk.content for chunk in model.stream("Who invented the telephone?")) == ANSWER
+        tool = {"type": "function", "function": {"name": "f", "description": "Does.", "parameters": {}}}
+        with pytest.raises(openai.BadRequestError, match="the agent calls no tools of yours"):
+            model.bind_tools([tool]).invoke("Who invented the telephone?")

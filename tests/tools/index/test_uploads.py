@@ -182,7 +182,12 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
 
     def rows() -> list[int]:
         with PassageIndex.open(place).database.reading() as connection:
-            return [number for (number,) in connection.execute("SELECT number FROM upload_data ORDER BY number")]
+            named, held = (
+                [number for (number,) in connection.execute(f"SELECT number FROM {table} ORDER BY number")]
+                for table in ("uploads", "upload_data")
+            )
+        assert named == held
+        return held
 
     ingest([sent("z.txt", b"Zyltor. " * 1000), sent("y.txt", MILL)], place)
     ingest([sent("z.txt", b"Bolmer. " * 1000)], place)

@@ -23,7 +23,7 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.extract import read_each
 from ras_agent.tools.kg.index import KGIndex
-from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 from ras_agent.tools.store.array_file import read_arrays
 from tests.messages import says
@@ -244,6 +244,23 @@ def test_a_row_that_is_not_what_was_written_is_told(damage: str, told: str, tmp_
     with pytest.raises(IndexMismatch, match=says(str(tmp_path), "damaged", told, "delete the folder")):
         KGIndex.open(tmp_path)
     assert [report.path.name for report in examine(tmp_path) if report.problem] == ["index.sqlite"]
+
+
+def test_an_edge_that_no_document_states_goes_with_the_last_that_names_one_of_its_ends(tmp_path: Path) -> None:
+    edges = [UnstatedEdge("Nobody", "knew", "Leith"), UnstatedEdge("Paris", "is far from", "Nobody")]
+    with open_writer(tmp_path) as writer:
+        writer.read([LEITH, PARIS], read_each(LineExtractor()), "lines")
+        writer.put_edges(edges)
+        assert facts_of(writer.write()) >= {("Nobody", "knew", "Leith"), ("Paris", "is far from", "Nobody")}
+        writer.erase(["leith"])
+        assert facts_of(writer.write()) == {("Paris", "is capital of", "France"), ("Paris", "is far from", "Nobody")}
+        writer.erase(["paris"])
+        assert facts_of(writer.write()) == set()
+
+
+def facts_of(graph: KGIndex) -> set[tuple[str, str, str]]:
+    triples = map(graph.triple, graph.facts)
+    return {(triple.subject, triple.predicate, triple.object) for triple in triples}
 
 
 def test_numbers_of_a_row_take_eight_bytes_so_that_it_is_overwritten_where_it_lies(tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ RAISED = (
 _TO_HAND_OVER = 0.5
 # what a call may take that begins when this is over too: the question's own search, where no plan came in time
 _AT_LEAST = 0.25
+# an answer needs no earlier facts: a store that hangs costs a question so much
+_OF_STORE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +206,12 @@ class _NodeRun:
         return role_call
 
     def within(self, role_call: RoleCall) -> float:
-        """Return the seconds that a call may take; infinity where the run has no limit.
+        """Return the seconds that a call may take; infinity where the run has no limit, but for a store's.
 
         The answer is made also where max_seconds are over, if it is made at once.
         """
+        if role_call.kind == "store":
+            return _OF_STORE
         seconds_left, limits = self.ledger.seconds_left(), self.ledger.limits
         if limits.max_seconds is None or limits.loop_seconds is None or seconds_left > TIMEOUT_MAX / 2:
             return inf
@@ -229,6 +233,9 @@ class _NodeRun:
             raise error
         if isinstance(error, BudgetExceeded):
             self.ledger.refused = error.limit
+        elif isinstance(error, StillRunning) and role_call.kind == "store":
+            message = f"the store did not answer within {_OF_STORE:g} s: this thread's earlier facts are left out"
+            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, StillRunning):
             self.ledger.refused = "max_seconds"
             over = f"max_seconds = {self.ledger.limits.max_seconds:g} were over"

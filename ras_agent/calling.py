@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
-from ras_agent.budget import current_ledger
+from ras_agent.budget import Ledger, Limits, current_ledger, metered
 from ras_agent.events import emitting_until_the_end
 
 T = TypeVar("T")
+
+# runs that begin without waiting, how often more are let in, and how late the event loop may be for that
+_AT_ONCE, _TICK, _LATE = 8, 0.01, 0.01
 
 # how long a coroutine that was cancelled may take to close its connections
 _TO_CLOSE = 0.2
@@ -106,6 +112,95 @@ def _ended(work: Callable[..., T], *args: Any) -> T:
         return work(*args)
     except StopIteration as error:
         raise RuntimeError("a role or a model raised StopIteration") from error
+
+
+class Threads:
+    """Pool of threads for one kind of work: a bounded number at a time, first come first served, and nobody for long.
+
+    Work that hangs holds its place until it ends, so that no more than `most` threads ever hang, and delays no other
+    kind of work.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        """Let `most` calls work at a time, and `seconds` pass for each, in which it also waits for its turn."""
+        self._free, self._seconds = asyncio.Semaphore(most), seconds
+
+    async def run(self, work: Callable[..., T], *args: Any) -> T:
+        """Return `work(*args)` out of a thread, where a ledger says how long it may take. Raises StillRunning."""
+        loop, ledger = asyncio.get_running_loop(), Ledger(Limits(max_seconds=self._seconds))
+
+        def release(_: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended before the work
+                loop.call_soon_threadsafe(self._free.release)
+
+        async def result() -> T:
+            await self._free.acquire()
+            with metered(ledger):
+                future = in_thread(partial(work, *args))
+            future.add_done_callback(release)
+            return await asyncio.wrap_future(future)
+
+        waiting = asyncio.ensure_future(result())
+        try:
+            await asyncio.wait({waiting}, timeout=self._seconds)
+            if not waiting.done():
+                raise StillRunning
+        finally:
+            waiting.cancel()
+        return waiting.result()
+
+
+class Turns:
+    """Queue of runs, first come first served, in which those at work are as many as the event loop bears.
+
+    Runs that share a processor end together, late: one after another, half of them ends in half the time. But runs that
+    wait for a model cost nothing. So a run begins at once while few are at work, and else as long as the loop is awake
+    in time. Among callers, the one with the fewest runs at work comes first.
+    """
+
+    def __init__(self) -> None:
+        self._working: Counter[str] = Counter()
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+        self._letting: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def turn(self, caller: str) -> AsyncIterator[None]:
+        """Wait for the turn of a caller's run, which lasts for the block."""
+        if self._waiting or self._working.total() >= _AT_ONCE:
+            waiting = caller, asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            if self._letting is None or self._letting.done():
+                self._letting = asyncio.create_task(self._let_in())
+            try:
+                await waiting[1]
+            except asyncio.CancelledError:
+                if waiting in self._waiting:
+                    self._waiting.remove(waiting)
+                else:
+                    self._leave(caller)
+                raise
+        else:
+            self._working[caller] += 1
+        try:
+            yield
+        finally:
+            self._leave(caller)
+
+    def _leave(self, caller: str) -> None:
+        self._working[caller] -= 1
+        if not self._working[caller]:
+            del self._working[caller]
+
+    async def _let_in(self) -> None:
+        while self._waiting:
+            began = time.monotonic()
+            await asyncio.sleep(_TICK)
+            late = time.monotonic() - began - _TICK
+            if self._waiting and (late < _LATE or self._working.total() < _AT_ONCE):
+                waiting = min(self._waiting, key=lambda one: self._working[one[0]])
+                self._waiting.remove(waiting)
+                self._working[waiting[0]] += 1
+                waiting[1].set_result(None)
 
 
 def _in_time(result: T, began: float, within: float) -> T:

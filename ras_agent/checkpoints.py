@@ -21,12 +21,13 @@ from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from ras_agent.errors import MissingExtra, SettingsError, UnknownName
+from ras_agent.silence import SECONDS, TCP, impatient
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
     from langgraph.store.base import BaseStore
-
+    from psycopg_pool import AsyncConnectionPool
 
 _ZLIB = "+zlib"
 _WORTH_COMPRESSING = 200  # bytes; less gets longer
@@ -34,8 +35,12 @@ _FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
 # what is deleted or replaced is overwritten; ras_agent.graphs.threads then empties the log
 _ERASE = "PRAGMA secure_delete = ON"
+_LOCKED_SECONDS = 2.0
+"""How long a file is waited for that another process has locked."""
 # what the Postgres savers require of a connection
-_CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0}
+_CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, **TCP}
+_POOL: dict[str, Any] = {"min_size": 1, "max_size": 8, "timeout": SECONDS, "reconnect_timeout": SECONDS, "open": False}
+_OLD = "opened before the server was silent"
 
 
 @contextmanager
@@ -58,24 +63,34 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
         # the saver holds a lock, so its connection may be used from any thread
-        with closing(sqlite3.connect(_private(target), check_same_thread=False)) as file:
-            file.execute(_ERASE)
-            yield SqliteSaver(file, serde=_strict())
+        with closing(sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)) as file:
+            saver = SqliteSaver(file, serde=_strict())
+            with _naming(target):
+                file.execute(_ERASE)
+                saver.setup()
+            yield saver
     else:
         try:
             from langgraph.checkpoint.postgres import PostgresSaver
-            from psycopg import Connection
-            from psycopg.rows import DictRow, dict_row
+            from psycopg import Connection, OperationalError
+            from psycopg.rows import dict_row
             from psycopg_pool import ConnectionPool
         except ImportError as error:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
+        kind_of_connection = impatient(Connection)
         # one plain connection first: if it cannot connect, it fails at once and with the server's own message
-        with PostgresSaver.from_conn_string(target) as first:
-            first.setup()
-        pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
-            target, min_size=1, max_size=8, kwargs={**_CONNECTION, "row_factory": dict_row}, open=False
-        )
-        with pool:
+        with kind_of_connection.connect(target, row_factory=dict_row, **_CONNECTION) as first:
+            PostgresSaver(first).setup()
+
+        def check(connection: Any) -> None:
+            if connection.opened_before:
+                connection.pgconn.finish()  # else the pool would lend it again
+                raise OperationalError(_OLD)
+
+        row_factory: Any = {"row_factory": dict_row}
+        with ConnectionPool(
+            target, connection_class=kind_of_connection, kwargs=_CONNECTION | row_factory, check=check, **_POOL
+        ) as pool:
             yield PostgresSaver(pool, serde=_strict())
 
 
@@ -92,28 +107,23 @@ async def aopen_checkpointer(spec: str) -> AsyncIterator[BaseCheckpointSaver[Any
         yield InMemorySaver(serde=_strict())
     elif kind == "sqlite":
         try:
-            import aiosqlite
             from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
         except ImportError as error:
             raise MissingExtra("the SQLite checkpointer", "sqlite") from error
-        async with aiosqlite.connect(_private(target)) as file:
-            await file.execute(_ERASE)
-            yield AsyncSqliteSaver(file, serde=_strict())
+        async with _file(target) as file:
+            in_file = AsyncSqliteSaver(file, serde=_strict())
+            with _naming(target):
+                await in_file.setup()
+            yield in_file
     else:
         try:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-            from psycopg import AsyncConnection
-            from psycopg.rows import DictRow, dict_row
-            from psycopg_pool import AsyncConnectionPool
         except ImportError as error:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
-        async with AsyncPostgresSaver.from_conn_string(target) as first:
-            await first.setup()
-        pool: AsyncConnectionPool[AsyncConnection[DictRow]] = AsyncConnectionPool(
-            target, min_size=1, max_size=8, kwargs={**_CONNECTION, "row_factory": dict_row}, open=False
-        )
-        async with pool:
-            yield AsyncPostgresSaver(pool, serde=_strict())
+        async with _postgres(target) as pool:
+            saver = AsyncPostgresSaver(pool, serde=_strict())
+            await saver.setup()
+            yield saver
 
 
 @asynccontextmanager
@@ -129,22 +139,20 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
         yield None
     elif kind == "sqlite":
         try:
-            import aiosqlite
             from langgraph.store.sqlite.aio import AsyncSqliteStore
         except ImportError as error:
             raise MissingExtra("the SQLite store", "sqlite") from error
         place = target if target == ":memory:" else f"{target}.store"
-        async with aiosqlite.connect(_private(place), isolation_level=None) as file:
-            await file.execute(_ERASE)
-            in_file = AsyncSqliteStore(file)
-            await in_file.setup()
-            yield in_file
+        async with _file(place, isolation_level=None) as file, AsyncSqliteStore(file) as store:
+            with _naming(place):
+                await store.setup()
+            yield store
     else:
         try:
             from langgraph.store.postgres.aio import AsyncPostgresStore
         except ImportError as error:
             raise MissingExtra("the Postgres store", "postgres") from error
-        async with AsyncPostgresStore.from_conn_string(target, pool_config={"min_size": 1, "max_size": 8}) as store:
+        async with _postgres(target) as pool, AsyncPostgresStore(pool) as store:
             await store.setup()
             yield store
 
@@ -152,9 +160,63 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
 def _private(path: str) -> str:
     """Return the path of a file of SQLite. A new one, and the logs beside it, can be read by their owner alone."""
     if path != ":memory:":
-        with suppress(FileExistsError):
+        with suppress(OSError):  # SQLite says what is wrong with one that cannot be made, or is there
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return path
+
+
+@asynccontextmanager
+async def _postgres(target: str) -> AsyncIterator[AsyncConnectionPool[Any]]:
+    """Open a pool of connections of which none is waited for long. Raises the server's own message at once."""
+    from psycopg import AsyncConnection, OperationalError
+    from psycopg.rows import dict_row
+    from psycopg_pool import AsyncConnectionPool
+
+    kind: Any = impatient(AsyncConnection)
+    await (await kind.connect(target, **_CONNECTION)).close()  # a pool would try for long, and say that it has
+
+    async def check(connection: Any) -> None:
+        if connection.opened_before:
+            connection.pgconn.finish()  # else the pool would lend it again
+            raise OperationalError(_OLD)
+
+    options = _CONNECTION | {"row_factory": dict_row}
+    async with AsyncConnectionPool(target, connection_class=kind, kwargs=options, check=check, **_POOL) as pool:
+        yield pool
+
+
+@asynccontextmanager
+async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
+    import sqlite3
+
+    import aiosqlite
+
+    with _naming(place):
+        sqlite3.connect(_private(place)).close()  # a thread of the next one would go on to say what it could not do
+        file = await aiosqlite.connect(place, timeout=_LOCKED_SECONDS, **options)
+    try:
+        with _naming(place):
+            await file.execute(_ERASE)
+        yield file
+    finally:
+        await file.close()
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Name a file of SQLite, and the remedy, in what it refuses. Raises SettingsError."""
+    import sqlite3
+
+    try:
+        yield
+    except sqlite3.Error as error:
+        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        remedy = (
+            "another process has locked it: wait for its end"
+            if locked
+            else "name another file, or move this one away; a new one is made"
+        )
+        raise SettingsError(f"{file} cannot be used for threads ({error}): {remedy}") from error
 
 
 def _parse(spec: str) -> tuple[str, str]:

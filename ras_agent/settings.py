@@ -284,7 +284,7 @@ class Settings(BaseModel):
         "127.0.0.1", "Address to listen at; one that other machines reach needs a token.", everyday=True
     )
     port: Annotated[int, Field(ge=0, le=65535)] = _SERVER(8020, "Port to listen at; 0 takes a free one.", everyday=True)
-    max_runs: PositiveInt = _SERVER(256, "Most questions at the same time; one more is refused with status 503.")
+    max_runs: PositiveInt = _SERVER(256, "Most questions that wait or run; one more is refused with status 503.")
     tokens: Path | None = _SERVER(
         None,
         "JSON file of who may ask: a token, or sha256: and its hash, to null or the filter of what it may see.",

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +23,13 @@ _numbers = count()
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a private server on loopback, stopped and removed afterwards."""
+    with postgres_server() as url:
+        yield url
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Run a private server for the block, and yield its URL. Skips the test where there is none to run."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "none")]
     binaries = found[-1].parent
     if not found[-1].is_file():

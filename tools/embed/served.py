@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from tenacity import Retrying, retry_if_exception
 
 from ras_agent.arrays import Floats
+from ras_agent.budget import current_ledger
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
 from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
 from ras_agent.tools.chat.limits import Clock
@@ -28,7 +29,7 @@ from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
 PROVIDERS = ("openai", "vllm", "ollama")
 _OPENAI = "https://api.openai.com/v1"
 _OLLAMA = "http://127.0.0.1:11434"
-_SECONDS = 60.0
+_SECONDS, _AT_LEAST = 60.0, 0.1  # for a request; a run or a search may allow less
 # TEI takes no more than 32 texts in a request unless it is told to; OpenAI takes 300,000 tokens
 _MOST_TEXTS, _MOST_CHARACTERS = 32, 200_000
 _AT_ONCE = 4
@@ -181,13 +182,16 @@ class ServedEmbedder:
     def _request(self, texts: list[str]) -> Floats:
         # servers refuse an empty text
         body = {"model": self._server.model, "input": [text or " " for text in texts], "encoding_format": "float"}
+        ledger = current_ledger()
 
         def once() -> Floats:
-            reply = run(self._endpoint.post("/embeddings", body, _SECONDS, MOST_BYTES_OF_VECTORS))
+            seconds = max(min(_SECONDS, ledger.seconds_left()), _AT_LEAST)
+            reply = run(self._endpoint.post("/embeddings", body, seconds, MOST_BYTES_OF_VECTORS))
             return _vectors(reply, len(texts))
 
         decide = self._retry.decides(has_replied=self._has_replied, now=self._clock.now)
         tries = Retrying(
+            stop=lambda _: ledger.seconds_left() <= 0,
             wait=self._retry.wait,
             retry=retry_if_exception(decide),
             sleep=self._clock.sleep,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from selectors import EVENT_READ, DefaultSelector
 from threading import Lock, RLock, get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +19,7 @@ from weakref import finalize
 
 from ras_agent.address import Address
 from ras_agent.errors import IndexExists, IndexNotFound, MissingExtra, StoreError
+from ras_agent.silence import SECONDS, TCP, impatient
 from ras_agent.tools.store.database import busy
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 _MOST_CONNECTIONS = 8
-_SECONDS = 10
-"""How long a connection may take, and how long one is waited for while all are lent."""
+_AT_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL lock_timeout = '10s'"
+"""How a reading begins. Readers wait for nobody but who changes the tables themselves, as VACUUM FULL does."""
 _IDLE_SECONDS = 60
 """How long a connection waits for its next use before it is closed."""
 _UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
@@ -129,7 +130,7 @@ class PostgresDatabase:
                 yield self._own
             return
         with self._lent() as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.execute(_AT_ONE_MOMENT)
             yield _Statements(connection)
 
     @contextmanager
@@ -210,17 +211,17 @@ class PostgresDatabase:
         """Close all connections; the next use opens new ones."""
         with self._lock:
             if self._pool is not None and self._process == os.getpid():
-                self._pool.close()
+                self._pool.close(timeout=0)
             self._pool = None
 
     @contextmanager
     def _lent(self) -> Iterator[Connection[Any]]:
-        """Lend a connection that the server has not ended meanwhile, as it does when it is restarted."""
+        """Lend a connection that the server has not ended meanwhile, and that is younger than its last silence."""
         with self.named_errors(), ExitStack() as held:
             while True:
                 pool = self._opened()
-                connection = held.enter_context(self._taken(pool))
-                if not _was_ended(connection):
+                connection: Any = held.enter_context(self._taken(pool))
+                if not (connection.opened_before or _was_ended(connection)):
                     break
                 connection.close()
                 held.close()
@@ -269,23 +270,40 @@ class PostgresDatabase:
 
                 self._pool = ConnectionPool(
                     self.address.url,
-                    kwargs={"autocommit": True, "connect_timeout": _SECONDS},
+                    connection_class=self._connection_class,
+                    kwargs={"autocommit": True, **TCP},
                     configure=partial(_look_into, self.address.schema),
                     min_size=0,
                     max_idle=_IDLE_SECONDS,
                     max_size=_MOST_CONNECTIONS,
-                    timeout=_SECONDS,
+                    timeout=SECONDS,
+                    reconnect_timeout=SECONDS,
                     open=True,
                 )
-                finalize(self, self._pool.close)
+                finalize(self, self._pool.close, 0)
             return self._pool
 
     def _connect(self) -> Connection[Any]:
-        from psycopg import Connection
-
-        connection: Connection[Any] = Connection.connect(self.address.url, autocommit=True, connect_timeout=_SECONDS)
+        connection = self._connection_class.connect(self.address.url, autocommit=True, **TCP)
         _look_into(self.address.schema, connection)
         return connection
+
+    @cached_property
+    def _connection_class(self) -> type[Connection[Any]]:
+        from psycopg import Connection
+
+        return impatient(Connection, self._is_working)
+
+    def _is_working(self, process: int) -> bool:
+        """Return whether the database says, on a connection of its own, that a server's process runs a statement."""
+        from psycopg import Connection, Error
+
+        try:
+            with impatient(Connection).connect(self.address.url, autocommit=True, **TCP) as connection:
+                query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+                return bool(connection.execute(query, (process,)).fetchone())
+        except Error:
+            return False
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

@@ -59,6 +59,16 @@ class Access:
         """Tell whether no token is needed."""
         return not self._callers
 
+    @property
+    def filters(self) -> list[JSON]:
+        """Return the filters of the callers who see a part of the index."""
+        return [caller.filter for caller in self._callers.values() if caller.filter]
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether callers have tokens of their own."""
+        return len(self._callers) > 1
+
     def caller(self, authorization: str) -> Caller | None:
         """Return the caller of the header `Authorization: Bearer TOKEN`; None for an unknown token."""
         if self.open:

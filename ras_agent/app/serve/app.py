@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,13 +19,13 @@ from starlette.routing import Route
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, wire
 from ras_agent.app.serve.access import Access, Caller
-from ras_agent.app.serve.errors import ApiError, refusal
+from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.guard import Guard
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
 from ras_agent.page.reference import reference_page
 from ras_agent.records import JSON
-from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning, neighbourhood
+from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning
 from ras_agent.trace import Trace, json_document
 
 _PAGE = Path(page.__file__).parent
@@ -39,7 +39,6 @@ _MB = 1024 * 1024
 # above this, only the best supported facts are drawn: the layout of 300 takes half a second, that of 600 two
 _MOST_FACTS = 300
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
-_layouts = asyncio.Semaphore(2)
 
 router = APIRouter()
 
@@ -50,6 +49,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     access: the tokens that it asks for. Without it the application that mounts this one must check callers.
     """
     settings = service.settings
+    service.has_shares = access is not None and access.is_shared
     app = FastAPI(
         title="ras-agent",
         version=__version__,
@@ -95,6 +95,13 @@ def _caller(request: Request) -> Caller:
 async def health(request: Request) -> wire.Health:
     """Say that the server answers."""
     return wire.Health(version=__version__, runs=_service(request).runs)
+
+
+@router.get("/ready", tags=["Server"])
+async def ready(request: Request) -> JSONResponse:
+    """Say of each part whether it answers: status 200 if all do, else 503. A search is no model's: none is asked."""
+    parts = await _service(request).parts()
+    return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 
 
 # ---- questions and threads
@@ -160,7 +167,7 @@ async def retrieve(
 @router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
 async def passage(passage_id: str, request: Request) -> Response:
     """Return a passage."""
-    passage = await asyncio.to_thread(_service(request).passage, passage_id, _caller(request))
+    passage = await _service(request).reading.run(_service(request).passage, passage_id, _caller(request))
     return json_response(passage.to_dict())
 
 
@@ -171,13 +178,8 @@ async def graph(
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
-    knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
-    try:
-        return await asyncio.to_thread(neighbourhood, knowledge_graph, entity, nodes)
-    except KeyError:
-        raise ApiError(
-            404, f"the graph has no entity {entity!r}; /api/entities finds names", "unknown_entity"
-        ) from None
+    service, caller = _service(request), _caller(request)
+    return await service.reading.run(service.around, entity, nodes, caller)
 
 
 @router.get("/api/entities", tags=["Index"])
@@ -187,8 +189,9 @@ async def entities(
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins with `prefix`."""
-    knowledge_graph = await asyncio.to_thread(_service(request).graph, _caller(request))
-    return wire.Names(entities=await asyncio.to_thread(names_beginning, knowledge_graph, prefix, limit))
+    service, caller = _service(request), _caller(request)
+    names = await service.reading.run(lambda: names_beginning(service.graph(caller), prefix, limit))
+    return wire.Names(entities=names)
 
 
 # ---- documents
@@ -202,7 +205,7 @@ async def documents(
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> wire.DocumentNames:
     """List the documents of the index."""
-    ids = await asyncio.to_thread(_service(request).document_ids, _caller(request))
+    ids = await _service(request).reading.run(_service(request).document_ids, _caller(request))
     names = [name for name in ids if containing.casefold() in name.casefold()]
     return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
 
@@ -267,12 +270,11 @@ async def page_file(name: str) -> Response:
 
 
 @router.post("/api/picture", include_in_schema=False, response_model=None)
-async def picture(run: dict[str, Any]) -> Response:
+async def picture(run: dict[str, Any], request: Request) -> Response:
     """Return the places at which the page draws the facts of a run's outputs. Raises TraceError."""
     trace = Trace.from_state(run)
     facts = (trace.graph, trace.question, trace.answer, trace.citations)
-    async with _layouts:
-        places = await asyncio.to_thread(page.picture, *facts, most=_MOST_FACTS)
+    places = await _service(request).drawing.run(partial(page.picture, *facts, most=_MOST_FACTS))
     return Response(json_document(places), media_type="application/json")
 
 
@@ -290,8 +292,7 @@ async def _answer_error(request: Request, error: Exception) -> JSONResponse:
         error = ApiError(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
     elif isinstance(error, HTTPException):
         error = ApiError(error.status_code, str(error.detail))
-    status, body = refusal(error)
-    return JSONResponse(body.model_dump(), status, {"Retry-After": "2"} if status == 503 else None)
+    return response_of(error)
 
 
 def _first_problem(error: RequestValidationError) -> str:

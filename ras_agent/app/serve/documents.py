@@ -6,7 +6,6 @@ is killed leaves all of it or nothing.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import unicodedata
@@ -21,6 +20,7 @@ from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.wire import Removed, Skip, Uploaded
+from ras_agent.calling import Threads
 from ras_agent.errors import FilterError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
@@ -33,6 +33,7 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.uploads import upload_path, uploaded_as
 from ras_agent.tools.kg.index import KGIndex
 
+_CHANGE_SECONDS = 600.0
 _LONGEST_PLAIN = 40  # characters of an own part's name that are there to be read
 _LONGEST_NAME = 200  # bytes: a document is called by it, and is removed by an address of a server
 
@@ -45,7 +46,7 @@ class Documents:
         size = settings.chunk_size
         self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
         self._fields = _fields(settings)
-        self._changing = asyncio.Lock()
+        self._changing = Threads(1, _CHANGE_SECONDS)
 
     async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
         """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
@@ -59,8 +60,7 @@ class Documents:
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
             raise ApiError(422, "two files of this upload have the same name", "same_name")
-        async with self._changing:
-            done = await asyncio.to_thread(self._add, [file.file for file in files], names, own, given)
+        done = await self._changing.run(self._add, [file.file for file in files], names, own, given)
         return done if caller.sees_all else done.model_copy(update={"passages_total": None})
 
     async def remove(self, name: str, caller: Caller) -> Removed:
@@ -69,8 +69,7 @@ class Documents:
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
         own = own_part(caller)
-        async with self._changing:
-            removed = await asyncio.to_thread(partial(self._remove_own, own=own) if own else self._remove, name)
+        removed = await self._changing.run(partial(self._remove_own, own=own) if own else self._remove, name)
         return Removed(documents_removed=removed)
 
     async def file(self, name: str, caller: Caller) -> bytes:
@@ -86,6 +85,7 @@ class Documents:
             raise ApiError(403, "this server changes no documents: it was started with --max-upload-mb 0", "read_only")
         if self._settings.index is None:
             raise ApiError(409, "the sample cannot be changed: serve an index of your own, --index PATH", "no_index")
+        self._index.refresh()  # an index that was moved is not begun anew
         return self._settings.index
 
     def _add(self, files: Sequence[IO[bytes]], names: Sequence[str], own: str, given: Mapping[str, Any]) -> Uploaded:
@@ -125,7 +125,6 @@ class Documents:
         from ras_agent.tools.kg.build import delete_documents
 
         place = self._place()
-        self._index.refresh()
         if name in self._index.document_ids():
             delete_documents(place, name)
             return 1

@@ -7,8 +7,11 @@ import logging
 import re
 import traceback
 
+from fastapi.responses import JSONResponse
+
 from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
+from ras_agent.calling import StillRunning
 from ras_agent.tools.chat.models import without_secrets
 
 _log = logging.getLogger(__name__)
@@ -17,6 +20,7 @@ _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
 _CALLERS = (errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")  # of checkpointers, whose errors are their own
 
 
 class ApiError(errors.RasError, RuntimeError):
@@ -36,9 +40,14 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         return error.status, _body(error.status, str(error), error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
+    if isinstance(error, StillRunning | TimeoutError):
+        return 503, _body(503, "this takes too long at the moment: try again soon", "timeout")
     if isinstance(error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
         return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
+    if type(error).__module__.partition(".")[0] in _DRIVERS:
+        _log.error("threads were not reached: %s", without_secrets(str(error)))
+        return 503, _body(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
     if isinstance(error, errors.IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
         message = "the index cannot be written at the moment, as while something else writes it: try again soon"
@@ -52,6 +61,13 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
 def without_places(message: str) -> str:
     """Return a failure's message in which a path of the server is the name at its end."""
     return _PATH.sub(r"\1", message)
+
+
+def response_of(error: Exception) -> JSONResponse:
+    """Return the response that reports an error."""
+    status, body = refusal(error)
+    headers = {503: {"Retry-After": "2"}, 401: {"WWW-Authenticate": "Bearer"}}
+    return JSONResponse(body.model_dump(), status, headers.get(status))
 
 
 def _body(status: int, message: str, code: str | None = None) -> ErrorBody:

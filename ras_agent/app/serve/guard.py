@@ -8,16 +8,15 @@ from contextlib import suppress
 from time import monotonic
 from urllib.parse import urlsplit
 
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ras_agent.app.serve.access import Access, Caller, is_loopback
-from ras_agent.app.serve.errors import ApiError, refusal
+from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.wire import AsgiMessage, Receive, Scope, Send
 
 UPLOADS = "/api/documents"
 # paths that show nothing of the index
-_OPEN = frozenset(("/", "/health", "/docs", "/openapi.json"))
+_OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
 _OPEN_BELOW = "/page/"
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -62,11 +61,9 @@ class Guard:
             if declared.isascii() and declared.isdigit() and int(declared[:20]) > most:
                 raise _too_large(most)
         except ApiError as error:
-            status, body = refusal(error)
-            if status == 413:
+            if error.status == 413:
                 await _drain(receive)
-            challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-            await JSONResponse(body.model_dump(), status, challenge)(scope, receive, send)
+            await response_of(error)(scope, receive, send)
             return
         has_begun = False
 
@@ -80,9 +77,9 @@ class Guard:
         except ClientGone:  # the server closes a connection whose answer is not complete
             pass
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold
-            status, body = refusal(error)
+            response = response_of(error)
             if not has_begun:
-                await JSONResponse(body.model_dump(), status)(scope, receive, send)
+                await response(scope, receive, send)
 
     def _check_place(self, access: Access, scope: Scope, headers: dict[str, str]) -> None:
         """Refuse a request that a page from elsewhere sends through its user's browser to a server without tokens.

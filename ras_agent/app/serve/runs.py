@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from ras_agent.records import JSON
 
 # seconds without an event after which a client is shown that the server lives; proxies close silent connections
 _SILENCE = 15.0
+# what a run's checkpoints may take, all of them
+_TO_STORE = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,14 @@ class Run:
         config: RunnableConfig,
         limits: Limits,
         *,
+        turn: AbstractAsyncContextManager[None],
         ended: Callable[[], object],
         check: Callable[[], Awaitable[object]],
     ) -> None:
-        """Start the run. ended: is called at its end. check: raises an error where the index cannot be reached."""
+        """Start the run. turn: what it waits for. ended: is called at its end. check: raises if no index is there."""
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()
         self._check = check
-        self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
+        self._task = asyncio.create_task(self._run(agent, inputs, config, limits, turn))
         self._task.add_done_callback(lambda _: self._close(ended))
 
     def cancel(self) -> None:
@@ -93,19 +97,31 @@ class Run:
         self._news.put_nowait(None)
         ended()
 
-    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
+    async def _run(
+        self,
+        agent: Agent,
+        inputs: Any,
+        config: RunnableConfig,
+        limits: Limits,
+        turn: AbstractAsyncContextManager[None],
+    ) -> Ended:
         state: JSON = {}
         review: JSON | None = None
-        stream: AsyncIterator[Any] = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"])
-        async for kind, payload in stream:
-            if isinstance(payload, Failed):
-                failure = replace(payload.failure, message=without_places(payload.failure.message))
-                self._news.put_nowait(Failed(failure))
-            elif kind == "custom":
-                self._news.put_nowait(payload)
-            else:
-                state = payload
-                review = next((interrupt.value for interrupt in payload.get("__interrupt__", ())), None)
+        # each step is stored before the next begins: what cannot be stored ends the run at once
+        how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
+        stream: AsyncIterator[Any]
+        stream = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"], **how)
+        # the agent's own limit does not bound what stores its state
+        async with turn, asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE):
+            async for kind, payload in stream:
+                if isinstance(payload, Failed):
+                    failure = replace(payload.failure, message=without_places(payload.failure.message))
+                    self._news.put_nowait(Failed(failure))
+                elif kind == "custom":
+                    self._news.put_nowait(payload)
+                else:
+                    state = payload
+                    review = next((interrupt.value for interrupt in payload.get("__interrupt__", ())), None)
         raise_if_cancelled()
         if not state.get("passages") and any(failure["role"] == "retriever" for failure in state.get("failures", ())):
             await self._check()  # an answer would say that nothing was found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 
@@ -18,8 +20,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.logs import LOGGER, log_to
 from ras_agent.settings import Settings
 
-# seconds that runs under way have to end once the server was asked to
-_GRACE = 30
+# seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
+_GRACE, _END = 6, 8
 # connections besides those of runs; more are refused before anything is read from them
 _CONNECTIONS = 512
 
@@ -45,7 +47,15 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
                 signal.signal(number, lambda *_: None)
             host, port = listener.getsockname()[:2]
             announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-            await uvicorn.Server(config).serve(sockets=[listener])
+            await _Server(config).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Server whose process ends soon after a signal: what hangs in a thread, or at a database, is not waited for."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        faulthandler.dump_traceback_later(_END, exit=True)  # it needs no interpreter, and says what hung
+        super().handle_exit(sig, frame)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
+from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
 from ras_agent.graphs.agent import Agent
@@ -34,6 +35,7 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
+from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning, neighbourhood
 from ras_agent.tools.retrieve.search import Search
 
 if TYPE_CHECKING:
@@ -43,10 +45,16 @@ if TYPE_CHECKING:
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
+# what one search, one reading of the index, and one question of `/ready` may take
+_SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
+# what a checkpoint may take
+_STORED_SECONDS = 10.0
 # how many threads are kept in memory; one that was not used for longest is forgotten first
 _REMEMBERED = 1000
 # how many knowledge graphs are kept open, one for each filter
 _GRAPHS = 8
+# how many names are shown in place of one that the graph does not have
+_NAMES = 5
 # under which a checkpoint says where its run waits for a person
 _REVIEW = "review"
 
@@ -67,11 +75,16 @@ class Service:
         self.settings = settings
         self.index = index
         self.documents = Documents(index, settings)
+        # threads of their own for each kind of work: one that hangs leaves the others theirs
+        self.searching, self.reading = Threads(32, _SEARCH_SECONDS), Threads(16, _READ_SECONDS)
+        self.drawing = Threads(2, _READ_SECONDS)
         self.limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
         self._agents: dict[tuple[Place, ...], Agent] = {}
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
-        self._running: dict[str, Run] = {}
+        self._running: dict[str, str] = {}  # the caller of each run
+        self._turns = Turns()
+        self.has_shares = False  # of runs: set where several tokens are known
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._open_graph = lru_cache(_GRAPHS)(lambda commit, seen: graph_of(index.within(seen)))
 
@@ -88,7 +101,7 @@ class Service:
 
     def ask_once(self, request: AskRequest, caller: Caller) -> Run:
         """Start a run that leaves no thread behind. Raises ApiError."""
-        return self._start(uuid4().hex, self._without_threads, _inputs(request, caller), {}, None)
+        return self._start(uuid4().hex, caller.name, self._without_threads, _inputs(request, caller), {}, None)
 
     async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
         """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
@@ -128,7 +141,23 @@ class Service:
     async def retrieve(self, query: str, k: int, caller: Caller, filter: JSON | None) -> list[Hit]:
         """Search the index as the agent does. Raises ValueError for a blank query, and FilterError."""
         search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
-        return list(await search.aretrieve(query, k))
+        return list(await self.searching.run(search.retrieve, query, k))
+
+    async def parts(self) -> dict[str, str]:
+        """Return "ok" or "down" for each part that holds data, and for searches, which are down where all hang."""
+        config = self._config("ready", Caller())
+        asked: dict[str, Awaitable[object]] = {
+            "index": acall(self.index.database, "state", within=_READY_SECONDS),
+            "search": asyncio.wait_for(self.searching.run(bool), _READY_SECONDS),
+            "threads": acall(self._checkpointer, "get_tuple", config, within=_READY_SECONDS),
+        }
+        if self._parts.store is not None:
+            asked["memory"] = acall(self._parts.store, "get", ("ready",), "ready", within=_READY_SECONDS)
+        answers = await asyncio.gather(*asked.values(), return_exceptions=True)
+        return {
+            name: "down" if isinstance(answer, BaseException) else "ok"
+            for name, answer in zip(asked, answers, strict=True)
+        }
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
         """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
@@ -156,6 +185,16 @@ class Service:
         self.index.refresh()
         return self._open_graph(index.commit, self._seen_by(caller))
 
+    def around(self, entity: str, entities: int, caller: Caller) -> Neighbourhood:
+        """Return the stored knowledge graph around an entity, "" for its best connected ones. Raises ApiError."""
+        graph = self.graph(caller)
+        try:
+            return neighbourhood(graph, entity, entities)
+        except KeyError:
+            close = ", ".join(names_beginning(graph, entity[:4], _NAMES)) or "none"
+            wrong = f"the graph has no entity {entity!r}; names that begin like it: {close}"
+            raise ApiError(404, wrong, "unknown_entity") from None
+
     def _seen_by(self, caller: Caller) -> Filter:
         """Return the filter of the passages that a caller may see."""
         return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
@@ -176,7 +215,7 @@ class Service:
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
         """Return where a thread's last run waits for a person, and its state. Raises ApiError for an unknown thread."""
         config = self._config(thread, caller)
-        stored = await self._checkpointer.aget_tuple(config)
+        stored = await acall(self._checkpointer, "get_tuple", config, within=_STORED_SECONDS)
         if stored is None:
             raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
         # a run goes on in an agent with the same nodes
@@ -189,19 +228,24 @@ class Service:
         self._check_free(thread, caller)
         self._remember(self._key(thread, caller))
         config: RunnableConfig = {**self._config(thread, caller), "metadata": {_REVIEW: ",".join(review)}}
-        return self._start(self._key(thread, caller), self._agent(review), inputs, config, limits)
+        return self._start(self._key(thread, caller), caller.name, self._agent(review), inputs, config, limits)
 
-    def _start(self, key: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None) -> Run:
-        if len(self._running) >= self.settings.max_runs:
-            raise ApiError(503, f"{self.settings.max_runs} questions are being answered: try again soon", "busy")
-        within = _lower(self.limits, limits)
-        run = Run(agent, inputs, config, within, ended=lambda: self._running.pop(key), check=self._check_reached)
-        self._running[key] = run
+    def _start(
+        self, key: str, caller: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None
+    ) -> Run:
+        free, own = self.settings.max_runs - len(self._running), sum(one == caller for one in self._running.values())
+        # a caller leaves as many places as he has: half of them are the first's, half of the rest the second's
+        if free <= (own if self.has_shares else 0):
+            which = "of yours " if free else ""
+            raise ApiError(503, f"so many questions {which}are being answered already: try again soon", "busy")
+        within, turn, ended = _lower(self.limits, limits), self._turns.turn(caller), partial(self._running.pop, key)
+        run = Run(agent, inputs, config, within, turn=turn, ended=ended, check=self._check_reached)
+        self._running[key] = caller
         return run
 
     async def _check_reached(self) -> None:
         """Raise an error where the index is gone, or in a database that does not answer."""
-        await asyncio.to_thread(self.index.database.state)
+        await self.reading.run(self.index.database.state)
 
     def _key(self, thread: str, caller: Caller) -> str:
         # an id of a thread holds no slash, so no caller can name another's

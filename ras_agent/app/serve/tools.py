@@ -6,7 +6,6 @@ There the guard of all paths decides who may ask, and a caller's filter bounds w
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +26,6 @@ from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.events import Planned
 from ras_agent.text.markup import inert_markup
-from ras_agent.tools.kg.neighbourhood import names_beginning, neighbourhood
 
 _INSTRUCTIONS = (
     "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
@@ -35,7 +33,6 @@ _INSTRUCTIONS = (
     "says so."
 )
 _MOST_HITS, _MOST_ENTITIES = 50, 200
-_NAMES = 5
 
 
 class Quoted(TypedDict):
@@ -162,11 +159,7 @@ def tools_over(service: Service) -> FastMCP:
     ) -> Around:
         """Show what the documents' knowledge graph says around an entity."""
         with _refusing():
-            graph = await asyncio.to_thread(service.graph, _caller(context))
-            if graph.entity_id(entity) is None:
-                close = ", ".join(await asyncio.to_thread(names_beginning, graph, entity[:4], _NAMES)) or "none"
-                raise ToolError(f"the graph has no entity {entity!r}; names that begin like it: {close}")
-            around = await asyncio.to_thread(neighbourhood, graph, entity, entities)
+            around = await service.reading.run(service.around, entity, entities, _caller(context))
         return Around(
             entity=around.entity,
             facts=[[fact.subject, fact.predicate, fact.object] for fact in around.facts],

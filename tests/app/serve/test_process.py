@@ -19,14 +19,14 @@ from tests.messages import says
 
 TOKEN = "right-0123456789abcdef"
 CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": "Who?"}]}
-COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()", "serve", "--sample", "--port=0"]
+COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()", "serve", "--port=0"]
 
 
 @contextmanager
-def _process(*options: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _process(*options: str, sample: bool = True, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     environment = {**os.environ, **variables}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*COMMAND, *options], env=environment, **pipes) as process:
+    with subprocess.Popen([*COMMAND, *["--sample"] * sample, *options], env=environment, **pipes) as process:
         assert process.stdout is not None
         yield process, process.stdout.readline().split()[-1]
         process.kill()

@@ -1,0 +1,190 @@
+"""A served index whose parts hang: others go on, `/ready` names the part, and all is well when it is back."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ras_agent import Passage, PassageIndex, checkpoints, silence
+from ras_agent.address import Address
+from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import Served
+from tests.app.serve.test_process import _process
+from tests.messages import says
+from tests.stalling_proxy import StallingProxy, stalling
+
+QUESTION = {"question": "Where was Alexander Graham Bell born?"}
+PASSAGES = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    PassageIndex.create(tmp_path / "my.index").add(PASSAGES)
+    return tmp_path / "my.index"
+
+
+@pytest.fixture
+def stalled(postgres: str) -> Iterator[tuple[StallingProxy, str]]:
+    """A proxy before a database, and its URL there."""
+    with stalling(postgres) as (proxy, through):
+        yield proxy, through
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "SECONDS", 1)
+    monkeypatch.setitem(silence.TCP, "connect_timeout", 2)  # libpq's shortest
+    monkeypatch.setitem(checkpoints._CONNECTION, "connect_timeout", 2)
+    monkeypatch.setitem(checkpoints._POOL, "reconnect_timeout", 1)
+
+
+def _parts(client: httpx.Client) -> Any:
+    return client.get("/ready").json()["parts"]
+
+
+def _leave(client: httpx.Client, path: str) -> None:
+    """Ask, and leave before the answer."""
+    with pytest.raises(httpx.ReadTimeout):
+        client.get(path, timeout=0.5)
+
+
+def test_searches_that_hang_at_a_database_leave_a_server_that_searches_again(
+    postgres: str, stalled: tuple[StallingProxy, str], served: Served
+) -> None:
+    proxy, through = stalled
+    PassageIndex.create(Address(postgres, "hang")).add(PASSAGES)
+    client = served(Settings(index=Address(through, "hang")))
+    search = "/api/retrieve?q=Edinburgh"
+    with ThreadPoolExecutor(8) as callers:
+        assert {told.status_code for told in callers.map(client.get, [search] * 8)} == {200}
+        proxy.stall()
+        list(callers.map(lambda _: _leave(client, search), range(8)))
+    assert client.get("/health").status_code == 200
+    assert _parts(client)["index"] == "down"
+    proxy.fail_over()
+    told = client.get(search)
+    while told.status_code == 503:  # of searches that began in the stall
+        told = client.get(search)
+    assert [hit["passage"]["id"] for hit in told.json()["hits"]] == ["bell"]
+    assert client.post("/api/ask", json=QUESTION).json()["answer"] == "Edinburgh"
+    assert set(_parts(client).values()) == {"ok"}
+
+
+def test_a_database_that_hangs_with_the_threads_is_told_and_the_threads_go_on_afterwards(
+    index: Path, stalled: tuple[StallingProxy, str], served: Served
+) -> None:
+    proxy, through = stalled
+    client = served(Settings(index=index, checkpoint=f"postgres:{through}"))
+    asked = {**QUESTION, "thread": "a"}
+    assert client.post("/api/ask", json=asked).json()["answer"] == "Edinburgh"
+    proxy.stall()
+    told = client.post("/api/ask", json=asked)
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "threads_unavailable")
+    assert client.get("/api/threads/a").status_code == 503
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION["question"]}]}
+    assert client.post("/v1/chat/completions", json=chat).status_code == 200
+    assert _parts(client) == {"index": "ok", "search": "ok", "threads": "down", "memory": "down"}
+    proxy.fail_over()
+    while client.get("/ready").status_code == 503:
+        pass
+    assert client.post("/api/ask", json=asked).json()["answer"] == "Edinburgh"
+    assert client.get("/api/threads/a").json()["finished"]
+
+
+def test_a_process_that_hangs_at_its_database_ends_when_it_is_asked_to(
+    postgres: str, stalled: tuple[StallingProxy, str]
+) -> None:
+    proxy, through = stalled
+    PassageIndex.create(Address(postgres, "ends")).add(PASSAGES)
+    index = f"--index={through}?schema=ends"
+    with _process(index, sample=False) as (process, address), httpx.Client(base_url=address, trust_env=False) as client:
+        assert client.get("/api/retrieve?q=Edinburgh").status_code == 200
+        proxy.stall()
+        _leave(client, "/api/retrieve?q=Edinburgh")
+        process.terminate()
+        process.wait(10)
+
+
+def test_a_locked_file_of_threads_is_told_and_they_go_on_afterwards(
+    index: Path, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ras_agent.checkpoints._LOCKED_SECONDS", 0.1)
+    file = tmp_path / "threads.sqlite"
+    client = served(Settings(index=index, checkpoint=f"sqlite:{file}"))
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        told = client.post("/api/ask", json=QUESTION)
+        assert (told.status_code, told.headers["retry-after"]) == (503, "2")
+        assert told.json()["error"]["code"] == "threads_unavailable"
+        assert str(tmp_path) not in told.text
+    assert client.post("/api/ask", json=QUESTION).json()["answer"] == "Edinburgh"
+
+
+@pytest.mark.parametrize("content", [b"no database" * 1000, None])
+def test_a_file_that_holds_no_threads_is_said_at_the_start(
+    index: Path, tmp_path: Path, served: Served, content: bytes | None
+) -> None:
+    file = tmp_path / "threads.sqlite"
+    file.mkdir() if content is None else file.write_bytes(content)
+    with pytest.raises(SettingsError, match=says("threads.sqlite cannot be used for threads", "name another file")):
+        served(Settings(index=index, checkpoint=f"sqlite:{file}"))
+
+
+def test_an_index_that_was_moved_is_told_without_its_path_and_not_begun_anew(
+    index: Path, tmp_path: Path, served: Served
+) -> None:
+    client = served(Settings(index=index))
+    index.rename(tmp_path / "elsewhere")
+    upload: Any = {"files": ("z.txt", b"A mill.")}
+    for told in (
+        client.get("/api/retrieve?q=Bell"),
+        client.get("/api/documents"),
+        client.post("/api/ask", json=QUESTION),
+        client.post("/api/documents", files=upload),
+    ):
+        assert (told.status_code, told.json()["error"]["code"]) == (503, "index_unavailable")
+        assert str(tmp_path) not in told.text
+    assert _parts(client)["index"] == "down"
+    assert not index.exists()
+    (tmp_path / "elsewhere").rename(index)
+    assert client.post("/api/ask", json=QUESTION).json()["answer"] == "Edinburgh"
+
+
+class _Held:
+    """Retriever that is held back until its test ends."""
+
+    def __init__(self) -> None:
+        self.go_on, self.calls = threading.Event(), threading.Semaphore(0)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        self.calls.release()
+        self.go_on.wait()
+        return []
+
+
+def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
+    index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held()
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
+    monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 1.0)
+    client = served(Settings(index=index))
+    with ThreadPoolExecutor(32) as callers:
+        told = list(callers.map(client.get, ["/api/retrieve?q=Bell"] * 32))
+    assert {(one.status_code, one.json()["error"]["code"]) for one in told} == {(503, "timeout")}
+    assert client.get("/api/retrieve?q=Bell").status_code == 503
+    assert held.calls._value == 32  # the last was not even begun
+    assert _parts(client) == {"index": "ok", "search": "down", "threads": "ok"}
+    assert client.get("/api/passages/bell").json()["title"] == "Bell"
+    assert client.get("/api/documents").json()["total"] == 1
+    held.go_on.set()
+    assert client.get("/api/retrieve?q=Bell").status_code == 200

@@ -46,7 +46,7 @@ class Documents:
         size = settings.chunk_size
         self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
         self._fields = _fields(settings)
-        self._changing = Threads(1, _CHANGE_SECONDS)
+        self._changing, self._reading = Threads(1, _CHANGE_SECONDS), Threads(4, _CHANGE_SECONDS)
 
     async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
         """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
@@ -75,7 +75,7 @@ class Documents:
     async def file(self, name: str, caller: Caller) -> bytes:
         """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""
         own = own_part(caller)
-        data = await asyncio.to_thread(self._index.uploaded, _within_part(name, own))
+        data = await self._reading.run(self._index.uploaded, _within_part(name, own))
         if data is None:
             raise _unknown(name, own)
         return data

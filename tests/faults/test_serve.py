@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from io import BytesIO
 from pathlib import Path
 
 import httpx
@@ -19,6 +18,7 @@ from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import guard
 from ras_agent.app.serve.documents import Documents
 from ras_agent.settings import Settings
+from ras_agent.tools.index.text_files import HeldFile
 from ras_agent.tools.index.uploads import read_upload, upload_path
 from ras_agent.tools.store.sqlite import SqliteDatabase
 from tests.app.serve.conftest import events_of, serving
@@ -210,7 +210,7 @@ def test_a_disk_that_is_full_at_an_upload(attack: Attack, tmp_path: Path) -> Non
 
 def _add(index: Path, text: str, team: str) -> None:
     documents = Documents(PassageIndex.open(index), Settings(index=index))
-    documents._add([BytesIO(text.encode())], ["zyltor.md"], "", {"team": team})
+    documents._add([HeldFile("zyltor.md", text.encode())], [], "", {"team": team})
 
 
 def _found(index: Path) -> set[tuple[str, object]]:

@@ -1,4 +1,4 @@
-"""Converts HTML, DOCX, PPTX and EPUB files to Markdown through the library markitdown, whose converters stay offline.
+"""Converts HTML, DOCX, PPTX and EPUB files to Markdown by markitdown, whose converters stay offline, and PDF by pypdf.
 
 Files are hostile until proven otherwise: sizes are checked before anything is unpacked, and nothing that a file refers
 to is opened.
@@ -10,20 +10,26 @@ import logging
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from io import BytesIO
 from itertools import accumulate
+from secrets import token_hex
 from typing import Any
 
 from ras_agent.errors import MissingExtra
+from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.text_files import FileContent, NotText, OnRead, name_of, not_unicode
+from ras_agent.tools.index.text_files import FileContent, HeldFile, NotText, OnRead, name_of, not_unicode
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
 LARGEST_UNPACKED = 1 << 28
 MOST_MEMBERS = 10_000
+MOST_PAGES = 10_000
+_LARGE_TABLE = 2000
+"""Cells from which a table is read without its styles."""
 _PIECE = 1 << 16
 
 _UTF8, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -48,7 +54,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Holds a file's text as Markdown. pages: for slides, the offset in `text` where each begins."""
+    """Holds a file's text as Markdown. pages: for pages and slides, the offset in `text` where each begins."""
 
     text: str
     title: str = ""
@@ -62,12 +68,17 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
     and MissingExtra without the library.
     """
+    if isinstance(path, HeldFile) and path.converted is not None:
+        on_read(len(path.data))
+        return path.converted
     suffix = path.suffix.lower()
     kind = suffix.removeprefix(".").upper()
+    library, extra = ("pypdf", "pdf") if suffix == ".pdf" else ("markitdown", "documents")
     try:
-        import markitdown  # noqa: F401
+        import_module(library)
     except ImportError as error:
-        raise MissingExtra(f"reading {kind} files", "documents") from error
+        raise MissingExtra(f"reading {kind} files", extra) from error
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
     logging.getLogger("bs4.dammit").setLevel(logging.ERROR)  # guesses at encodings are no news
     data = path.read_bytes()
     on_read(len(data))
@@ -90,6 +101,22 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     if not found.text.strip():
         raise NotText(f"holds no text; a {kind} file of pictures needs OCR first")
     return found
+
+
+def _pdf(data: bytes) -> Converted:
+    from pypdf import PdfReader
+
+    reader = PdfReader(BytesIO(data))
+    if len(reader.pages) > MOST_PAGES:
+        raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
+    pages = joined_words([page.extract_text().strip() for page in reader.pages])
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
+    return _paged(pages, title)
+
+
+def _paged(pages: Sequence[str], title: str) -> Converted:
+    starts = accumulate((len(page) + 1 if page else 0 for page in pages[:-1]), initial=0)
+    return Converted("".join(f"{page}\n" for page in pages if page), title, pages=tuple(starts))
 
 
 def _html(data: bytes) -> Converted:
@@ -136,9 +163,51 @@ def _decoded(data: bytes) -> str:
 
 def _docx(data: bytes) -> Converted:
     _check_archive(data, may_define=False)
+    data, tables = _without_large_tables(data)
     found = _converted("DocxConverter", data, style_map=_WORD_STYLES, **_STYLE)
     text = _tidy(found.markdown)
+    if tables:
+        text = re.sub("|".join(tables), lambda mark: tables[mark[0]], text)
     return Converted(text, first_heading(text))
+
+
+def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
+    """Return a Word file with a mark in place of each large table, and the tables as Markdown by their marks.
+
+    The library takes a quarter of a millisecond for a cell, which for the cells of a large table is all but nothing.
+    """
+    from lxml import etree
+
+    body, before = "word/document.xml", BytesIO(data)
+    with zipfile.ZipFile(before) as archive:
+        if body not in archive.namelist() or archive.read(body).count(b":tc>") < _LARGE_TABLE:
+            return data, {}
+        parser = etree.XMLParser(resolve_entities=False, no_network=True)
+        document = etree.fromstring(archive.read(body), parser)
+        tables, seed = {}, token_hex(8)
+        for table in [one for one in document.iter("{*}tbl") if next(one.iterancestors("{*}tbl"), None) is None]:
+            rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in table.iterchildren("{*}tr")]
+            if sum(map(len, rows)) < _LARGE_TABLE:
+                continue
+            mark = f"{seed}x{len(tables)}x"
+            lines = [f"| {' | '.join(row)} |" for row in rows]
+            lines.insert(1, f"| {' | '.join(['---'] * len(rows[0]))} |")
+            tables[mark] = "\n".join(lines)
+            space = etree.QName(table).namespace
+            paragraph = etree.Element(f"{{{space}}}p")
+            etree.SubElement(etree.SubElement(paragraph, f"{{{space}}}r"), f"{{{space}}}t").text = mark
+            table.getparent().replace(table, paragraph)
+        after = BytesIO()
+        with zipfile.ZipFile(after, "w") as fresh:
+            for name in dict.fromkeys(archive.namelist()):
+                fresh.writestr(name, etree.tostring(document) if name == body else archive.read(name))
+    return after.getvalue(), tables
+
+
+def _cell_text(cell: Any) -> str:
+    """Return the text of a table's cell of Word, in one line."""
+    parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
+    return " ".join("".join(part.text or " " for part in parts).split()).replace("|", "\\|")
 
 
 def _pptx(data: bytes) -> Converted:
@@ -149,9 +218,8 @@ def _pptx(data: bytes) -> Converted:
 
 def _slides(markdown: str) -> Converted:
     slides = [_tidy(_PICTURE.sub("", slide)) for slide in _SLIDE.split(markdown)[1:]]
-    text = "".join(f"{slide}\n" for slide in slides if slide)
-    starts = accumulate((len(slide) + 1 if slide else 0 for slide in slides[:-1]), initial=0)
-    return Converted(text, first_heading(text), pages=tuple(starts))
+    paged = _paged(slides, "")
+    return replace(paged, title=first_heading(paged.text))
 
 
 def _epub(data: bytes) -> Converted:
@@ -215,5 +283,6 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".docx": _docx,
     ".pptx": _pptx,
     ".epub": _epub,
+    ".pdf": _pdf,
 }
 """Suffix of a file -> what converts its bytes."""

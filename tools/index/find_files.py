@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ras_agent.tools.index.conversions import Converted
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import FileContent, HeldFile, name_of, not_unicode, path_of
 
@@ -19,7 +20,7 @@ class SourceFile:
     path: opens the file. root: the absolute path of the source, links resolved. inner: the file's path below the
     folder, "" for a file that was named itself. name: what the user calls the source, its last part. apart: the ids of
     its records begin with its label, so that they take no other's id and tell of none. data: the bytes of an uploaded
-    file, which the index stores; it is on no disk, and its path is an `upload_path`.
+    file, which the index stores; it is on no disk, and its path is an `upload_path`. converted: its text, if known.
     """
 
     path: Path
@@ -28,11 +29,12 @@ class SourceFile:
     name: str
     apart: bool = False
     data: bytes | None = field(default=None, repr=False)
+    converted: Converted | None = field(default=None, repr=False)
 
     @property
     def content(self) -> FileContent:
         """Return what the file is read from."""
-        return self.path if self.data is None else HeldFile(self.path.name, self.data)
+        return self.path if self.data is None else HeldFile(self.path.name, self.data, self.converted)
 
     @property
     def place(self) -> Path:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
-from itertools import accumulate, chain
+from itertools import chain, pairwise
 from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
-from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import (
     FileContent,
@@ -125,39 +122,15 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
         yield Skipped(label, "holds no text below its front matter", error=False)
 
 
-def _load_pdf(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    """Yield one document of all pages, and a Skipped for each page without text. Raises MissingExtra without pypdf."""
-    try:
-        from pypdf import PdfReader
-    except ImportError as error:
-        raise MissingExtra("reading PDF files", "pdf") from error
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every oddity of a file it can read
-    data = path.read_bytes()
-    try:
-        reader = PdfReader(BytesIO(data))
-        title = str((reader.metadata and reader.metadata.title) or "").strip() or file_title(label)
-        pages = joined_words([page.extract_text().strip() for page in reader.pages])
-    except Exception as error:  # damaged files make pypdf raise nearly anything, RecursionError included
-        yield Skipped(label, f"not a readable PDF: {type(error).__name__}: {error}"[:300])
-        return
-    on_read(len(data))
-    text = "".join(f"{page}\n" for page in pages if page)
-    if reason := not_unicode(text):
-        yield Skipped(label, reason)
-    elif not text:
-        yield Skipped(label, "no text on any page; a scan needs OCR first")
-    else:
-        for number, page in enumerate(pages, start=1):
-            if not page:
-                yield Skipped(f"{label} page {number}", "no text on this page", error=False)
-        starts = accumulate((len(page) + 1 if page else 0 for page in pages[:-1]), initial=0)
-        yield Document(label, text, title, place=label, pages=tuple(starts))
-
-
 def _load_converted(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown. Raises NotText, MissingExtra."""
+    """Yield one document, as Markdown, and a Skipped for each page without text. Raises NotText, MissingExtra."""
     found = convert(path, on_read)
-    title = found.title or first_heading(found.text) or file_title(label)
+    is_pdf = path.suffix.lower() == ".pdf"
+    if is_pdf:
+        for number, (start, end) in enumerate(pairwise((*found.pages, len(found.text))), start=1):
+            if start == end:
+                yield Skipped(f"{label} page {number}", "no text on this page", error=False)
+    title = found.title or ("" if is_pdf else first_heading(found.text)) or file_title(label)
     yield Document(label, found.text, title, found.metadata, place=label, pages=found.pages)
 
 
@@ -284,7 +257,6 @@ LOADERS: Mapping[str, _Loader] = {
     ".ndjson": _load_jsonl,
     ".csv": _load_csv,
     ".tsv": _load_csv,
-    ".pdf": _load_pdf,
     **dict.fromkeys(CONVERTERS, _load_converted),
 }
 """Suffix of a file -> what loads it, with the arguments of `load`."""

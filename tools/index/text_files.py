@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from ras_agent.tools.index.conversions import Converted
 
 OnRead = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
@@ -20,10 +23,11 @@ _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of P
 
 @dataclass(frozen=True, slots=True)
 class HeldFile:
-    """File whose bytes are held in memory, and are read as those at a path."""
+    """File whose bytes are held in memory, and are read as those at a path. converted: its text, if it is known."""
 
     name: str
     data: bytes
+    converted: Converted | None = None
 
     @property
     def suffix(self) -> str:

@@ -6,6 +6,7 @@ is killed leaves all of it or nothing.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import unicodedata
@@ -24,12 +25,14 @@ from ras_agent.calling import Threads
 from ras_agent.errors import FilterError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
+from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, upload_label
 from ras_agent.tools.index.load import LOADERS, Skipped
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.text_files import HeldFile, NotText
 from ras_agent.tools.index.uploads import upload_path, uploaded_as
 from ras_agent.tools.kg.index import KGIndex
 
@@ -46,6 +49,8 @@ class Documents:
         size = settings.chunk_size
         self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
         self._fields = _fields(settings)
+        self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
+        self._converting = Threads(4, _CHANGE_SECONDS)
         self._changing, self._reading = Threads(1, _CHANGE_SECONDS), Threads(4, _CHANGE_SECONDS)
 
     async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
@@ -60,7 +65,10 @@ class Documents:
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
             raise ApiError(422, "two files of this upload have the same name", "same_name")
-        done = await self._changing.run(self._add, [file.file for file in files], names, own, given)
+        # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
+        async with self._turns.setdefault(caller.name, asyncio.Lock()):
+            read, unreadable = await self._converting.run(_converted, [file.file for file in files], names)
+            done = await self._changing.run(self._add, read, unreadable, own, given)
         return done if caller.sees_all else done.model_copy(update={"passages_total": None})
 
     async def remove(self, name: str, caller: Caller) -> Removed:
@@ -88,13 +96,14 @@ class Documents:
         self._index.refresh()  # an index that was moved is not begun anew
         return self._settings.index
 
-    def _add(self, files: Sequence[IO[bytes]], names: Sequence[str], own: str, given: Mapping[str, Any]) -> Uploaded:
+    def _add(
+        self, files: Sequence[HeldFile], unreadable: list[Skipped], own: str, given: Mapping[str, Any]
+    ) -> Uploaded:
         place = self._place()
         readable: list[SourceFile] = []
-        unreadable: list[Skipped] = []
-        for file, name in zip(files, names, strict=True):
-            path = upload_path(own, name)
-            source = SourceFile(path, path, "", f"{own}/{name}" if own else name, apart=bool(own), data=file.read())
+        for file in files:
+            path, name = upload_path(own, file.name), f"{own}/{file.name}" if own else file.name
+            source = SourceFile(path, path, "", name, apart=bool(own), data=file.data, converted=file.converted)
             # tried before anything is written: a file of which nothing can be read replaces none
             trial = dry_run([source], place, chunking=self._chunking, fields=self._fields, metadata=given)
             if trial.documents_written or trial.documents_unchanged:
@@ -154,6 +163,18 @@ class Documents:
             metadata=given,
             forget=forget,
         )
+
+
+def _converted(files: Sequence[IO[bytes]], names: Sequence[str]) -> tuple[list[HeldFile], list[Skipped]]:
+    """Return uploaded files, with the text of those that are converted, and those that cannot be."""
+    readable, unreadable = [], []
+    with Apart() as apart:
+        for file, name in zip(files, names, strict=True):
+            try:
+                readable.append(apart.converted(HeldFile(name, file.read())))
+            except NotText as error:
+                unreadable.append(Skipped(name, str(error), error=not error.empty))
+    return readable, unreadable
 
 
 def _fields(settings: Settings) -> FieldRules:

@@ -22,7 +22,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 from ras_agent import Passage, PassageIndex, __version__, build_graph
-from ras_agent.app.serve import tools
+from ras_agent.app.serve import service
 from ras_agent.app.serve.service import Service
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import serving
@@ -213,8 +213,8 @@ async def test_a_graph_is_looked_through_beside_the_event_loop(tmp_path: Path, m
 
     graph = Service.graph
     monkeypatch.setattr(Service, "graph", lambda *given: noted(graph, *given))
-    monkeypatch.setattr(tools, "names_beginning", partial(noted, tools.names_beginning))
-    monkeypatch.setattr(tools, "neighbourhood", partial(noted, tools.neighbourhood))
+    monkeypatch.setattr(service, "names_beginning", partial(noted, service.names_beginning))
+    monkeypatch.setattr(service, "neighbourhood", partial(noted, service.neighbourhood))
     with serving(Settings(index=tmp_path / "my.index")) as url:
         async with over_http(url) as session:
             around = await _call(session, "get_graph", entity="edinburgh")

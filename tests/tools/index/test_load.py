@@ -304,12 +304,12 @@ class TestPDF:
 
     def test_a_scan_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
-        assert skipped(write("a.pdf", pdf(""))) == ["a.pdf: no text on any page; a scan needs OCR first"]
+        assert skipped(write("a.pdf", pdf(""))) == ["a.pdf: holds no text; a PDF file of pictures needs OCR first"]
 
     def test_a_damaged_file_is_reported(self, write: Write) -> None:
         pytest.importorskip("pypdf")
         (message,) = skipped(write("a.pdf", b"%PDF-1.4 nothing"))
-        assert message.startswith("a.pdf: not a readable PDF: ")
+        assert message.startswith("a.pdf: not a readable PDF file (")
 
     def test_without_the_extra_the_remedy_is_reported(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "pypdf", None)

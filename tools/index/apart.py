@@ -1,0 +1,114 @@
+"""Converts documents of strangers in a process of its own, which is killed where one takes too long or too much.
+
+A small file can be a lot of work: a chapter that is named a thousand times, a page that is repeated, a table of cells
+that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has none of this one's keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Self
+
+from ras_agent.calling import in_thread
+from ras_agent.tools.index.conversions import CONVERTERS, Converted, convert
+from ras_agent.tools.index.text_files import HeldFile, NotText
+
+SECONDS = 60.0
+"""In which the documents of one upload have to be converted, all of them."""
+MOST_CHARACTERS = 1 << 25
+_MEMORY = 2 << 30
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
+
+
+class Apart:
+    """Process that converts documents, one after the other, for a block. It is started for the first one."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._until = monotonic() + SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            with self._process:  # closes its pipes, and waits
+                pass
+            self._process = None
+
+    def converted(self, file: HeldFile) -> HeldFile:
+        """Return a file with its text, if it is of a kind that is converted. Raises NotText."""
+        if file.suffix.lower() not in CONVERTERS:
+            return file
+        if self._process is None:
+            self._process = _started()
+        process = self._process
+        exchange = in_thread(lambda: _ask(process, file))
+        try:
+            reply = exchange.result(max(self._until - monotonic(), 0))
+        except TimeoutError:
+            self.__exit__()
+            raise NotText(f"takes longer than {SECONDS:.0f} s to convert; divide it, or save it as text") from None
+        except (OSError, ValueError):
+            self.__exit__()
+            raise NotText("needs more memory than a conversion may have; divide it, or save it as text") from None
+        if "problem" in reply:
+            raise NotText(reply["problem"], empty=reply["empty"])
+        return HeldFile(file.name, file.data, Converted(**reply | {"pages": tuple(reply["pages"])}))
+
+
+def _started() -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, "-P", "-c", "from ras_agent.tools.index.apart import main; main()"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
+
+
+def _ask(process: subprocess.Popen[bytes], file: HeldFile) -> Any:
+    """Send a file, and return what the process says of it. Raises OSError or ValueError where it has ended."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(json.dumps({"name": file.name, "size": len(file.data)}).encode() + b"\n")
+    process.stdin.write(file.data)
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def main() -> None:
+    """Convert the files that come on standard input, and say on standard output what they hold."""
+    _limit()
+    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    while line := requests.readline():
+        about = json.loads(line)
+        reply = _reply(HeldFile(about["name"], requests.read(about["size"])))
+        replies.write(json.dumps(reply).encode() + b"\n")
+        replies.flush()
+
+
+def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -> dict[str, Any]:
+    try:
+        found = convert(file)
+    except NotText as error:
+        return {"problem": str(error), "empty": error.empty}
+    except ImportError as error:  # MissingExtra says what to install
+        return {"problem": str(error), "empty": False}
+    if len(found.text) > MOST_CHARACTERS:
+        return {"problem": f"holds more than {MOST_CHARACTERS:,} characters; divide it", "empty": False}
+    return {"text": found.text, "title": found.title, "metadata": dict(found.metadata), "pages": found.pages}
+
+
+def _limit() -> None:
+    with suppress(ImportError):  # Windows
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

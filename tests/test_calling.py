@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from ras_agent import calling
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import StillRunning, acall, call, raise_if_cancelled
 
@@ -131,3 +132,43 @@ class Exhausted:
 async def test_a_role_in_a_thread_that_raises_stop_iteration_is_not_waited_for_for_ever(limits: Limits) -> None:
     with metered(Ledger(limits=limits)), pytest.raises(RuntimeError, match="StopIteration"):
         await acall(Exhausted(), "act")
+
+
+async def test_turns_begin_in_the_order_of_arrival_and_those_of_the_caller_with_the_fewest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calling, "_AT_ONCE", 2)
+    monkeypatch.setattr(calling, "_LATE", -1.0)  # the loop is never awake so early: no more than two at a time
+    turns, begun = calling.Turns(), asyncio.Queue[str]()
+    ends = {name: asyncio.Event() for name in ("a1", "a2", "a3", "a4", "b1")}
+
+    async def work(name: str) -> None:
+        async with turns.turn(name[0]):
+            begun.put_nowait(name)
+            await ends[name].wait()
+
+    tasks = {name: asyncio.create_task(work(name)) for name in ends}
+    assert [await begun.get() for _ in range(2)] == ["a1", "a2"]
+    tasks["a3"].cancel()
+    for end, following in (("a2", "b1"), ("b1", "a4")):
+        assert begun.empty()
+        ends[end].set()
+        assert await begun.get() == following
+    for event in ends.values():
+        event.set()
+    await asyncio.wait(tasks.values())
+
+
+async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> None:
+    threads, go_on = calling.Threads(1, 0.05), threading.Event()
+    with pytest.raises(calling.StillRunning):
+        await threads.run(go_on.wait)
+    with pytest.raises(calling.StillRunning):
+        await threads.run(int)
+    go_on.set()
+    while True:
+        try:
+            assert await threads.run(int) == 0
+            return
+        except calling.StillRunning:
+            pass

@@ -39,7 +39,7 @@ class Apart:
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
-            with self._process:  # closes its pipes, and waits
+            with suppress(OSError), self._process:  # closes its pipes, and waits
                 pass
             self._process = None
 

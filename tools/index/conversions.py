@@ -182,25 +182,27 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
     with zipfile.ZipFile(before) as archive:
         if body not in archive.namelist() or archive.read(body).count(b":tc>") < _LARGE_TABLE:
             return data, {}
-        parser = etree.XMLParser(resolve_entities=False, no_network=True)
-        document = etree.fromstring(archive.read(body), parser)
-        tables, seed = {}, token_hex(8)
-        for table in [one for one in document.iter("{*}tbl") if next(one.iterancestors("{*}tbl"), None) is None]:
-            rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in table.iterchildren("{*}tr")]
-            if sum(map(len, rows)) < _LARGE_TABLE:
-                continue
-            mark = f"{seed}x{len(tables)}x"
-            lines = [f"| {' | '.join(row)} |" for row in rows]
-            lines.insert(1, f"| {' | '.join(['---'] * len(rows[0]))} |")
-            tables[mark] = "\n".join(lines)
-            space = etree.QName(table).namespace
-            paragraph = etree.Element(f"{{{space}}}p")
-            etree.SubElement(etree.SubElement(paragraph, f"{{{space}}}r"), f"{{{space}}}t").text = mark
-            table.getparent().replace(table, paragraph)
+        document = etree.fromstring(archive.read(body), etree.XMLParser(resolve_entities=False, no_network=True))
+        tables, seed, parts = {}, token_hex(8), []
+        for part in document.find("{*}body"):
+            rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in part.iterchildren("{*}tr")]
+            if sum(map(len, rows)) >= _LARGE_TABLE:
+                mark = f"{seed}x{len(tables)}x"
+                lines = [f"| {' | '.join(row)} |" for row in rows]
+                lines.insert(1, f"| {' | '.join(['---'] * len(rows[0]))} |")
+                tables[mark] = "\n".join(lines)
+                space = etree.QName(part).namespace
+                part = etree.Element(f"{{{space}}}p")
+                etree.SubElement(etree.SubElement(part, f"{{{space}}}r"), f"{{{space}}}t").text = mark
+            parts.append(etree.tostring(part, with_tail=False))
+        # written around its parts: to take a large element out of a tree is as slow as to convert it
+        shell = etree.Element(document.tag, document.attrib, document.nsmap)
+        etree.SubElement(shell, document.find("{*}body").tag).text = seed
+        content = etree.tostring(shell).replace(seed.encode(), b"".join(parts))
         after = BytesIO()
         with zipfile.ZipFile(after, "w") as fresh:
             for name in dict.fromkeys(archive.namelist()):
-                fresh.writestr(name, etree.tostring(document) if name == body else archive.read(name))
+                fresh.writestr(name, content if name == body else archive.read(name))
     return after.getvalue(), tables
 
 

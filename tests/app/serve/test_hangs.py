@@ -17,6 +17,8 @@ from ras_agent import Passage, PassageIndex, checkpoints, silence
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
+from ras_agent.tools.index.apart import Apart
+from ras_agent.tools.index.text_files import HeldFile
 from tests.app.serve.conftest import Served
 from tests.app.serve.test_process import _process
 from tests.messages import says
@@ -188,3 +190,50 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     assert client.get("/api/documents").json()["total"] == 1
     held.go_on.set()
     assert client.get("/api/retrieve?q=Bell").status_code == 200
+
+
+TOKENS = {"token-of-a-0123456789": {"team": "a"}, "token-of-b-0123456789": {"team": "b"}}
+A, B = ({"Authorization": f"Bearer {token}"} for token in TOKENS)
+
+
+def test_a_document_that_takes_long_holds_up_no_other_token(
+    index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted, begun, go_on = Apart.converted, threading.Event(), threading.Event()
+
+    def held(apart: Apart, file: HeldFile) -> HeldFile:
+        if file.suffix == ".epub":
+            begun.set()
+            go_on.wait()
+        return converted(apart, file)
+
+    monkeypatch.setattr(Apart, "converted", held)
+    client = served(Settings(index=index), TOKENS)
+    slow, quick = {"files": ("a.epub", b"a book")}, {"files": ("b.txt", b"A mill.")}
+    with ThreadPoolExecutor() as callers:
+        told = callers.submit(client.post, "/api/documents", files=slow, headers=A)
+        begun.wait()
+        assert client.post("/api/documents", files=quick, headers=B).status_code == 200
+        assert client.delete("/api/documents?id=b.txt", headers=B).status_code == 200
+        assert not told.done()
+        go_on.set()
+        assert told.result().status_code == 422
+
+
+def test_a_token_leaves_others_their_share_of_runs(
+    index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held()
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.aretrieve", None)
+    client = served(Settings(index=index, max_runs=4), TOKENS)
+    with ThreadPoolExecutor(8) as callers:
+        runs = [callers.submit(client.post, "/api/ask", json=QUESTION, headers=A) for _ in range(2)]
+        for _ in runs:
+            held.calls.acquire()
+        refused = client.post("/api/ask", json=QUESTION, headers=A)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "busy")
+        other = callers.submit(client.post, "/api/ask", json=QUESTION, headers=B)
+        held.calls.acquire()
+        held.go_on.set()
+        assert {run.result().status_code for run in (*runs, other)} == {200}

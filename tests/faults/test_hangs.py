@@ -1,0 +1,227 @@
+"""Attacks by hanging: a database, a model or a lock that is silent for a while, without an error and without an end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from ras_agent import Passage, PassageIndex
+from ras_agent.address import Address
+from ras_agent.settings import Settings
+from tests.app.serve.conftest import serving
+from tests.app.serve.test_process import _process
+from tests.faults.attack import Attack
+from tests.stalling_proxy import StallingProxy, stalling
+
+QUESTION = "Where was Alexander Graham Bell born?"
+BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", "bell.md")
+LONGEST = 60.0
+"""Seconds after which a request counts as wedged; the server's own limits are shorter."""
+RECOVERY = 30.0
+"""Seconds in which all is well once a part is back."""
+
+
+@dataclass
+class Traffic:
+    """Callers that go on all the time, and what became of their requests."""
+
+    url: str
+    ended: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    requests: int = 0
+    refused: int = 0
+    wedged: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+    def call(self, who: int) -> None:
+        """Ask one thing after the other until the end."""
+        with httpx.Client(base_url=self.url, trust_env=False, timeout=LONGEST) as client:
+            for number in range(1_000_000):
+                if self.ended.is_set():
+                    return
+                name = f"c{who}n{number}"
+                kinds: list[tuple[str, Callable[[str], httpx.Response]]] = [
+                    ("retrieve", lambda _: client.get("/api/retrieve?q=Bell")),
+                    ("list", lambda _: client.get("/api/documents")),
+                    ("ask", lambda name: client.post("/api/ask", json={"question": QUESTION, "thread": name})),
+                    ("upload", lambda name: client.post("/api/documents", files=_file(name))),
+                ]
+                kind, send = kinds[(who + number) % len(kinds)]
+                self.count(kind, name, send)
+
+    def count(self, kind: str, name: str, send: Callable[[str], httpx.Response]) -> None:
+        try:
+            told = send(name)
+        except httpx.TimeoutException:
+            with self.lock:
+                self.wedged.append(f"{kind} {name}")
+            return
+        good = told.status_code == 200
+        with self.lock:
+            self.requests += 1
+            if told.status_code in (409, 503):
+                self.refused += 1
+            elif not good:
+                self.wrong.append(f"{kind}: {told.status_code} {told.text[:200]}")
+            elif kind == "ask":
+                self.threads.append(name)
+            elif kind == "upload":
+                self.files.append(f"{name}.txt")
+
+
+def _file(name: str) -> dict[str, tuple[str, bytes]]:
+    return {"files": (f"{name}.txt", b"A mill.")}
+
+
+def _is_well(client: httpx.Client) -> bool:
+    """Tell whether every part answers."""
+    with suppress(httpx.TimeoutException):
+        asked = client.post("/api/ask", json={"question": QUESTION})
+        return client.get("/ready").status_code == 200 and asked.status_code == 200 and not asked.json()["failures"]
+    return False
+
+
+@contextmanager
+def _run(traffic: Traffic, callers: int) -> Iterator[None]:
+    threads = [threading.Thread(target=traffic.call, args=(who,)) for who in range(callers)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        traffic.ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Random stalls of the index, the threads and the model: nothing is wedged or lost, and all is well afterwards"""
+    scripted_llm.script({"reply": "[SUFFICIENT]", "repeat": True})
+    PassageIndex.create(Address(postgres, "stalls")).add([BELL])
+    with ExitStack() as stack:
+        proxies: dict[str, StallingProxy] = {}
+        urls: dict[str, str] = {}
+        model, _, name = scripted_llm.spec.removeprefix("vllm:").partition("#")
+        for part, url in (("index", postgres), ("threads", postgres), ("model", model)):
+            proxies[part], urls[part] = stack.enter_context(stalling(url))
+        options = [
+            f"--index={urls['index']}?schema=stalls",
+            f"--checkpoint=postgres:{urls['threads']}",
+            f"--planner=vllm:{urls['model']}#{name}",
+            "--max-seconds=15",
+        ]
+        process, url = stack.enter_context(_process(*options, sample=False, VLLM_BASE_URL=urls["model"]))
+        traffic, rows = Traffic(url), []
+        client = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=LONGEST))
+        with _run(traffic, 6):
+            for number in attack.times(40):
+                part = ("index", "threads", "model")[number % 3]
+                seconds, fails_over = attack.random.uniform(1, 20), attack.random.random() < 0.5
+                before = traffic.requests, traffic.refused, len(traffic.wedged)
+                proxies[part].stall()
+                time.sleep(seconds)
+                attack.expect(client.get("/health").status_code == 200, f"{number}: no health")
+                (proxies[part].fail_over if fails_over else proxies[part].resume)()
+                back = time.monotonic()
+                while not _is_well(client) and time.monotonic() - back < RECOVERY:
+                    pass
+                took = time.monotonic() - back
+                attack.expect(took < RECOVERY, f"{number}: {part} was back, and all was not well in {took:.0f} s")
+                after = traffic.requests, traffic.refused, len(traffic.wedged)
+                how = "fails over" if fails_over else "goes on"
+                rows.append((part, how, seconds, took, *map(_less, after, before)))
+        for told in (*traffic.wedged, *traffic.wrong):
+            attack.expect(False, told)
+        lost = _lost(client, traffic)
+        attack.expect(not lost, f"lost: {lost[:5]}")
+        process.terminate()
+        attack.expect(process.wait(20) == 0, "it did not end in order")
+    with capsys.disabled():
+        print()
+        for row in rows:
+            print("| {} | {} | {:.1f} | {:.1f} | {} | {} | {} |".format(*row))
+        print(
+            f"{traffic.requests} requests, {len(traffic.threads)} threads, {len(traffic.files)} files, {len(lost)} lost"
+        )
+
+
+def _less(after: int, before: int) -> int:
+    return after - before
+
+
+def _lost(client: httpx.Client, traffic: Traffic) -> list[str]:
+    """Return what callers were told is stored, and is not."""
+    known = set(client.get("/api/documents?limit=10000").json()["documents"])
+    unfinished = [one for one in traffic.threads if not client.get(f"/api/threads/{one}").json().get("finished")]
+    return [*unfinished, *(one for one in traffic.files if one not in known)]
+
+
+HOLD = """
+import sqlite3, sys
+file = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+for _ in sys.stdin:
+    file.execute("BEGIN EXCLUSIVE")
+    print("held", flush=True)
+    sys.stdin.readline()
+    file.execute("ROLLBACK")
+    print("free", flush=True)
+"""
+
+
+def test_files_that_another_process_locks(attack: Attack, tmp_path: Path) -> None:
+    """A file of threads, its store, or the index locked by another process: told or waited for, and well afterwards"""
+    PassageIndex.create(tmp_path / "my.index").add([BELL])
+    threads = tmp_path / "threads.sqlite"
+    settings = Settings(index=tmp_path / "my.index", checkpoint=f"sqlite:{threads}")
+    with serving(settings) as url, httpx.Client(base_url=url, trust_env=False, timeout=LONGEST) as client:
+        assert _is_well(client)
+        for file in (threads, tmp_path / "threads.sqlite.store", tmp_path / "my.index" / "index.sqlite"):
+            pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            with subprocess.Popen([sys.executable, "-c", HOLD, str(file)], **pipe) as other:
+                for number in attack.times(8):
+                    _tell(other)
+                    told = client.post("/api/ask", json={"question": QUESTION})
+                    attack.expect(told.status_code in (200, 503), f"{file.name} {number}: {told.text[:100]}")
+                    attack.expect(client.get("/api/documents").status_code == 200, f"{file.name} {number}: list")
+                    _tell(other)
+                    attack.expect(_is_well(client), f"{file.name} {number}: not well afterwards")
+                assert other.stdin
+                other.stdin.close()
+
+
+def _tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("\n")
+    process.stdin.flush()
+    process.stdout.readline()
+
+
+def test_tables_that_somebody_locks(attack: Attack, postgres: str) -> None:
+    """Tables of an index that a keeper of the database locks: readers are told within seconds, and well afterwards"""
+    address = Address(postgres, "locked_tables")
+    PassageIndex.create(address).add([BELL])
+    with (
+        serving(Settings(index=address)) as url,
+        httpx.Client(base_url=url, trust_env=False, timeout=LONGEST) as client,
+        closing(psycopg.connect(postgres)) as keeper,
+    ):
+        for number in attack.times(3):
+            keeper.execute("LOCK TABLE locked_tables.passages, locked_tables.index_state")
+            told = client.get("/api/retrieve?q=Bell")
+            attack.expect(told.status_code in (200, 503), f"{number}: {told.status_code}")
+            keeper.rollback()
+            attack.expect(_is_well(client), f"{number}: not well afterwards")

@@ -1,0 +1,124 @@
+"""Documents of strangers, converted in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ras_agent.tools.index import apart
+from ras_agent.tools.index.apart import Apart
+from ras_agent.tools.index.conversions import convert
+from ras_agent.tools.index.text_files import HeldFile, NotText
+from tests.messages import says
+
+pytest.importorskip("markitdown")
+
+PAGE = b"<html><title>Mills</title><body><h1>Mills</h1><p>A mill stands in Leith.</p></body></html>"
+CONTAINER = (
+    '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="c.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+)
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def archive(**parts: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, text in parts.items():
+            made.writestr(name, text)
+    return file.getvalue()
+
+
+def book(times: int) -> bytes:
+    """A book of one chapter, which its spine names some times."""
+    spine = '<itemref idref="a"/>' * times
+    about = f"""<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata
+        xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Mills</dc:title></metadata><manifest><item id="a"
+        href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine>{spine}</spine></package>"""
+    chapter = f"<html><body>{'<p>A <b>mill</b> stands.</p>' * 3000}</body></html>"
+    return archive(**{"META-INF/container.xml": CONTAINER, "c.opf": about, "a.xhtml": chapter})
+
+
+def table(rows: int, columns: int) -> bytes:
+    """A Word file of a heading and a table."""
+    cell = "<w:tc><w:p><w:r><w:t>a|b</w:t></w:r></w:p></w:tc>"
+    cells = f"<w:tbl>{f'<w:tr>{cell * columns}</w:tr>' * rows}</w:tbl>"
+    body = f"<w:p><w:r><w:t>Before.</w:t></w:r></w:p>{cells}<w:p><w:r><w:t>After.</w:t></w:r></w:p>"
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    types = "http://schemas.openxmlformats.org/package/2006"
+    return archive(
+        **{
+            "[Content_Types].xml": f'<Types xmlns="{types}/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{types}/relationships"><Relationship Id="r" Type="{relation}" '
+            'Target="word/document.xml"/></Relationships>',
+            "word/document.xml": f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
+        }
+    )
+
+
+def pages(count: int) -> bytes:
+    """A PDF that names one page some times."""
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, b" ".join([b"3 0 R"] * count)),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]>>",
+    ]
+    file, places = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, start=1):
+        places.append(len(file))
+        file += b"%d 0 obj\n%s\nendobj\n" % (number, part)
+    rows = b"".join(b"%010d 00000 n \n" % place for place in places)
+    end = b"trailer<</Size 4/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % len(file)
+    return file + b"xref\n0 4\n0000000000 65535 f \n" + rows + end
+
+
+def test_a_file_has_the_text_that_it_has_without_a_process_of_its_own() -> None:
+    file = HeldFile("a.html", PAGE)
+    with Apart() as process:
+        assert process.converted(file).converted == convert(file)
+        plain = HeldFile("a.txt", b"A mill.")
+        assert process.converted(plain) is plain
+        with pytest.raises(NotText, match="holds no text"):
+            process.converted(HeldFile("b.html", b" "))
+
+
+def test_a_book_that_names_a_chapter_again_and_again_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "SECONDS", 2.0)
+    assert len(book(2000)) < 2000
+    with Apart() as process, pytest.raises(NotText, match=says("takes longer than 2 s to convert", "divide it")):
+        process.converted(HeldFile("a.epub", book(2000)))
+
+
+def test_a_process_that_ends_is_told_as_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart.sys, "executable", "/bin/true")
+    with Apart() as process, pytest.raises(NotText, match="needs more memory"):
+        process.converted(HeldFile("a.html", PAGE))
+
+
+def test_a_pdf_of_too_many_pages_is_refused_before_they_are_read() -> None:
+    pytest.importorskip("pypdf")
+    with pytest.raises(NotText, match=says("has 20,000 pages", "divide it")):
+        convert(HeldFile("a.pdf", pages(20_000)))
+
+
+def test_a_process_of_its_own_has_no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    given = {}
+    monkeypatch.setattr(apart.subprocess, "Popen", lambda command, **options: given.update(options))
+    apart._started()
+    assert "sk-secret" not in str(given)
+    assert "PATH" in given["env"]
+
+
+def test_a_large_table_of_word_is_read_in_its_place() -> None:
+    text = convert(HeldFile("a.docx", table(1000, 3))).text
+    row = "| a\\|b | a\\|b | a\\|b |"
+    lines = text.splitlines()
+    assert lines[:2] == ["Before.", ""]
+    assert lines[2:5] == [row, "| --- | --- | --- |", row]
+    assert lines.count(row) == 1000
+    assert lines[-1] == "After."

@@ -127,7 +127,7 @@ class Threads:
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
         """Return `work(*args)` out of a thread, where a ledger says how long it may take. Raises StillRunning."""
-        loop, ledger = asyncio.get_running_loop(), Ledger(Limits(max_seconds=self._seconds))
+        loop, ledger = asyncio.get_running_loop(), Ledger(limits=Limits(max_seconds=self._seconds))
 
         def release(_: object) -> None:
             with suppress(RuntimeError):  # the loop has ended before the work

@@ -183,7 +183,8 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
         if body not in archive.namelist() or archive.read(body).count(b":tc>") < _LARGE_TABLE:
             return data, {}
         document = etree.fromstring(archive.read(body), etree.XMLParser(resolve_entities=False, no_network=True))
-        tables, seed, parts = {}, token_hex(8), []
+        tables: dict[str, str] = {}
+        seed, parts = token_hex(8), list[bytes]()
         for part in document.find("{*}body"):
             rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in part.iterchildren("{*}tr")]
             if sum(map(len, rows)) >= _LARGE_TABLE:

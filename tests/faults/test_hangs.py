@@ -123,6 +123,8 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
             f"--index={urls['index']}?schema=stalls",
             f"--checkpoint=postgres:{urls['threads']}",
             f"--planner=vllm:{urls['model']}#{name}",
+            "--extractor=offline",
+            "--answerer=offline",
             "--max-seconds=15",
         ]
         process, url = stack.enter_context(_process(*options, sample=False, VLLM_BASE_URL=urls["model"]))

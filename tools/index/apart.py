@@ -16,8 +16,8 @@ from time import monotonic
 from typing import Any, Self
 
 from ras_agent.calling import in_thread
-from ras_agent.tools.index.conversions import CONVERTERS, Converted, convert
-from ras_agent.tools.index.text_files import HeldFile, NotText
+from ras_agent.tools.index.conversions import CONVERTERS, convert
+from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 
 SECONDS = 60.0
 """In which the documents of one upload have to be converted, all of them."""

@@ -11,7 +11,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import import_module
 from io import BytesIO
 from itertools import accumulate
@@ -21,7 +21,7 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.text_files import FileContent, HeldFile, NotText, OnRead, name_of, not_unicode
+from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, name_of, not_unicode
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
@@ -50,16 +50,6 @@ _PICTURE = re.compile(r"^!\[[^\]\n]*+\]\([^)\n]*+\)$", re.MULTILINE)
 _ABOUT = re.compile(r"\*\*(Title|Authors|Language|Publisher|Date|Description|Identifier):\*\* (.*+)")
 _ADDRESS = re.compile(r"(?:file )?'<\S+ object at 0x[0-9a-f]+>' ")
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n)++")
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """Holds a file's text as Markdown. pages: for pages and slides, the offset in `text` where each begins."""
-
-    text: str
-    title: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    pages: tuple[int, ...] = ()
 
 
 def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:

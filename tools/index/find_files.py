@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ras_agent.tools.index.conversions import Converted
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.index.text_files import FileContent, HeldFile, name_of, not_unicode, path_of
+from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, name_of, not_unicode, path_of
 
 
 @dataclass(frozen=True, slots=True)

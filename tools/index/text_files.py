@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from ras_agent.tools.index.conversions import Converted
+from typing import IO, Any, Literal
 
 OnRead = Callable[[int], None]
 """Called with the number of bytes read since the last call."""
@@ -19,6 +16,16 @@ OnRead = Callable[[int], None]
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of Python's stack is in use
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Holds a file's text as Markdown. pages: for pages and slides, the offset in `text` where each begins."""
+
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    pages: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Replies of a GraphLLM in bulk: its language model in a vLLM engine of this process, its graphs encoded beside it.
 
-It was written against vLLM's own source (0.11 to 0.33: `LLM` with `enable_prompt_embeds`, `LLM.generate` with
-`EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`), and is tested with a stand-in that
-has these and nothing else, on top of transformers: no test has run it in vLLM itself.
+It is tested with a stand-in that has what is used of vLLM (`LLM` with `enable_prompt_embeds`, `LLM.generate` with
+`EmbedsPrompt` and `lora_request`, `SamplingParams`, `LoRARequest`, `RequestOutput`) on top of transformers, and in a
+real engine by `make engines`.
 """
 
 from __future__ import annotations

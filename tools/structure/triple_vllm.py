@@ -6,9 +6,8 @@
 Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
 models, without beams and without copying: vLLM runs no T5, and its engine takes no rules from a caller's process.
 
-It was written against the signatures of vLLM's own source (`LLM.__init__`, `LLM.get_tokenizer`, `LLM.generate` with
-`prompt_token_ids`, `SamplingParams`, `RequestOutput`) and tested with a stand-in that has these and nothing else, on
-top of transformers: no test has run it in vLLM itself.
+It is tested with a stand-in that has what is used of vLLM (`LLM`, `LLM.get_tokenizer`, `LLM.generate` with
+`prompt_token_ids`, `SamplingParams`, `RequestOutput`) on top of transformers, and in a real engine by `make engines`.
 """
 
 from __future__ import annotations

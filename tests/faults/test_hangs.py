@@ -128,7 +128,7 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
             "--max-seconds=15",
         ]
         process, url = stack.enter_context(_process(*options, sample=False, VLLM_BASE_URL=urls["model"]))
-        traffic, rows = Traffic(url), []
+        traffic = Traffic(url)
         client = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=LONGEST))
         with _run(traffic, 6):
             for number in attack.times(40):
@@ -146,7 +146,9 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
                 attack.expect(not problem, f"{number}: {part} was back, and after {took:.0f} s: {problem[:300]}")
                 after = traffic.requests, traffic.refused, len(traffic.wedged)
                 how = "fails over" if fails_over else "goes on"
-                rows.append((part, how, seconds, took, *map(_less, after, before)))
+                row = part, how, seconds, took, *map(_less, after, before)
+                with capsys.disabled():
+                    print("| {} | {} | {:.1f} | {:.1f} | {} | {} | {} |".format(*row))
         for told in (*traffic.wedged, *traffic.wrong):
             attack.expect(False, told)
         lost = _lost(client, traffic)
@@ -154,9 +156,6 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
         process.terminate()
         attack.expect(process.wait(20) == 0, f"its end: {process.returncode}")
     with capsys.disabled():
-        print()
-        for row in rows:
-            print("| {} | {} | {:.1f} | {:.1f} | {} | {} | {} |".format(*row))
         print(
             f"{traffic.requests} requests, {len(traffic.threads)} threads, {len(traffic.files)} files, {len(lost)} lost"
         )

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import pytest
 
 from ras_agent.tools.index import conversions
-from ras_agent.tools.index.conversions import Converted, convert
+from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.load import Document, Skipped, load
-from ras_agent.tools.index.text_files import NotText
+from ras_agent.tools.index.text_files import Converted, NotText
 from tests.messages import says
 
 pytest.importorskip("markitdown")

@@ -39,7 +39,7 @@ _LOCKED_SECONDS = 2.0
 """How long a file is waited for that another process has locked."""
 # what the Postgres savers require of a connection
 _CONNECTION: dict[str, Any] = {"autocommit": True, "prepare_threshold": 0, **TCP}
-_POOL: dict[str, Any] = {"min_size": 1, "max_size": 8, "timeout": SECONDS, "reconnect_timeout": SECONDS, "open": False}
+_POOL: dict[str, Any] = {"min_size": 1, "max_size": 2, "timeout": SECONDS, "reconnect_timeout": SECONDS, "open": False}
 _OLD = "opened before the server was silent"
 
 

@@ -48,6 +48,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     if type(error).__module__.partition(".")[0] in _DRIVERS:
         _log.error("threads were not reached: %s", without_secrets(str(error)))
         return 503, _body(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
+    if isinstance(error, errors.ModelCallError | errors.ModelRefused):
+        _log.error("a model was not reached: %s", without_secrets(str(error)))
+        return 503, _body(503, "a model cannot be asked at the moment: try again soon", "model_unavailable")
     if isinstance(error, errors.IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
         message = "the index cannot be written at the moment, as while something else writes it: try again soon"

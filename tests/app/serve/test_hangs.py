@@ -15,7 +15,7 @@ import pytest
 
 from ras_agent import Passage, PassageIndex, checkpoints, silence
 from ras_agent.address import Address
-from ras_agent.errors import SettingsError
+from ras_agent.errors import ModelCallError, SettingsError
 from ras_agent.settings import Settings
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.text_files import HeldFile
@@ -190,6 +190,18 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     assert client.get("/api/documents").json()["total"] == 1
     held.go_on.set()
     assert client.get("/api/retrieve?q=Bell").status_code == 200
+
+
+def test_an_embedder_that_gives_no_answer_is_told_as_away(
+    index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: Any) -> None:
+        raise ModelCallError("embedder 'm' at http://10.0.0.1:8000 failed")
+
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", silent)
+    told = served(Settings(index=index)).get("/api/retrieve?q=Bell")
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "model_unavailable")
+    assert "10.0.0.1" not in told.text
 
 
 TOKENS = {"token-of-a-0123456789": {"team": "a"}, "token-of-b-0123456789": {"team": "b"}}

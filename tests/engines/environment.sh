@@ -18,5 +18,5 @@ folder = Path(sysconfig.get_path("purelib")) / f"vllm-{version}.dist-info"
 folder.mkdir(exist_ok=True)
 (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
 PYTHON
-$pip install --constraint constraints.txt --editable '.[openai,llm]' \
+$pip install --constraint constraints.txt --editable '.[faiss,llm,openai]' \
   hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist

@@ -21,7 +21,7 @@ from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from tests.engines.lessons import CALLED, SEARCHES, Teacher, agents, asked
 from tests.engines.servers import Server
 
-pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1200)]
 
 
 def _chat(server: Server, **settings: Any) -> Chat:

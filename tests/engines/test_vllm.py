@@ -24,7 +24,7 @@ from tests.engines.servers import Engine, Server, serving
 from tests.engines.train import FOLDER
 from tests.tools.graph_tokens.conftest import BELL, LEITH, move_weights
 
-pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1800)]
 
 GRAPHS: tuple[tuple[tuple[Any, ...], ...], ...] = ((), ((BELL,),), ((BELL,), (LEITH, BELL)))
 ADAPTED = "adapted"

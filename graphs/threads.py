@@ -95,7 +95,7 @@ def _first_of(user: str | None) -> dict[str, Any]:
 def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
     threads = []
     for item in found:
-        names: Any = item.config["configurable"]
+        names: Any = item.config.get("configurable", {})
         if names.get("checkpoint_ns"):  # of a graph inside another
             continue
         inputs, user = item.checkpoint["channel_values"].get("__start__"), item.metadata.get("user_id", "")

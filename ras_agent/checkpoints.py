@@ -77,7 +77,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
             from psycopg_pool import ConnectionPool
         except ImportError as error:
             raise MissingExtra("the Postgres checkpointer", "postgres") from error
-        kind_of_connection = impatient(Connection)
+        kind_of_connection: Any = impatient(Connection)
         # one plain connection first: if it cannot connect, it fails at once and with the server's own message
         with kind_of_connection.connect(target, row_factory=dict_row, **_CONNECTION) as first:
             PostgresSaver(first).setup()

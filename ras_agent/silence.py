@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 SECONDS = 5
 """In which a database has to take a connection, and to answer on it."""
@@ -34,9 +34,9 @@ def impatient(base: type[C], is_working: Callable[[int], bool] = lambda _: False
     """
     from psycopg import OperationalError
 
-    silent_at = 0.0
+    silent_at, parent = 0.0, cast("Any", base)
 
-    class Impatient(base):  # type: ignore[misc, valid-type]
+    class Impatient(parent):  # type: ignore[misc, valid-type]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._opened = monotonic()
@@ -67,4 +67,4 @@ def impatient(base: type[C], is_working: Callable[[int], bool] = lambda _: False
             except StopIteration as end:
                 return end.value
 
-    return Impatient
+    return cast("type[C]", Impatient)

@@ -166,7 +166,7 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
 
     The library takes a quarter of a millisecond for a cell, which for the cells of a large table is all but nothing.
     """
-    from lxml import etree
+    import lxml.etree as etree
 
     body, before = "word/document.xml", BytesIO(data)
     with zipfile.ZipFile(before) as archive:

@@ -90,8 +90,8 @@ def _problem(client: httpx.Client) -> str:
     """Return what does not answer, "" if every part does."""
     try:
         asked, ready = client.post("/api/ask", json={"question": QUESTION}), client.get("/ready")
-    except httpx.TimeoutException:
-        return "wedged"
+    except httpx.TransportError as error:
+        return repr(error)
     failures = asked.json().get("failures") if asked.status_code == 200 else asked.text
     return f"{ready.text} {failures}" if failures or ready.status_code != 200 else ""
 
@@ -128,6 +128,8 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
             "--max-seconds=15",
         ]
         process, url = stack.enter_context(_process(*options, sample=False, VLLM_BASE_URL=urls["model"]))
+        assert process.stderr  # read, or what it says of each stall would fill the pipe, and hang it
+        threading.Thread(target=process.stderr.read, daemon=True).start()
         traffic = Traffic(url)
         client = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=LONGEST))
         with _run(traffic, 6):

@@ -28,8 +28,10 @@ def _process(*options: str, sample: bool = True, **variables: str) -> Iterator[t
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([*COMMAND, *["--sample"] * sample, *options], env=environment, **pipes) as process:
         assert process.stdout is not None
-        yield process, process.stdout.readline().split()[-1]
-        process.kill()
+        try:
+            yield process, process.stdout.readline().split()[-1]
+        finally:
+            process.kill()
 
 
 def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_both(

@@ -105,7 +105,8 @@ def answer_apart(reply: str) -> str:
     >>> answer_apart("yellow [1]\\n\\nNodes:\\n- banana")
     'yellow'
     """
-    return re.sub(rf"\s*+{NUMBER.live}", "", _read(reply)[0] or reply).strip()
+    answer = _read(reply)[0] or reply
+    return re.sub(rf"(?<!\s)\s*+{NUMBER.live}", "", answer).strip()  # white space is read from its beginning alone
 
 
 def apart(outcome: Outcome) -> Outcome:

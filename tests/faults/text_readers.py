@@ -15,6 +15,7 @@ import ras_agent
 from lab.path_answers import read_answers
 from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
+from ras_agent.app.serve.errors import without_places
 from ras_agent.errors import RasError
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.benchmarks.kgqa import webquestions_question
@@ -23,6 +24,7 @@ from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.cited_graph import answer_apart, read_cited_graph
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.graphs.observe import _reason
 from ras_agent.graphs.tool import without_sources
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.prompts import as_line, passage_block
@@ -49,6 +51,7 @@ from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, read_ove
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.conversions import _book, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
+from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import not_unicode, parse_line
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -136,6 +139,9 @@ tools.offline.answerer.shared tools.offline.answerer.yes_no"""
 EXTRACTOR = """tools.offline.extractor.chunks tools.offline.extractor.extract tools.offline.extractor.subjects
 tools.offline.extractor.tokens tools.offline.extractor.topics"""
 READERS = {
+    # messages of failures
+    "without_places": TextReader(without_places, "app.serve.errors"),
+    "reason of a failure": TextReader(_reason, "graphs.observe"),
     # text
     "canonical_key": TextReader(canonical_key, "text.canonical text.normal_form"),
     "figures_in": TextReader(figures_in, "text.values"),
@@ -207,6 +213,7 @@ READERS = {
         lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text), _is_invisible(text)),
         "tools.index.conversions",
     ),
+    "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),
     "first_heading": TextReader(first_heading, "tools.index.markdown"),
     "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),

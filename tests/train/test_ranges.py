@@ -26,7 +26,7 @@ PATHS = {"kb": (), "questions": (), "out": HERE}
     [
         ("batch", 0, "--batch has to be at least 1, got 0"),
         ("save_every", 0, "--save-every has to be at least 1, got 0"),
-        ("documents", -5, "--documents has to be at least 1, got -5"),
+        ("documents", -5, "--documents has to be at least 0, got -5"),
         ("steps", -1, "--steps has to be at least 0, got -1"),
         ("rate", -1e-3, "--rate has to be at least 0 and finite, got -0.001"),
         ("rate", float("inf"), "--rate has to be at least 0 and finite, got inf"),

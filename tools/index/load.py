@@ -28,7 +28,8 @@ from ras_agent.tools.index.text_files import (
 
 _SEPARATORS = ",;\t|"
 _MUCH = 20_000  # characters; what is less does no harm
-_ENDLESS_WORD = re.compile(r"[!-~]{1001,}")
+_ASCII_WORD = re.compile(r"[!-~]+")
+_LONGEST_WORD = 1000
 _LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 
 
@@ -98,7 +99,8 @@ def _encoded_data(text: str) -> str:
     """
     if len(text) < _MUCH:
         return ""
-    within = sum(len(word[0]) for word in _ENDLESS_WORD.finditer(text))
+    lengths = (word.end() - word.start() for word in _ASCII_WORD.finditer(text))
+    within = sum(length for length in lengths if length > _LONGEST_WORD)
     if 2 * within <= len(text):
         return ""
     return f"no text: {within:,} of its {len(text):,} characters are words of over 1,000 letters, as of encoded data"

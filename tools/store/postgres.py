@@ -31,6 +31,8 @@ _AT_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SE
 """How a reading begins. Readers wait for nobody but who changes the tables themselves, as VACUUM FULL does."""
 _IDLE_SECONDS = 60
 """How long a connection waits for its next use before it is closed."""
+_CLOSE_SECONDS = 0.5
+"""How long a pool's threads have to end: idle ones do at once, and one that waits for a silent server never does."""
 _UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 _DIALECT = {
     r"%": "%%",
@@ -211,7 +213,7 @@ class PostgresDatabase:
         """Close all connections; the next use opens new ones."""
         with self._lock:
             if self._pool is not None and self._process == os.getpid():
-                self._pool.close(timeout=0)
+                self._pool.close(timeout=_CLOSE_SECONDS)
             self._pool = None
 
     @contextmanager
@@ -280,7 +282,7 @@ class PostgresDatabase:
                     reconnect_timeout=SECONDS,
                     open=True,
                 )
-                finalize(self, self._pool.close, 0)
+                finalize(self, self._pool.close, _CLOSE_SECONDS)
             return self._pool
 
     def _connect(self) -> Connection[Any]:
@@ -292,18 +294,8 @@ class PostgresDatabase:
     def _connection_class(self) -> type[Connection[Any]]:
         from psycopg import Connection
 
-        return impatient(Connection, self._is_working)
-
-    def _is_working(self, process: int) -> bool:
-        """Return whether the database says, on a connection of its own, that a server's process runs a statement."""
-        from psycopg import Connection, Error
-
-        try:
-            with impatient(Connection).connect(self.address.url, autocommit=True, **TCP) as connection:
-                query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
-                return bool(connection.execute(query, (process,)).fetchone())
-        except Error:
-            return False
+        # not by a method: the pool would hold this object, which then never ends, nor would its connections
+        return impatient(Connection, partial(_is_working, self.address.url))
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -383,6 +375,18 @@ def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
 def _look_into(schema: str, connection: Connection[Any]) -> None:
     """Make a schema the one whose tables statements mean."""
     connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}"',))
+
+
+def _is_working(url: str, process: int) -> bool:
+    """Return whether the database says, on a connection of its own, that a server's process runs a statement."""
+    from psycopg import Connection, Error
+
+    try:
+        with impatient(Connection).connect(url, autocommit=True, **TCP) as connection:
+            query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND state = 'active'"
+            return bool(connection.execute(query, (process,)).fetchone())
+    except Error:
+        return False
 
 
 def _was_ended(connection: Connection[Any]) -> bool:

@@ -60,11 +60,6 @@ class Access:
         return not self._callers
 
     @property
-    def filters(self) -> list[JSON]:
-        """Return the filters of the callers who see a part of the index."""
-        return [caller.filter for caller in self._callers.values() if caller.filter]
-
-    @property
     def is_shared(self) -> bool:
         """Return whether callers have tokens of their own."""
         return len(self._callers) > 1

@@ -1,5 +1,6 @@
 """An index in a real PostgreSQL server: what is said of every index in test_store.py, and what is so there alone."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import psycopg
 import pytest
@@ -150,6 +152,16 @@ def test_connections_that_a_restart_has_ended_are_replaced(index: PassageIndex, 
         _execute(address, "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
         index.add([Passage(f"{number}", "river")])
     assert [hit.passage.id for hit in retriever_over(index).retrieve("river")] == ["a", "0", "1"]
+
+
+def test_an_index_that_nobody_holds_any_more_ends_and_its_connections_with_it(address: Address) -> None:
+    index = PassageIndex.create(address)
+    index.add([Passage("1", "Bell was born in Edinburgh.")])
+    assert len(PassageIndex.open(address).passages) == 1
+    database = ref(index.database)
+    del index
+    gc.collect()
+    assert database() is None
 
 
 def test_a_write_whose_connection_ends_is_taken_back_and_can_be_made_again(

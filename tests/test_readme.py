@@ -62,7 +62,7 @@ def _ras_agent(*arguments: str) -> str:
     return done.stdout
 
 
-GROUPS = ("kg", "study")
+GROUPS = ("kg", "study", "threads")
 
 
 def _command(words: list[str]) -> tuple[str, ...]:

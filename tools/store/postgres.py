@@ -253,7 +253,7 @@ class PostgresDatabase:
             with self._lock:
                 if self._pool is pool:
                     self._pool = None
-            pool.close(timeout=0)
+            pool.close(timeout=_CLOSE_SECONDS)
             raise
 
     def _opened(self) -> ConnectionPool[Connection[Any]]:

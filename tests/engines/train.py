@@ -8,6 +8,7 @@ says. Weights are drawn and batches shuffled by a seed; another machine's sums m
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import sys
@@ -121,6 +122,8 @@ def _loss(model: Any, samples: Sequence[tuple[list[int], list[int]]]) -> tuple[A
 
 
 def main() -> None:
+    """Teach a model and keep it."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     taught = lessons()
     texts = [str(message["content"]) for one in taught for message in one["messages"]]
     model, tokenizer = new_model(texts + 3 * [one["reply"] for one in taught])

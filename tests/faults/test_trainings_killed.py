@@ -41,6 +41,8 @@ from tests.train.triples.test_train import LINES  # noqa: E402
 
 TINY: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 2, "heads": 2, "steps": 1, "text_tokens": 400}
 GRAPH_PART: dict[str, Any] = {"encoder_layers": 1, "encoder_heads": 2, "encoder_width": 32, "projector": 32}
+LAST_BITS = 1e-6
+"""Two processes may add in another order; a step that is lost or made twice changes weights by more."""
 SAVES: dict[str, Any] = {"steps": 4, "save_every": 1}
 
 
@@ -157,8 +159,12 @@ def test_trainings_killed(attack: Attack, tmp_path: Path, name: str) -> None:
             into(out, kill_at=moment)
         last = into(out)
         found = {} if last.error else _weights(out)
-        same = found.keys() == expected.keys() and all(torch.equal(expected[name], found[name]) for name in expected)
-        attack.expect(same, f"killed at operations {moments}: {last.error or 'other weights'}")
+        missing = found.keys() ^ expected.keys()
+        furthest = max(
+            (float((expected[name] - found[name]).abs().max()) for name in found.keys() - missing), default=0
+        )
+        wrong = last.error or f"{sorted(missing)[:3]} are not in both, weights differ by up to {furthest}"
+        attack.expect(not missing and furthest < LAST_BITS, f"killed at operations {moments}: {wrong}")
 
 
 def _weights(folder: Path) -> dict[str, Any]:
@@ -166,6 +172,6 @@ def _weights(folder: Path) -> dict[str, Any]:
     return {
         f"{file.relative_to(folder)}: {name}": weights
         for file in sorted(folder.rglob("*.safetensors"))
-        if not file.stem.startswith("training") and "training" not in file.relative_to(folder).parts[:-1]
+        if not file.stem.startswith(("training", "best-")) and "training" not in file.relative_to(folder).parts[:-1]
         for name, weights in load_file(file).items()
     }

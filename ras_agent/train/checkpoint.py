@@ -60,6 +60,9 @@ class Checkpoint:
                 tensors[f"{key}:{name}"] = value
         metadata = {"settings": json.dumps(self.settings), "progress": json.dumps(asdict(progress))}
         _write(self.folder / _FILE, tensors, metadata)
+        self._remove_earlier(progress)
+
+    def _remove_earlier(self, progress: Progress) -> None:
         for file in set(self.folder.glob("best-*.safetensors")) - {self._best_file(progress.best_step)}:
             file.unlink()
 
@@ -84,6 +87,7 @@ class Checkpoint:
             )
         _copy(file, {name[7:]: value for name, value in tensors.items() if name[:7] == "weight:"}, self.weights)
         self._load_state({name: value for name, value in tensors.items() if name[:7] != "weight:"})
+        self._remove_earlier(progress)  # a kill may have come between a save and this
         return progress
 
     def save_best(self, step: int) -> None:

@@ -172,6 +172,6 @@ def _weights(folder: Path) -> dict[str, Any]:
     return {
         f"{file.relative_to(folder)}: {name}": weights
         for file in sorted(folder.rglob("*.safetensors"))
-        if not file.stem.startswith(("training", "best-")) and "training" not in file.relative_to(folder).parts[:-1]
+        if not file.stem.startswith("training") and "training" not in file.relative_to(folder).parts[:-1]
         for name, weights in load_file(file).items()
     }

@@ -6,6 +6,7 @@ from which DocumentRanker scores passages. A hit can be explained by the chains 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -57,7 +58,23 @@ class FactPath:
         return f"{self.weight:.3f}  " + " → ".join(f"({' | '.join(fact)})" for fact in self.facts)
 
 
-class GFMRetriever(ExplainedRetriever):
+class PathExplainedRetriever(ExplainedRetriever):
+    """Retriever that explains hits by chains of facts."""
+
+    @abstractmethod
+    def explain(self, query: str, passage_ids: Sequence[str]) -> list[list[FactPath]]:
+        """Return for each passage the chains of facts that its rank depends on most, heaviest first."""
+
+    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
+        try:
+            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
+        except (MemoryError, RuntimeError) as error:
+            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
+            return [(f"not explained: {error}",)] * len(passage_ids)
+
+
+class GFMRetriever(PathExplainedRetriever):
     """Retriever that ranks passages by their entities, and entities by the network's probability that they help.
 
     A query that is linked to no entity of the graph has no hits.
@@ -136,14 +153,6 @@ class GFMRetriever(ExplainedRetriever):
             logit = isolated_scores(weights, torch.from_numpy(self.vector(query)[None]).to(device))
         count = len(self.graph.documents) + len(self.graph.others.nodes)
         return np.full(count, _probabilities(logit.cpu().numpy())[0])
-
-    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
-        try:
-            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
-        except (MemoryError, RuntimeError) as error:
-            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
-            return [(f"not explained: {error}",)] * len(passage_ids)
 
     def explain(
         self,

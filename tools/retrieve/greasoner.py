@@ -35,8 +35,7 @@ from ras_agent.tools.kg.link import EntityLinker, LinkedEntity, Linking, Mention
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, node_text
 from ras_agent.tools.kg.text_vectors import stored_vectors
-from ras_agent.tools.retrieve.gfm import FactPath, fact_path
-from ras_agent.tools.retrieve.ranker import ExplainedRetriever
+from ras_agent.tools.retrieve.gfm import FactPath, PathExplainedRetriever, fact_path
 from ras_agent.tools.retrieve.ranking import Ranking, check_query, top_k
 from ras_agent.tools.retrieve.registered import takes
 from ras_agent.tools.store.database import Database
@@ -45,7 +44,7 @@ NEAREST_DOCUMENTS = 5
 """So many documents, those nearest to the question, are start nodes in the published evaluation."""
 
 
-class GReasonerRetriever(ExplainedRetriever):
+class GReasonerRetriever(PathExplainedRetriever):
     """Retriever that ranks passages by the network's logits of their nodes; a hit's score is log(1 + exp(logit))."""
 
     name = "greasoner"
@@ -114,14 +113,6 @@ class GReasonerRetriever(ExplainedRetriever):
         # ascends as the logit does and is positive, as the scores of hits are; a probability would be 1 for many
         scores[self._rows[in_corpus]] = np.logaddexp(0, logits[in_corpus].astype(np.float64))
         return top_k(scores, k)
-
-    def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the chains of `explain` as lines of text; one line with the error if there is too little memory."""
-        try:
-            return [tuple(path.to_text() for path in paths) for paths in self.explain(query, passage_ids)]
-        except (MemoryError, RuntimeError) as error:
-            # gradients of a large graph take gigabytes; a hit is worth more than its reasons
-            return [(f"not explained: {error}",)] * len(passage_ids)
 
     def explain(
         self,

@@ -12,24 +12,21 @@ of weights for the retriever "greasoner", with the files of ras_agent.train.loop
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ras_agent.errors import IndexMismatch, WeightsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.tools.gfm.reasoner import ReasonerConfig, load_reasoner
-from ras_agent.tools.gfm.weights import initial_weights, same_encoder, save_gfm, weights_folder
-from ras_agent.train.gfm.reasoner_sets import ReasonerExample, ReasonerSet, reasoner_example
-from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
+from ras_agent.tools.gfm.weights import initial_weights, same_encoder, weights_folder
+from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
+from ras_agent.train.gfm.reasoner_sets import ReasonerSet, reasoner_example
+from ras_agent.train.loop import FIT_RANGES, FitResult, fit
 from ras_agent.train.options import config_from
-from ras_agent.train.processes import process_count
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
 
 if TYPE_CHECKING:
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReasonerTrainingConfig(FitConfig):
+class ReasonerTrainingConfig(DrawnConfig):
     """Options of a G-reasoner network's training. Raises SettingsError for a number out of range.
 
     sets: folders. out: the folder of the run. start_from: the weights to begin with.
@@ -47,25 +44,11 @@ class ReasonerTrainingConfig(FitConfig):
     distillation: the weight of the error to the encoder's cosines.
     """
 
-    sets: tuple[Path, ...]
-    out: Path
     width: int = 1024
     layers: int = 6
-    steps: int = 4000
     batch: int = 4
-    documents: int = 300
-    rate: float = 5e-4
-    alpha: float = 0.3
     adversarial: float = 0.2
     distillation: float = 1.0
-    decay_biases: bool = True
-    bf16: bool | None = False
-    start_from: Path | None = None
-    # a step's questions are drawn: there are no epochs, and no questions that are held out
-    epochs: int = field(default=1, init=False)
-    validate_every: int = field(default=0, init=False)
-    validate_first: bool = field(default=False, init=False)
-    patience: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         ranges = {
@@ -78,20 +61,6 @@ class ReasonerTrainingConfig(FitConfig):
         check_ranges(self, ranges)
 
 
-class _DrawnExamples:
-    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
-
-    def __init__(self, sets: Sequence[ReasonerSet], config: ReasonerTrainingConfig, processes: int) -> None:
-        self._sets, self._config, self._processes = sets, config, processes
-
-    def __len__(self) -> int:
-        return self._config.steps * self._config.accumulate * self._processes
-
-    def __getitem__(self, place: int) -> ReasonerExample:
-        rng = np.random.default_rng((self._config.seed, *divmod(place, self._processes)))
-        return reasoner_example(self._sets, self._config.batch, self._config.documents, rng)
-
-
 def train(config: ReasonerTrainingConfig) -> FitResult:
     """Train until the steps or the minutes are over, write the weights and training.json, and return how it ended.
 
@@ -102,28 +71,21 @@ def train(config: ReasonerTrainingConfig) -> FitResult:
 
     sets = [ReasonerSet.read(folder) for folder in config.sets]
     shape, weights = _begin(config, sets)
-    digests = {f"sets.{number} {folder.name}": _digest(folder) for number, folder in enumerate(config.sets, 1)}
+    digests = config.digests(_digests_of)
     config = replace(config, width=shape.width, layers=shape.layers)
     options = {"alpha": config.alpha, "adversarial": config.adversarial, "distillation": config.distillation}
-    examples, model = _DrawnExamples(sets, config, process_count()), TrainableReasoner(weights, **options)
+    model = TrainableReasoner(weights, **options)
+    examples = DrawnExamples(
+        config.steps, config, lambda _, rng: reasoner_example(sets, config.batch, config.documents, rng)
+    )
     result = fit(model, lambda epoch: examples, None, config, config.out, digests)
     if result.main:
-        save_gfm(config.out, shape, model.tensors())
-        training = {
-            "made_by": "python -m ras_agent.train.gfm.reasoner",
-            "sets": [folder.name for folder in config.sets],
-            "start_from": config.start_from and config.start_from.name,
-            "processes": process_count(),
-            "settings": {**config.settings(), **digests},
-            "result": asdict(result),
-        }
-        (config.out / "training.json").write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
+        write_run(config, "ras_agent.train.gfm.reasoner", shape, model.tensors(), digests, result)
     return result
 
 
-def _digest(folder: Path) -> str:
-    parts = [file_sha256(folder / name) for name in ("nodes", "questions.jsonl", "questions.npz")]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+def _digests_of(folder: Path) -> list[str]:
+    return [file_sha256(folder / name) for name in ("nodes", "questions.jsonl", "questions.npz")]
 
 
 def _begin(config: ReasonerTrainingConfig, sets: Sequence[ReasonerSet]) -> tuple[ReasonerConfig, dict[str, Tensor]]:

@@ -26,11 +26,10 @@ The rate falls to its least at the last of `--steps`, so more steps make another
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,16 +44,15 @@ from ras_agent.tools.gfm.weights import (
     initial_weights,
     load_gfm,
     same_encoder,
-    save_gfm,
     weights_folder,
 )
 from ras_agent.tools.kg.disk import read_kg_manifest
 from ras_agent.tools.retrieve.document_ranker import PACKAGED
 from ras_agent.train.gfm.batches import GFMExample, completion_example, retrieval_example
+from ras_agent.train.gfm.drawn import DrawnConfig, DrawnExamples, write_run
 from ras_agent.train.gfm.sets import GRAPH, REMEDY, GFMSet, load_sets, text_model_of
-from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
+from ras_agent.train.loop import FIT_RANGES, FitResult, fit
 from ras_agent.train.options import config_from
-from ras_agent.train.processes import process_count
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, Range, check_ranges
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GFMTrainingConfig(FitConfig):
+class GFMTrainingConfig(DrawnConfig):
     """Options of a GFM network's training. Raises SettingsError for a number out of range, or nothing to do.
 
     sets: folders. out: the folder of the run.
@@ -93,34 +91,20 @@ class GFMTrainingConfig(FitConfig):
     start_from: the weights to begin with.
     """
 
-    sets: tuple[Path, ...]
-    out: Path
     width: int | None = None
     layers: int | None = None
     text_width: int | None = None
     inverse: str | None = None
     completion: int = 0
-    steps: int = 4000
     batch: int = 8
-    documents: int = 300
-    rate: float = 5e-4
     warmup: int = 200
     constant: bool = False
-    alpha: float = 0.3
     adversarial: float = 0.0
     document: float = 0.0
     negatives: int = 128
     labelled: float = 0.5
     share: float = 1.0
     dropout: float = 0.0
-    decay_biases: bool = True
-    bf16: bool | None = False
-    start_from: Path | None = None
-    # a step's questions are drawn: there are no epochs, and no questions that are held out
-    epochs: int = field(default=1, init=False)
-    validate_every: int = field(default=0, init=False)
-    validate_first: bool = field(default=False, init=False)
-    patience: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
@@ -140,22 +124,15 @@ class GFMTrainingConfig(FitConfig):
         return self.rate * warm * (0.05 + 0.475 * (1 + math.cos(math.pi * place / max(steps, 1))))
 
 
-class DrawnExamples:
-    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
+def drawn_examples(sets: Sequence[GFMSet], config: GFMTrainingConfig) -> DrawnExamples[GFMExample]:
+    """Return the examples of a training: those of `completion`, then those of retrieval."""
 
-    def __init__(self, sets: Sequence[GFMSet], config: GFMTrainingConfig, processes: int) -> None:
-        self._sets, self._config, self._processes = sets, config, processes
-
-    def __len__(self) -> int:
-        return (self._config.completion + self._config.steps) * self._config.accumulate * self._processes
-
-    def __getitem__(self, place: int) -> GFMExample:
-        config = self._config
-        number, rank = divmod(place, self._processes)
-        rng = np.random.default_rng((config.seed, number, rank))
+    def draw(number: int, rng: np.random.Generator) -> GFMExample:
         if number < config.completion * config.accumulate:
-            return completion_example(self._sets, config.batch, config.documents, config.negatives, rng)
-        return retrieval_example(self._sets, config.batch, config.documents, config.labelled, config.dropout, rng)
+            return completion_example(sets, config.batch, config.documents, config.negatives, rng)
+        return retrieval_example(sets, config.batch, config.documents, config.labelled, config.dropout, rng)
+
+    return DrawnExamples(config.completion + config.steps, config, draw)
 
 
 def train(config: GFMTrainingConfig) -> FitResult:
@@ -168,38 +145,20 @@ def train(config: GFMTrainingConfig) -> FitResult:
     config, shape, weights = _begin(config)
     from ras_agent.train.gfm.trainable import TrainableGFM
 
-    digests = digests_of(config)
-    examples = DrawnExamples(load_sets(config.sets, shape, config.share), config, process_count())
+    digests = config.digests(_digests_of)
+    examples = drawn_examples(load_sets(config.sets, shape, config.share), config)
     model = TrainableGFM(weights, alpha=config.alpha, document=config.document, adversarial=config.adversarial)
     both_phases = replace(config, steps=config.completion + config.steps)
     settings = {"steps": config.steps, **digests}
     result = fit(model, lambda epoch: examples, None, both_phases, config.out, settings)
     if result.main:
-        save_gfm(config.out, shape, model.tensors())
-        training = {
-            "made_by": "python -m ras_agent.train.gfm.train",
-            "sets": [folder.name for folder in config.sets],
-            "start_from": config.start_from and config.start_from.name,
-            "processes": process_count(),
-            "settings": {**config.settings(), **digests},
-            "result": asdict(result),
-        }
-        (config.out / "training.json").write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
+        write_run(config, "ras_agent.train.gfm.train", shape, model.tensors(), digests, result)
     return result
 
 
-def digests_of(config: GFMTrainingConfig) -> dict[str, str]:
-    """Return short digests of the files in `sets` and `start_from`. Raises OSError for a file that cannot be read."""
-    digests = {}
-    for number, folder in enumerate(config.sets, 1):
-        parts = [read_kg_manifest(folder / GRAPH, REMEDY).fingerprint]
-        parts += [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
-        digests[f"sets.{number} {folder.name}"] = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
-    if config.start_from is not None:
-        folder = weights_folder(str(config.start_from))
-        files = (folder / name for name in ("model.safetensors", "model.pth"))
-        digests["start_from"] = file_sha256(next(file for file in files if file.is_file()))[:12]
-    return digests
+def _digests_of(folder: Path) -> list[str]:
+    files = [file_sha256(folder / name) for name in ("questions.jsonl", "questions.npz")]
+    return [read_kg_manifest(folder / GRAPH, REMEDY).fingerprint, *files]
 
 
 def _begin(config: GFMTrainingConfig) -> tuple[GFMTrainingConfig, GFMConfig, dict[str, Tensor]]:

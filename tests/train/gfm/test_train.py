@@ -44,7 +44,7 @@ from ras_agent.train.gfm.sets import (  # noqa: E402
     read_linked,
     write_linked,
 )
-from ras_agent.train.gfm.train import DrawnExamples, GFMTrainingConfig, train  # noqa: E402
+from ras_agent.train.gfm.train import GFMTrainingConfig, drawn_examples, train  # noqa: E402
 from ras_agent.train.gfm.trainable import document_loss, entity_loss, losses, ranking_loss  # noqa: E402
 from tests.messages import says  # noqa: E402
 
@@ -159,7 +159,7 @@ def test_each_step_of_pre_training_is_of_one_of_the_graphs_drawn_alike(hash_embe
     config = GFMConfig(hash_embedder.dimension, 8, 2, inverse="negated")
     sets = [GFMSet(name, KGIndex.in_memory(facts_of_people(), hash_embedder), {}, config) for name in "abc"]
     training = GFMTrainingConfig(sets=(), out=Path(), completion=90, steps=0, batch=2, documents=0)
-    examples = DrawnExamples(sets, training, 1)
+    examples = drawn_examples(sets, training)
     counts = Counter(examples[place].name for place in range(len(examples)))
     assert sorted(counts) == ["a", "b", "c"]
     assert min(counts.values()) > 15

@@ -1,0 +1,98 @@
+"""Parts that the trainings on drawn examples share: their options, the drawing, and what is written of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.tools.gfm.weights import save_gfm, weights_folder
+from ras_agent.train.loop import FitConfig, FitResult
+from ras_agent.train.processes import process_count
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ras_agent.tools.gfm.weights import NetworkConfig
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnConfig(FitConfig):
+    """Options of a training on drawn examples: there are no epochs, and no questions that are held out.
+
+    sets: folders. out: the folder of the run. start_from: the weights to begin with.
+    """
+
+    sets: tuple[Path, ...]
+    out: Path
+    steps: int = 4000
+    documents: int = 300
+    rate: float = 5e-4
+    alpha: float = 0.3
+    decay_biases: bool = True
+    bf16: bool | None = False
+    start_from: Path | None = None
+    epochs: int = field(default=1, init=False)
+    validate_every: int = field(default=0, init=False)
+    validate_first: bool = field(default=False, init=False)
+    patience: int = field(default=0, init=False)
+
+    def digests(self, parts_of: Callable[[Path], Sequence[str]]) -> dict[str, str]:
+        """Return short digests of the sets and of `start_from`. parts_of: a set's digests, which are made one.
+
+        Raises OSError for a file that cannot be read.
+        """
+        digests = {
+            f"sets.{number} {folder.name}": hashlib.sha256(" ".join(parts_of(folder)).encode()).hexdigest()[:12]
+            for number, folder in enumerate(self.sets, 1)
+        }
+        if self.start_from is not None:
+            folder = weights_folder(str(self.start_from))
+            files = (folder / name for name in ("model.safetensors", "model.pth"))
+            digests["start_from"] = file_sha256(next(file for file in files if file.is_file()))[:12]
+        return digests
+
+
+class DrawnExamples(Generic[E]):
+    """Sequence of a training's examples. Example n is drawn when it is looked up, by a seed that depends on n alone."""
+
+    def __init__(self, steps: int, config: DrawnConfig, draw: Callable[[int, np.random.Generator], E]) -> None:
+        """Take what draws the example of a batch, given its number: `accumulate` of them make one of `steps`."""
+        self._count, self._config, self._draw = steps * config.accumulate, config, draw
+        self._processes = process_count()
+
+    def __len__(self) -> int:
+        return self._count * self._processes
+
+    def __getitem__(self, place: int) -> E:
+        number, rank = divmod(place, self._processes)
+        return self._draw(number, np.random.default_rng((self._config.seed, number, rank)))
+
+
+def write_run(
+    config: DrawnConfig,
+    made_by: str,
+    shape: NetworkConfig,
+    weights: Mapping[str, Tensor],
+    digests: Mapping[str, str],
+    result: FitResult,
+) -> None:
+    """Write a network's weights and training.json: settings, digests, and how it ended."""
+    save_gfm(config.out, shape, weights)
+    training = {
+        "made_by": f"python -m {made_by}",
+        "sets": [folder.name for folder in config.sets],
+        "start_from": config.start_from and config.start_from.name,
+        "processes": process_count(),
+        "settings": {**config.settings(), **digests},
+        "result": asdict(result),
+    }
+    (config.out / "training.json").write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")

@@ -139,6 +139,7 @@ def test_the_index_knows_of_its_graph_only_what_a_deletion_and_a_tidy_up_take_al
     assert {pair for pair in known if _part(pair[1]) == "kg"} == {
         ("tools.index.store", "tools.kg.facts"),
         ("tools.index.store", "tools.kg.forget"),
+        ("tools.index.store", "tools.kg.graph_state"),
         ("tools.index.store", "tools.kg.make"),
     }
 

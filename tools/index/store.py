@@ -35,7 +35,7 @@ from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, 
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import is_wasteful, read_upload, take_out_overwritten, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
-from ras_agent.tools.kg import facts, make
+from ras_agent.tools.kg import facts, graph_state, make
 from ras_agent.tools.kg.forget import forget_passages
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
@@ -321,7 +321,7 @@ class PassageIndex:
     def _dead_facts(self) -> int:
         """Return how many erased rows of the graph's documents are to be taken out."""
         with self.database.reading() as connection:
-            state = facts.read_graph_state(connection, self.database)
+            state = graph_state.read_graph_state(connection, self.database)
         return state.dead if state else 0
 
     def _remains(self) -> int:

@@ -1,5 +1,4 @@
-"""Rows of a knowledge graph in the database of its index: what passages state, by whom it was read, and what persons
-changed.
+"""Rows of a knowledge graph in the database of its index: names, what passages state, and by whom it was read.
 
 What a passage states is a row, committed as soon as it was read; readers see it once the graph was written, so that a
 killed build leaves the graph as it was. Names are rows of their own, each with a number that is never used again. What
@@ -8,11 +7,8 @@ is erased is overwritten where it lies, as rows of passages are.
 
 from __future__ import annotations
 
-import json
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -20,12 +16,11 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import ERASED, checksum, checksums, crc_of_number, damaged, hash_of, leave_remains
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences
-from ras_agent.tools.kg.edits import Edit
-from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.kg.edit_rows import read_edits
+from ras_agent.tools.kg.graph_state import read_graph_state
 from ras_agent.tools.kg.other_nodes import DOCUMENT, ENTITY, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.vector_rows import check_vectors, erase_texts
@@ -36,51 +31,6 @@ _LOW = (1 << 31) - 1
 _AT_ONCE = 500  # parameters of one statement
 _UNKNOWN = 1 << 62
 """Stands for a text whose hash is not known: as long as a hash, which is overwritten in place"""
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSettings:
-    """Sets how a graph is made of its facts; see KGManifest."""
-
-    embedder: EmbedderIdentity | None = None
-    equivalence: Equivalence = field(default_factory=Equivalence)
-    exact: bool = False
-
-    @property
-    def maker(self) -> int:
-        """Return the number that vectors of the embedder are stored under, 0 without one."""
-        return hash_of(f"{self.embedder.name} {self.embedder.dimension}") if self.embedder else 0
-
-    def to_json(self) -> str:
-        """Return the settings as the database holds them."""
-        data = asdict(self)
-        return json.dumps({**data, "crc": _crc_of(data)})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the settings that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
-        data = json.loads(text)
-        if data.pop("crc") != _crc_of(data):
-            raise ValueError("are not what was written")
-        embedder = data["embedder"]
-        return cls(
-            EmbedderIdentity(**embedder) if embedder else None, Equivalence(**data["equivalence"]), data["exact"]
-        )
-
-
-def _crc_of(data: Mapping[str, Any]) -> int:
-    return checksum(json.dumps(data, sort_keys=True).encode())
-
-
-class GraphState(NamedTuple):
-    """Row of the table `kg_state`: see schema.py."""
-
-    published: int
-    stamp: int
-    changes: int
-    made: int
-    dead: int
-    settings: GraphSettings
 
 
 class PassageRecord(NamedTuple):
@@ -107,53 +57,6 @@ class Reading(NamedTuple):
     def text_of(self) -> dict[str, int]:
         """Return the texts by the ids of documents."""
         return dict(zip(self.found.documents, self.texts.tolist(), strict=True))
-
-
-def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
-    """Return the state of the graph, None where nothing was read yet."""
-    row = connection.execute("SELECT published, stamp, changes, made, dead, settings FROM kg_state").fetchone()
-    if row is None:
-        return None
-    try:
-        return GraphState._make((*row[:5], GraphSettings.from_json(row[5])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(database, f"the settings of its graph {error}") from error
-
-
-def begin(connection: Connection) -> None:
-    """Make the state of a graph that nothing was read for yet, if there is none."""
-    row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
-    connection.execute("INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
-
-
-def publish(connection: Connection, settings: GraphSettings) -> int:
-    """Make all that was read the graph that readers see, and return its stamp."""
-    stamp = _stamp()
-    connection.execute(
-        """UPDATE kg_state SET published = published + 1, stamp = ?, changes = changes + 1, made = changes + 1,
-        settings = ?""",
-        (stamp, settings.to_json()),
-    )
-    _advance(connection)
-    return stamp
-
-
-def changed(connection: Connection, *, visible: bool) -> None:
-    """Note a change of what is stored. visible: of the graph that readers see, which is another one from here on."""
-    if visible:
-        made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
-        connection.execute(f"UPDATE kg_state SET stamp = ?, made = {made}, changes = changes + 1", (_stamp(),))
-        _advance(connection)
-    else:
-        connection.execute("UPDATE kg_state SET changes = changes + 1")
-
-
-def _advance(connection: Connection) -> None:
-    connection.execute("UPDATE index_state SET revision = revision + 1")
-
-
-def _stamp() -> int:
-    return secrets.randbits(60) | 1 << 60
 
 
 # ---- names
@@ -488,51 +391,6 @@ def _erase_unused_others(connection: Connection, database: Database, used: npt.N
         put_others(connection, left)
         erase_texts(connection, [hash_of(node.name) for node in others.nodes.keys() - left.nodes.keys()])
         leave_remains(connection)
-
-
-# ---- what persons edited, and files of triples
-
-
-def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
-    """Return the edits of persons, in their order. Raises IndexMismatch for a damaged one."""
-    found = []
-    for number, crc, data in connection.execute("SELECT number, crc, data FROM kg_edits ORDER BY number"):
-        if crc != checksum(data, number=number):
-            raise damaged(database, f"edit {number:,} of its graph is not what was written")
-        found.append(Edit.from_dict(json.loads(_text(data))))
-    return tuple(found)
-
-
-def write_edits(connection: Connection, edits: Sequence[Edit]) -> None:
-    """Replace the edits of persons; nothing of others is left, since a table that is emptied is overwritten whole."""
-    connection.execute("DELETE FROM kg_edits")
-    rows = [(edit.number, _bytes(json.dumps(edit.to_dict(), ensure_ascii=False))) for edit in edits]
-    connection.executemany(
-        "INSERT INTO kg_edits VALUES (?, ?, ?)",
-        [(number, checksum(data, number=number), data) for number, data in rows],
-    )
-    leave_remains(connection)
-
-
-def origin_of(connection: Connection, file: str) -> str:
-    """Return the path that a file of triples was added from, "" for another file."""
-    row = connection.execute("SELECT path FROM kg_files WHERE name = ?", (file,)).fetchone()
-    return row[0] if row else ""
-
-
-def put_origins(connection: Connection, origins: Mapping[str, str]) -> None:
-    """Store the paths that files of triples were added from."""
-    query = "INSERT INTO kg_files VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET path = excluded.path"
-    connection.executemany(query, origins.items())
-
-
-def erase_origins(connection: Connection, database: Database, is_there: Any) -> None:
-    """Forget the files of triples of which `is_there` says that nothing is there any more."""
-    names = [name for (name,) in connection.execute("SELECT name FROM kg_files")]
-    gone = [(name,) for name in names if not is_there(name)]
-    if gone:
-        connection.executemany("DELETE FROM kg_files WHERE name = ?", gone)
-        database.rewrite(["kg_files"])
 
 
 # ---- what nothing refers to any more

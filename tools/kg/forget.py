@@ -7,19 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from ras_agent.tools.index.passages import Table, find_rows, hash_of
+from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
-from ras_agent.tools.kg.facts import (
-    changed,
-    erase_origins,
-    erase_passages,
-    erase_unused,
-    passages_read,
-    read_edits,
-    read_facts,
-    read_graph_state,
-    records,
-    write_edits,
-)
+from ras_agent.tools.kg.facts import erase_passages, erase_unused, passages_read, read_facts, records
+from ras_agent.tools.kg.graph_state import changed, read_graph_state
 from ras_agent.tools.kg.vector_rows import erase_texts
 from ras_agent.tools.store.database import Connection, Database
 

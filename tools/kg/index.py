@@ -27,7 +27,8 @@ from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_
 from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
 from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
-from ras_agent.tools.kg.facts import read_graph_state, read_others
+from ras_agent.tools.kg.facts import read_others
+from ras_agent.tools.kg.graph_state import read_graph_state
 from ras_agent.tools.kg.make import open_graph
 from ras_agent.tools.kg.other_nodes import DOCUMENT, Node, OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge

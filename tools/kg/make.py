@@ -24,9 +24,11 @@ from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
 from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences
 from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
+from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.edits import Anchor, Edit, edited
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists, near_lists_after
-from ras_agent.tools.kg.facts import GraphSettings, GraphState, Reading, read_edits, read_facts, read_graph_state
+from ras_agent.tools.kg.facts import Reading, read_facts
+from ras_agent.tools.kg.graph_state import GraphSettings, GraphState, read_graph_state
 from ras_agent.tools.kg.vector_rows import (
     NO_LISTS,
     NearNames,

@@ -25,14 +25,15 @@ from ras_agent.tools.index.manifest import EmbedderIdentity
 from ras_agent.tools.index.passages import find_rows, hash_of, indexed_text
 from ras_agent.tools.index.stated_facts import STATED
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg import facts, make
+from ras_agent.tools.kg import edit_rows, facts, graph_state, make
 from ras_agent.tools.kg.arrays import Vectors
 from ras_agent.tools.kg.edits import Anchor, Edit, PassageLookup, edited
 from ras_agent.tools.kg.equivalence import IMPORTED as IMPORTED_EDGES
 from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.extract import Extract
-from ras_agent.tools.kg.facts import GraphSettings, GraphState, NameNumbers, PassageRecord
+from ras_agent.tools.kg.facts import NameNumbers, PassageRecord
 from ras_agent.tools.kg.forget import erase_read, held_in
+from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_in
@@ -193,18 +194,18 @@ class KGWriter:
                 known = _record(text, IMPORTED) if text else PassageRecord(b"", IMPORTED)
                 facts.put_facts(connection, self._names, one, known, state.published + 1)
                 count += 1
-            facts.put_origins(connection, origins or {})
+            edit_rows.put_origins(connection, origins or {})
         return count
 
     def origin_of(self, file: str) -> str:
         """Return the path that a file of triples was added from, "" for none."""
         with self._database.reading() as connection:
-            return facts.origin_of(connection, file)
+            return edit_rows.origin_of(connection, file)
 
     def edits(self) -> tuple[Edit, ...]:
         """Return what persons have edited, oldest first."""
         with self._database.reading() as connection:
-            return facts.read_edits(connection, self._database)
+            return edit_rows.read_edits(connection, self._database)
 
     def put_edges(self, edges: Iterable[UnstatedEdge]) -> None:
         """Import the edges that no document states, replacing those that are stored."""
@@ -246,9 +247,9 @@ class KGWriter:
         self.index.refresh()
         held = self._held()
         with database.reading() as connection:
-            state = facts.read_graph_state(connection, database)
+            state = graph_state.read_graph_state(connection, database)
             assert state
-            stored_edits = facts.read_edits(connection, database)
+            stored_edits = edit_rows.read_edits(connection, database)
             wanted = stored_edits if edits is None else tuple(edits)
             about = {anchor for edit in wanted for anchor in (*edit.anchors, *edit.new_anchors)}
             same = state.made == state.changes and state.settings == settings and wanted == stored_edits
@@ -265,7 +266,7 @@ class KGWriter:
         count = len(made.saved.arrays.edges)
         self._report("writing", 0, count)
         with database.writing() as connection:
-            now = facts.read_graph_state(connection, database)
+            now = graph_state.read_graph_state(connection, database)
             if now is None or now.changes != state.changes:
                 return False
             try:
@@ -274,11 +275,11 @@ class KGWriter:
                     made = made.numbered(self._names.of(connection, lacking))
                 facts.erase_superseded(connection)
                 if stay != stored_edits:
-                    facts.write_edits(connection, stay)
+                    edit_rows.write_edits(connection, stay)
                 made.store(connection, stored.near)
                 if state.settings != settings:
                     erase_other_vectors(connection, settings.maker)
-                stamp = facts.publish(connection, settings)
+                stamp = graph_state.publish(connection, settings)
                 facts.erase_unused(connection, database)
                 make.save_made(self.index.cache, stamp, made.saved)
             finally:
@@ -318,7 +319,7 @@ class KGWriter:
     def _changing(self, *, durable: bool = True, changed: bool = True) -> Iterator[tuple[Connection, GraphState]]:
         """Lend a connection for a change of what is stored, and the state before it. changed: whether of the graph."""
         with self._database.writing(durable=durable) as connection:
-            state = facts.read_graph_state(connection, self._database)
+            state = graph_state.read_graph_state(connection, self._database)
             assert state
             self._names.take(connection, state.changes)
             try:
@@ -327,7 +328,7 @@ class KGWriter:
                 self._names.forget()
                 raise
             if changed:
-                facts.changed(connection, visible=False)
+                graph_state.changed(connection, visible=False)
             self._names.wrote(state.changes + changed)
 
     def _report(self, stage: str, done: int, total: int) -> None:
@@ -353,8 +354,8 @@ def open_writer(
     database = passages.database
     with database.alone("graph"):
         with database.writing() as connection:
-            facts.begin(connection)
-            state = facts.read_graph_state(connection, database)
+            graph_state.begin(connection)
+            state = graph_state.read_graph_state(connection, database)
         assert state
         before = state.settings
         resolved = None if embedder in (None, "") else of_unit_length(resolve_embedder(embedder))

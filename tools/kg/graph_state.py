@@ -1,0 +1,106 @@
+"""State of a knowledge graph in the database of its index: its settings, and which of its rows readers see."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Self
+
+from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.passages import checksum, damaged, hash_of
+from ras_agent.tools.kg.equivalence import Equivalence
+from ras_agent.tools.store.database import Connection, Database
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """Sets how a graph is made of its facts; see KGManifest."""
+
+    embedder: EmbedderIdentity | None = None
+    equivalence: Equivalence = field(default_factory=Equivalence)
+    exact: bool = False
+
+    @property
+    def maker(self) -> int:
+        """Return the number that vectors of the embedder are stored under, 0 without one."""
+        return hash_of(f"{self.embedder.name} {self.embedder.dimension}") if self.embedder else 0
+
+    def to_json(self) -> str:
+        """Return the settings as the database holds them."""
+        data = asdict(self)
+        return json.dumps({**data, "crc": _crc_of(data)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the settings that `to_json` wrote. Raises ValueError, KeyError, TypeError."""
+        data = json.loads(text)
+        if data.pop("crc") != _crc_of(data):
+            raise ValueError("are not what was written")
+        embedder = data["embedder"]
+        return cls(
+            EmbedderIdentity(**embedder) if embedder else None, Equivalence(**data["equivalence"]), data["exact"]
+        )
+
+
+def _crc_of(data: Mapping[str, Any]) -> int:
+    return checksum(json.dumps(data, sort_keys=True).encode())
+
+
+class GraphState(NamedTuple):
+    """Row of the table `kg_state`: see schema.py."""
+
+    published: int
+    stamp: int
+    changes: int
+    made: int
+    dead: int
+    settings: GraphSettings
+
+
+def read_graph_state(connection: Connection, database: Database) -> GraphState | None:
+    """Return the state of the graph, None where nothing was read yet."""
+    row = connection.execute("SELECT published, stamp, changes, made, dead, settings FROM kg_state").fetchone()
+    if row is None:
+        return None
+    try:
+        return GraphState._make((*row[:5], GraphSettings.from_json(row[5])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(database, f"the settings of its graph {error}") from error
+
+
+def begin(connection: Connection) -> None:
+    """Make the state of a graph that nothing was read for yet, if there is none."""
+    row = (1, 0, _stamp(), 0, -1, 0, GraphSettings().to_json())
+    connection.execute("INSERT INTO kg_state VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row)
+
+
+def publish(connection: Connection, settings: GraphSettings) -> int:
+    """Make all that was read the graph that readers see, and return its stamp."""
+    stamp = _stamp()
+    connection.execute(
+        """UPDATE kg_state SET published = published + 1, stamp = ?, changes = changes + 1, made = changes + 1,
+        settings = ?""",
+        (stamp, settings.to_json()),
+    )
+    _advance(connection)
+    return stamp
+
+
+def changed(connection: Connection, *, visible: bool) -> None:
+    """Note a change of what is stored. visible: of the graph that readers see, which is another one from here on."""
+    if visible:
+        made = "CASE WHEN made = changes THEN made + 1 ELSE made END"
+        connection.execute(f"UPDATE kg_state SET stamp = ?, made = {made}, changes = changes + 1", (_stamp(),))
+        _advance(connection)
+    else:
+        connection.execute("UPDATE kg_state SET changes = changes + 1")
+
+
+def _advance(connection: Connection) -> None:
+    connection.execute("UPDATE index_state SET revision = revision + 1")
+
+
+def _stamp() -> int:
+    return secrets.randbits(60) | 1 << 60

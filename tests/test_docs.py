@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +85,22 @@ def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
     return names
 
 
+def _files_named(cell: str) -> list[tuple[str, str]]:
+    """Return the files that a cell of a table names, each with what of it is named, or ""."""
+    return re.findall(r"`([\w./-]+\.(?:py|txt))(?:::([\w.]+))?`", cell)
+
+
 def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> None:
     lines = (DOCS / "methods.md").read_text("utf-8").splitlines()
-    rows = [line for line in lines if line.startswith("|") and "`tests/" in line]
-    assert len(rows) >= 50
+    tables = [list(table) for is_row, table in groupby(lines, lambda line: line.startswith("|")) if is_row]
+    rows = [row for heads, _rule, *rows in tables if heads.endswith("| function | test |") for row in rows]
+    assert len(rows) >= 140
     for row in rows:
-        named = re.findall(r"`([\w./-]+\.(?:py|txt))(?:::([\w.]+))?`", row)
-        assert len({path.startswith("tests/") for path, _ in named}) == 2, f"a function and a test: {row}"
-        for path, name in named:
+        functions, tests = map(_files_named, re.split(r"(?<!\\)\|", row)[2:4])
+        assert functions and tests, f"a function and a test: {row}"
+        for path, name in tests:
+            assert path.startswith("tests/") and name.rpartition(".")[2].startswith("test_"), f"{name} is no test: {row}"
+        for path, name in functions + tests:
             text = (DOCS.parent / path).read_text("utf-8")
             assert name or path.endswith(".txt"), f"name what in {path}: {row}"
             assert not name or name in _names_in(ast.parse(text).body), f"{path} has no {name}"

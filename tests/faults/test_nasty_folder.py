@@ -73,13 +73,13 @@ TOLD: dict[str, bytes] = {
     "ragged.csv": b"id,text\n1,a,b,c\n",
     "no_text.csv": b"id,body\n1,a\n",
     "same_columns.csv": b"text,text\na,b\n",
-    "empty.pdf": b"",
     "broken.pdf": PAGE + b"\xff" * 1000,
     "circle.pdf": PAGE + b"2 0 obj\n<< /Type /Pages /Kids [2 0 R] /Count 1 >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n",
     "not_a.pdf": GOOD.encode(),
 }  # fmt: skip
 LEFT_OUT = {
     "empty.txt": b"",
+    "empty.pdf": b"",
     "blank.md": b" \n",
     "blank.jsonl": b'{"text": " "}\n',
     "photo.png": b"",

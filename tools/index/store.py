@@ -35,8 +35,8 @@ from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, 
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import is_wasteful, read_upload, take_out_overwritten, uploaded_as
 from ras_agent.tools.index.vector_index import VectorSettings, require_faiss
-from ras_agent.tools.kg import facts, graph_state, make
-from ras_agent.tools.kg.forget import forget_passages
+from ras_agent.tools.kg import make
+from ras_agent.tools.kg.forget import erased_rows, forget_passages, take_out_erased
 from ras_agent.tools.store.database import Connection, Database
 from ras_agent.tools.store.postgres import PostgresDatabase, has_tables, make_tables
 from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS, VERSION
@@ -309,7 +309,8 @@ class PassageIndex:
             now = self._take()
             with self.database.reading() as connection:
                 wasteful = is_wasteful(connection)
-            if wasteful or max(len(now.dead), self._dead_facts()) > max(_COMPACT_FROM, len(now)):
+                dead = max(len(now.dead), erased_rows(connection, self.database))
+            if wasteful or dead > max(_COMPACT_FROM, len(now)):
                 self._compact()
             with self.database.writing() as connection:  # one writer at a time, in the cache too
                 self._tidy(connection)
@@ -317,12 +318,6 @@ class PassageIndex:
             if (remains := self._remains()) and self.database.sweep():
                 with self.database.writing() as connection:
                     connection.execute("UPDATE index_state SET remains = 0 WHERE remains = ?", (remains,))
-
-    def _dead_facts(self) -> int:
-        """Return how many erased rows of the graph's documents are to be taken out."""
-        with self.database.reading() as connection:
-            state = graph_state.read_graph_state(connection, self.database)
-        return state.dead if state else 0
 
     def _remains(self) -> int:
         """Return the first commit whose erasures may not have ended, 0 for none."""
@@ -394,7 +389,7 @@ class PassageIndex:
             now = self._take()
             used = set(now.column("vector").tolist())
             take_out_dead(connection, used)
-            facts.take_out_dead(connection)
+            take_out_erased(connection)
             take_out_overwritten(connection)
             connection.execute("UPDATE index_state SET epoch = ?, remains = revision + 1", (_epoch(),))
         self.database.compact()

@@ -449,13 +449,6 @@ def _named(connection: Connection) -> tuple[npt.NDArray[np.bool_], npt.NDArray[n
     return named, used
 
 
-def take_out_dead(connection: Connection) -> None:
-    """Delete the rows of what was erased."""
-    for table in ("kg_documents", "kg_names", "kg_vectors", "kg_texts"):
-        connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
-    connection.execute("UPDATE kg_state SET dead = 0")
-
-
 def check_graph(database: Database) -> None:
     """Read all of the graph's rows. Raises IndexMismatch for one that is not what was written."""
     with database.reading() as connection:

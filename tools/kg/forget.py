@@ -1,4 +1,8 @@
-"""Takes out of a graph what rests on passages that are gone, in the transaction that takes them out of the index."""
+"""Takes out of a graph what rests on passages that are gone, in the transaction that takes them out of the index.
+
+It is called by the index, not by whoever knows that there is a graph: a process that deletes a passage and never asked
+for a graph erases its facts all the same.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ras_agent.tools.index.passages import Table, find_rows, hash_of
+from ras_agent.tools.index.passages import ERASED, Table, find_rows, hash_of
 from ras_agent.tools.kg.edit_rows import erase_origins, read_edits, write_edits
 from ras_agent.tools.kg.edits import Anchor, PassageLookup, edited
 from ras_agent.tools.kg.facts import erase_passages, erase_unused, passages_read, read_facts, records
@@ -57,6 +61,19 @@ def erase_read(connection: Connection, database: Database, passage_ids: Iterable
     erase_unused(connection, database)
     erase_texts(connection, map(hash_of, listed))
     return erased
+
+
+def erased_rows(connection: Connection, database: Database) -> int:
+    """Return how many passages the graph has rows of that were erased and not taken out yet."""
+    state = read_graph_state(connection, database)
+    return state.dead if state else 0
+
+
+def take_out_erased(connection: Connection) -> None:
+    """Delete the rows of what was erased."""
+    for table in ("kg_documents", "kg_names", "kg_vectors", "kg_texts"):
+        connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
+    connection.execute("UPDATE kg_state SET dead = 0")
 
 
 def held_in(table: Table) -> PassageLookup:

@@ -1,6 +1,7 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Everything lives in $(VENV).
 PYTHON ?= python3
 VENV   ?= .venv
+LLAMA  ?= .llama
 VLLM   ?= .vllm
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -24,7 +25,8 @@ test-all: $(VENV)/.dev  ## Run all tests
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
 	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
 
-engines: $(VLLM)/.made  ## Try the package beside a real vLLM on the CPU, in an environment of its own (4 GB, half an hour)
+engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and vLLM on the CPU, in environments of their own
+	ENGINE=llama.cpp $(LLAMA)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 	ENGINE=vllm $(VLLM)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 
 mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)
@@ -59,7 +61,7 @@ constraints: $(VENV)/.dev  ## Write the versions of this environment to constrai
 	  | sed 's/+.*//' | sort --ignore-case) > constraints.new && mv constraints.new constraints.txt
 
 clean:  ## Remove the environments and everything built
-	rm -rf $(VENV) $(VLLM) build dist *.egg-info
+	rm -rf $(VENV) $(LLAMA) $(VLLM) build dist *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,9 +70,8 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) --editable .
 	touch $@
 
-$(VLLM)/.made: tests/engines/environment.sh
-	tests/engines/environment.sh $(VLLM)
-	touch $@
+$(LLAMA)/.made $(VLLM)/.made: tests/engines/environment.sh
+	tests/engines/environment.sh $(if $(filter $(LLAMA)/%,$@),llama.cpp,vllm) $(@D)
 
 $(VENV)/.mutants: $(VENV)/.dev
 	$(PIP) --editable '.[mutants]'

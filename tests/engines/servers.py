@@ -31,9 +31,10 @@ class Engine:
     """Program that serves a model behind OpenAI's protocol.
 
     command: the command line for a model's folder and a port. features: what it has of "batches" (of requests that
-    overlap), "tools", "forms" (that a reply must have), "windows", "metrics", "embeddings" and "vectors" (prompts as
-    vectors). named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the
-    tokens of a prompt and its reply.
+    overlap), "tools", "forms" (that a reply must have), "windows", "embeddings" and "vectors" (prompts as vectors).
+    named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the tokens of a
+    prompt and its reply. embeds: those by which it gives vectors of texts. running: a pattern of the lines of its
+    metrics that count requests under way, "" where it has none.
     """
 
     name: str
@@ -42,6 +43,8 @@ class Engine:
     named: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     window: Callable[[int], tuple[str, ...]] = lambda tokens: ()
+    embeds: tuple[str, ...] = ()
+    running: str = ""
 
 
 @dataclass
@@ -143,6 +146,10 @@ def _transformers(folder: Path, port: int) -> list[str]:
     return [_program("transformers"), "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device=cpu"]
 
 
+def _llama(folder: Path, port: int) -> list[str]:
+    return [sys.executable, str(Path(__file__).parent / "llama.py"), str(folder), "--port", str(port), "--name", NAME]
+
+
 def _vllm(folder: Path, port: int) -> list[str]:
     options = ["--enforce-eager", "--dtype", "float32", "--served-model-name", NAME]
     return [_program("vllm"), "serve", str(folder), "--host", "127.0.0.1", "--port", str(port), *options]
@@ -159,11 +166,21 @@ ENGINES: dict[str, Engine] = {
     for engine in (
         Engine("transformers", _transformers, named=False),
         Engine(
+            "llama.cpp",
+            _llama,
+            frozenset({"batches", "windows", "embeddings", "tools"}),
+            window=lambda tokens: ("--window", str(tokens)),
+            embeds=("--embeddings",),
+            running=r"llamacpp:requests_(?:processing|deferred) (\d+)",
+        ),
+        Engine(
             "vllm",
             _vllm,
-            frozenset({"batches", "tools", "forms", "windows", "metrics", "embeddings", "vectors"}),
+            frozenset({"batches", "tools", "forms", "windows", "embeddings", "vectors"}),
             environment=VLLM_ENVIRONMENT,
             window=lambda tokens: ("--max-model-len", str(tokens)),
+            embeds=("--runner", "pooling", "--convert", "embed"),
+            running=r"vllm:num_requests_running\{[^}]*\} ([\d.]+)",
         ),
     )
 }

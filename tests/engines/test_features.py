@@ -14,6 +14,7 @@ pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
 from ras_agent import Settings, create_single_shot_agent
 from ras_agent.app.sample import sample_passages
+from ras_agent.errors import ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.chat.call import Request
@@ -22,6 +23,7 @@ from ras_agent.tools.plan.grammar import PATTERN, parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
 from tests.engines.servers import Engine, Server, serving
 from tests.engines.train import FOLDER
+from tests.messages import says
 from tests.tools.graph_tokens.conftest import BELL, LEITH, move_weights
 
 pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1800)]
@@ -69,7 +71,7 @@ def test_texts_are_embedded_and_found(engine: Engine, tmp_path: Path) -> None:
     from ras_agent.tools.index.store import PassageIndex
 
     passages = sample_passages()
-    with serving(engine, FOLDER, "--runner", "pooling", "--convert", "embed") as server:
+    with serving(engine, FOLDER, *engine.embeds) as server:
         index = PassageIndex.create(tmp_path / "index", server.spec)
         index.add(passages)
         embedder = resolve_embedder(server.spec)
@@ -140,6 +142,26 @@ def test_a_graph_llm_writes_behind_the_engine_what_it_writes_here(
 ) -> None:
     name = ADAPTED if tuning == "lora" else frozen_and_adapted.model
     _compare(graph_llms(tuning), frozen_and_adapted, name)
+
+
+def _asked(folder: Path, server: Server, name: str) -> str:
+    from ras_agent.tools.graph_tokens.served import ServedGraphLLM
+
+    chat = Chat(ServedGraphLLM.at(folder, f"{server.url}/v1", name))
+    return chat.complete(Request(_turns(), max_tokens=4)).text
+
+
+@pytest.mark.needs("vectors")
+def test_a_name_that_is_not_served_and_a_server_that_takes_no_vectors_are_told(
+    frozen_and_adapted: Server, server: Server, graph_llms: Callable[[str], Path]
+) -> None:
+    folder = graph_llms("frozen")
+    with pytest.raises(ModelRefused, match=says("`nobody` does not exist", "check the model's name")):
+        _asked(folder, frozen_and_adapted, "nobody")
+    with pytest.raises(
+        ModelRefused, match=says("takes no prompt embeddings", "vllm serve MODEL --enable-prompt-embeds")
+    ):
+        _asked(folder, server, server.model)
 
 
 @pytest.mark.needs("vectors")

@@ -74,6 +74,11 @@ class Guard:
 
         try:
             await self._app(scope, _limit_body(receive, most), _limit_waiting(noting))
+        except asyncio.CancelledError:
+            if self._access is None:
+                raise  # an application around this one cancels what is its own
+            if not has_begun:  # its time to end is over; uvicorn closes what has begun, and would log a traceback
+                await response_of(ApiError(503, "the server is ending: ask again soon", "ending"))(scope, receive, send)
         except ClientGone:  # the server closes a connection whose answer is not complete
             pass
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold

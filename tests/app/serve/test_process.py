@@ -7,11 +7,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served
@@ -63,6 +65,32 @@ def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_bot
         assert process.stderr.read() == ""
     client = served(Settings(checkpoint=threads), {TOKEN: None})
     assert client.get("/api/threads/1", headers=headers).json()["finished"] is True
+
+
+@pytest.mark.slow("6 s that runs have to end")
+def test_runs_that_do_not_end_in_time_are_cut_off_without_a_traceback(scripted_llm: Any) -> None:
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?", "repeat": True},
+        {"hang": True, "repeat": True},
+    )
+    with _process(f"--llm={scripted_llm.spec}") as (process, address), ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(httpx.post, f"{address}/api/ask", json={"question": "Who?"}, trust_env=False, timeout=60)
+        asked = {"question": "Who?", "stream": True}
+        with httpx.stream("POST", f"{address}/api/ask", json=asked, trust_env=False, timeout=60) as response:
+            pieces = response.iter_text()
+            assert next(pieces).startswith("event: planned")
+            while len(scripted_llm.requests()) < 4:  # both runs read passages
+                pass
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+                list(pieces)
+        told = waits.result()
+        process.wait(60)
+        assert process.stderr is not None
+        lines = process.stderr.read()
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "ending")
+    assert "timeout graceful shutdown exceeded" in lines
+    assert "Traceback" not in lines
 
 
 def test_what_cannot_be_served_is_said_in_one_line(cli: Callable[..., Any]) -> None:

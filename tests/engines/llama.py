@@ -105,7 +105,7 @@ def main() -> None:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.endpoint_metrics, params.warmup = True, False
         if options.embeddings:
-            params.kv_unified = True  # with a store for each slot, the mean of a text is taken over a part of its tokens
+            params.kv_unified = True  # with a store a slot, the mean is taken over a part of the tokens
             params.embedding, params.pooling_type = True, llama.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
         server = llama.Server(params)
         print(server.listening_address, flush=True)

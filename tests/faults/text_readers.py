@@ -49,7 +49,7 @@ from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, read_overflow
 from ras_agent.tools.index.chunk import chunk_spans
-from ras_agent.tools.index.conversions import _book, _is_invisible, _slides
+from ras_agent.tools.index.conversions import _book, _html, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.markdown import first_heading, front_matter
@@ -212,6 +212,9 @@ READERS = {
     "converted files": TextReader(
         lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text), _is_invisible(text)),
         "tools.index.conversions",
+    ),
+    "HTML pages": TextReader(
+        lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace")), "tools.index.conversions"
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),

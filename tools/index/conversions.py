@@ -30,14 +30,17 @@ MOST_MEMBERS = 10_000
 MOST_PAGES = 10_000
 _LARGE_TABLE = 2000
 """Cells from which a table is read without its styles."""
+_MOST_BODIES, _LONG_LIST = 100, 500
+"""Bodies of a table, and numbered items, of which the library looks through all for each one."""
+_BLANKS = re.compile(r"[^\S\n]{100,}+")
 _PIECE = 1 << 16
 
 _UTF8, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 # what a reader of the page does not read as its text
-_UNREAD = (
+_UNREAD = {
     *("script", "style", "noscript", "template", "nav", "iframe", "object", "svg", "canvas", "head", "dialog"),
-    *("button", "select", "textarea", "input", "form[hidden]", "[hidden]", "[aria-hidden=true]"),
-)
+    *("button", "select", "textarea", "input"),
+}
 _INVISIBLE = re.compile(r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden", re.IGNORECASE)
 # the words of links stay, addresses and pictures are no text; a star or underscore inside a word is its own
 _STYLE: Mapping[str, Any] = {
@@ -110,7 +113,7 @@ def _paged(pages: Sequence[str], title: str) -> Converted:
 
 
 def _html(data: bytes) -> Converted:
-    from bs4 import BeautifulSoup
+    from bs4 import BeautifulSoup, Tag
     from markitdown.converters import HtmlConverter
 
     if len(data) > LARGEST_PAGE:
@@ -119,13 +122,51 @@ def _html(data: bytes) -> Converted:
     title = " ".join(soup.title.get_text().split()) if soup.title else ""
     heading = soup.find("h1")
     title = (" ".join(heading.get_text().split()) if heading else "") or title
-    for unread in soup.select(", ".join(_UNREAD)):
-        unread.decompose()
-    for styled in soup.select("[style]"):
-        if not styled.decomposed and _is_invisible(str(styled.get("style"))):
-            styled.decompose()
-    found = HtmlConverter().convert_string(str(soup), **_STYLE)
-    return Converted(_tidy(found.markdown), title)
+    for unread in [tag for tag in soup.descendants if isinstance(tag, Tag) and _is_unread(tag)]:
+        if not unread.decomposed:  # with one that it is in
+            unread.decompose()
+    tables = _taken_out(soup)
+    _number_long_lists(soup)
+    found = HtmlConverter().convert_string(_BLANKS.sub(" ", str(soup)), **_STYLE)
+    return Converted(_with_tables(_tidy(found.markdown), tables), title)
+
+
+def _taken_out(soup: Any) -> dict[str, str]:
+    """Put a mark in place of each large table of a page, and return the tables as Markdown by their marks."""
+    tables: dict[str, str] = {}
+    seed = token_hex(8)
+    for table in soup.find_all("table"):
+        cells = len(table.find_all(["td", "th"], limit=_LARGE_TABLE))
+        bodies = len(table.find_all("tbody", limit=_MOST_BODIES))
+        if (cells < _LARGE_TABLE and bodies < _MOST_BODIES) or table.find_parent("table") is not None:
+            continue
+        parts = [table, *table.find_all(["thead", "tbody", "tfoot"], recursive=False)]
+        rows = [row.find_all(["td", "th"], recursive=False) for part in parts for row in part("tr", recursive=False)]
+        caption = " ".join(_one_line(part.get_text()) for part in table("caption", recursive=False))
+        mark = f"{seed}x{len(tables)}x"
+        made = _table([[_one_line(cell.get_text(" ")) for cell in row] for row in rows if row])
+        tables[mark] = f"{caption}\n\n{made}".strip()
+        place = soup.new_tag("p")
+        place.string = mark
+        table.replace_with(place)
+    return tables
+
+
+def _number_long_lists(soup: Any) -> None:
+    """Write the numbers of long lists into their items."""
+    for numbered in soup.find_all("ol"):
+        items = numbered.find_all("li", recursive=False)
+        if len(items) >= _LONG_LIST:
+            first = str(numbered.get("start", 1))
+            numbered.name = "ul"
+            for number, item in enumerate(items, start=int(first) if first.isdigit() else 1):
+                item.insert(0, f"{number}. ")
+
+
+def _is_unread(tag: Any) -> bool:
+    about = tag.attrs
+    hidden = "hidden" in about or about.get("aria-hidden") == "true" or _is_invisible(str(about.get("style", "")))
+    return hidden or tag.name in _UNREAD
 
 
 def _is_invisible(style: str) -> bool:
@@ -155,9 +196,7 @@ def _docx(data: bytes) -> Converted:
     _check_archive(data, may_define=False)
     data, tables = _without_large_tables(data)
     found = _converted("DocxConverter", data, style_map=_WORD_STYLES, **_STYLE)
-    text = _tidy(found.markdown)
-    if tables:
-        text = re.sub("|".join(tables), lambda mark: tables[mark[0]], text)
+    text = _with_tables(_tidy(found.markdown), tables)
     return Converted(text, first_heading(text))
 
 
@@ -179,9 +218,7 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
             rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in part.iterchildren("{*}tr")]
             if sum(map(len, rows)) >= _LARGE_TABLE:
                 mark = f"{seed}x{len(tables)}x"
-                lines = [f"| {' | '.join(row)} |" for row in rows]
-                lines.insert(1, f"| {' | '.join(['---'] * len(rows[0]))} |")
-                tables[mark] = "\n".join(lines)
+                tables[mark] = _table(rows)
                 space = etree.QName(part).namespace
                 part = etree.Element(f"{{{space}}}p")
                 etree.SubElement(etree.SubElement(part, f"{{{space}}}r"), f"{{{space}}}t").text = mark
@@ -199,8 +236,23 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
 
 def _cell_text(cell: Any) -> str:
     """Return the text of a table's cell of Word, in one line."""
-    parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
-    return " ".join("".join(part.text or " " for part in parts).split()).replace("|", "\\|")
+    return _one_line("".join(part.text or " " for part in cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as a table of Markdown, whose first row is the header."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    lines[1:1] = [f"| {' | '.join(['---'] * len(row))} |" for row in rows[:1]]
+    return "\n".join(lines)
+
+
+def _with_tables(text: str, tables: Mapping[str, str]) -> str:
+    """Return a text with its tables in place of their marks."""
+    return re.sub("|".join(tables), lambda mark: tables[mark[0]], text) if tables else text
 
 
 def _pptx(data: bytes) -> Converted:

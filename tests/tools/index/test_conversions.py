@@ -193,6 +193,32 @@ class TestHTML:
         page = f"{'<div>' * 3000}<p>Deep.</p>{'</div>' * 3000}"
         assert convert(make("a.html", page)).text == "Deep."
 
+    def test_a_large_table_is_read_in_its_place_row_by_row(self, make: Make) -> None:
+        row = "<tr><td>a|<b>b</b><td colspan=1000>c<br>d<th>e"
+        page = f"<p>Before.</p><table><caption>Of\nall</caption><thead>{row}</thead>{row * 999}</table><p>After.</p>"
+        shown = "| a\\| b | c d | e |"
+        lines = convert(make("a.html", page)).text.splitlines()
+        assert lines[:7] == ["Before.", "", "Of all", "", shown, "| --- | --- | --- |", shown]
+        assert lines.count(shown) == 1000
+        assert lines[-2:] == ["", "After."]
+
+    def test_a_table_whose_rows_have_bodies_of_their_own_is_one_table(self, make: Make) -> None:
+        body = "<tbody><tr><td colspan=2>a</tbody>"
+        lines = convert(make("a.html", f"<table>{body * 150}</table>")).text.splitlines()
+        assert lines == ["| a |", "| --- |", *["| a |"] * 149]
+
+    def test_a_table_in_a_large_one_is_read_with_its_cell(self, make: Make) -> None:
+        inner = "<table><tr><td>x<td>y</table>"
+        page = f"<table><tr><td>{inner}<td>z{'<tr><td>a<td>b' * 1000}</table>"
+        assert convert(make("a.html", page)).text.splitlines()[:3] == ["| x y | z |", "| --- | --- |", "| a | b |"]
+
+    def test_a_long_list_keeps_its_numbers(self, make: Make) -> None:
+        lines = convert(make("a.html", f"<ol start=7>{'<li>a' * 600}</ol>")).text.splitlines()
+        assert (lines[0], lines[-1], len(lines)) == ("* 7. a", "* 606. a", 600)
+
+    def test_a_hundred_thousand_blanks_are_one(self, make: Make) -> None:
+        assert convert(make("a.html", f"<p>a{' ' * 200_000}b</p>")).text == "a b"
+
     def test_a_page_that_is_too_large_is_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(conversions, "LARGEST_PAGE", 1 << 20)
         assert reason(make("a.html", "x" * (1 << 20) + "x")) == "larger than 1 MiB; divide it, or save it as text"

@@ -1,4 +1,4 @@
-"""Converts documents of strangers in a process of its own, which is killed where one takes too long or too much.
+"""Converts documents in a process of its own, which is killed where one takes too long or too much.
 
 A small file can be a lot of work: a chapter that is named a thousand times, a page that is repeated, a table of cells
 that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has none of this one's keys.
@@ -16,11 +16,13 @@ from time import monotonic
 from typing import Any, Self
 
 from ras_agent.calling import in_thread
-from ras_agent.tools.index.conversions import CONVERTERS, convert
-from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
+from ras_agent.tools.index.conversions import convert
+from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, name_of
 
-SECONDS = 60.0
+UPLOAD_SECONDS = 60.0
 """In which the documents of one upload have to be converted, all of them."""
+FILE_SECONDS = 1800.0
+"""In which each document of a folder has to be converted: in ten minutes a book of ten thousand pages is."""
 MOST_CHARACTERS = 1 << 25
 _MEMORY = 2 << 30
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
@@ -29,9 +31,11 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT
 class Apart:
     """Process that converts documents, one after the other, for a block. It is started for the first one."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float, *, each: bool = False) -> None:
+        """seconds: in which all documents have to be converted, with `each`, each of them."""
         self._process: subprocess.Popen[bytes] | None = None
-        self._until = monotonic() + SECONDS
+        self._seconds, self._each = seconds, each
+        self._until = monotonic() + seconds
 
     def __enter__(self) -> Self:
         return self
@@ -43,25 +47,30 @@ class Apart:
                 pass
             self._process = None
 
-    def converted(self, file: HeldFile) -> HeldFile:
-        """Return a file with its text, if it is of a kind that is converted. Raises NotText."""
-        if file.suffix.lower() not in CONVERTERS:
-            return file
+    def convert(self, path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
+        """Return the text of a file, as `convert` does. Raises NotText, and OSError for a file that cannot be read."""
+        data = path.read_bytes()
+        on_read(len(data))
+        if isinstance(path, HeldFile) and path.converted is not None:
+            return path.converted
         if self._process is None:
             self._process = _started()
         process = self._process
-        exchange = in_thread(lambda: _ask(process, file))
+        until = monotonic() + self._seconds if self._each else self._until
+        exchange = in_thread(lambda: _ask(process, name_of(path.name), data))
         try:
-            reply = exchange.result(max(self._until - monotonic(), 0))
+            reply = exchange.result(max(until - monotonic(), 0))
         except TimeoutError:
             self.__exit__()
-            raise NotText(f"takes longer than {SECONDS:.0f} s to convert; divide it, or save it as text") from None
+            raise NotText(
+                f"takes longer than {self._seconds:,.0f} s to convert; divide it, or save it as text"
+            ) from None
         except (OSError, ValueError):
             self.__exit__()
             raise NotText("needs more memory than a conversion may have; divide it, or save it as text") from None
         if "problem" in reply:
             raise NotText(reply["problem"], empty=reply["empty"])
-        return HeldFile(file.name, file.data, Converted(**reply | {"pages": tuple(reply["pages"])}))
+        return Converted(**reply | {"pages": tuple(reply["pages"])})
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -72,12 +81,12 @@ def _started() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
 
 
-def _ask(process: subprocess.Popen[bytes], file: HeldFile) -> Any:
+def _ask(process: subprocess.Popen[bytes], name: str, data: bytes) -> Any:
     """Send a file, and return what the process says of it. Raises OSError or ValueError where it has ended."""
     assert process.stdin
     assert process.stdout
-    process.stdin.write(json.dumps({"name": file.name, "size": len(file.data)}).encode() + b"\n")
-    process.stdin.write(file.data)
+    process.stdin.write(json.dumps({"name": name, "size": len(data)}).encode() + b"\n")
+    process.stdin.write(data)
     process.stdin.flush()
     return json.loads(process.stdout.readline())
 

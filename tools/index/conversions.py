@@ -21,7 +21,7 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, name_of, not_unicode
+from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, name_of, not_unicode
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
@@ -61,9 +61,6 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     Raises NotText with a remedy for a file that is damaged, too large or something else than its name says, OSError,
     and MissingExtra without the library.
     """
-    if isinstance(path, HeldFile) and path.converted is not None:
-        on_read(len(path.data))
-        return path.converted
     suffix = path.suffix.lower()
     kind = suffix.removeprefix(".").upper()
     library, extra = ("pypdf", "pdf") if suffix == ".pdf" else ("markitdown", "documents")

@@ -23,13 +23,14 @@ from ras_agent.errors import IngestError
 from ras_agent.filters import read_metadata
 from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH
+from ras_agent.tools.index.apart import FILE_SECONDS, Apart
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, GivenMetadata, RememberedFields
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
-from ras_agent.tools.index.load import LOADERS, Document, Skipped, load
+from ras_agent.tools.index.load import SUFFIXES, Document, Skipped, load
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
@@ -120,7 +121,7 @@ def ingest(
     """
     place = place_of(out)
     exclude = place if isinstance(place, Path) else None
-    found = tuple(find_files(paths, LOADERS, exclude=exclude, follow_links=follow_links))
+    found = tuple(find_files(paths, SUFFIXES, exclude=exclude, follow_links=follow_links))
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
@@ -171,7 +172,7 @@ def dry_run(
 ) -> IngestReport:
     """Report what `ingest` would do with the same arguments, and write nothing."""
     with _journal(place_of(out)) as journal:
-        return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, LOADERS)))
+        return _IngestRun(None, journal, chunking, fields, metadata).take(tuple(find_files(paths, SUFFIXES)))
 
 
 @contextmanager
@@ -221,6 +222,7 @@ class _IngestRun:
         self._old: list[str] = []
         self._bytes = self._bytes_total = 0
         self._batch, self._file = FIRST_BATCH, ""
+        self._process = Apart(FILE_SECONDS, each=True)
 
     def take(
         self, found: Sequence[SourceFile | Skipped], *, prune: bool = False, forget: Sequence[str] = ()
@@ -255,8 +257,9 @@ class _IngestRun:
                     self._forget_file(label)
             self._journal.drop_empty_sources()
             vanished = hidden
-        for file in files:
-            self._take_file(file)
+        with self._process:
+            for file in files:
+                self._take_file(file)
         self._flush()
         return IngestReport(
             files=self._counts["files"],
@@ -300,7 +303,7 @@ class _IngestRun:
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        for item in load(file.content, label, fields, self._read):
+        for item in load(file.content, label, fields, self._read, self._process.convert):
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1

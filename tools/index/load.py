@@ -16,6 +16,7 @@ from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.text_files import (
+    Converted,
     FileContent,
     NotText,
     OnRead,
@@ -69,19 +70,29 @@ class Skipped:
 
 
 _Loader = Callable[[FileContent, str, Fields, OnRead], Iterator[Document | Skipped]]
+Convert = Callable[[FileContent, OnRead], Converted]
+"""Returns the text of a file whose suffix is a key of CONVERTERS; see `convert`"""
 
 
 def load(
-    path: FileContent, label: str = "", fields: Fields = USUAL_FIELDS, on_read: OnRead = lambda _: None
+    path: FileContent,
+    label: str = "",
+    fields: Fields = USUAL_FIELDS,
+    on_read: OnRead = lambda _: None,
+    convert: Convert = convert,
 ) -> Iterator[Document | Skipped]:
     """Yield the documents of a file, and a Skipped for each part that is none, in order.
 
-    Never raises for what a file holds. path: what a file is read from whose suffix is a key of LOADERS. label: the
-    file's name in ids and messages, by default the name it has.
+    Never raises for what a file holds. path: what a file is read from whose suffix is among SUFFIXES. label: the file's
+    name in ids and messages, by default the name it has. convert: by default in this process, see `apart` for another.
     """
-    label = label or name_of(path.name)
+    label, suffix = label or name_of(path.name), path.suffix.lower()
     try:
-        for item in LOADERS[path.suffix.lower()](path, label, fields, on_read):
+        if suffix in CONVERTERS:
+            items = _of_converted(convert(path, on_read), suffix, label)
+        else:
+            items = _LOADERS[suffix](path, label, fields, on_read)
+        for item in items:
             problem = _encoded_data(item.text) if isinstance(item, Document) else ""
             yield Skipped(item.place, problem, error=False) if problem else item
     except NotText as error:
@@ -124,10 +135,9 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
         yield Skipped(label, "holds no text below its front matter", error=False)
 
 
-def _load_converted(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown, and a Skipped for each page without text. Raises NotText, MissingExtra."""
-    found = convert(path, on_read)
-    is_pdf = path.suffix.lower() == ".pdf"
+def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Document | Skipped]:
+    """Yield one document, as Markdown, and a Skipped for each page without text."""
+    is_pdf = suffix == ".pdf"
     if is_pdf:
         for number, (start, end) in enumerate(pairwise((*found.pages, len(found.text))), start=1):
             if start == end:
@@ -250,7 +260,7 @@ def _kind(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__name__}"
 
 
-LOADERS: Mapping[str, _Loader] = {
+_LOADERS: Mapping[str, _Loader] = {
     ".txt": _load_text,
     ".text": _load_text,
     ".md": _load_markdown,
@@ -259,6 +269,8 @@ LOADERS: Mapping[str, _Loader] = {
     ".ndjson": _load_jsonl,
     ".csv": _load_csv,
     ".tsv": _load_csv,
-    **dict.fromkeys(CONVERTERS, _load_converted),
 }
-"""Suffix of a file -> what loads it, with the arguments of `load`."""
+"""Suffix of a file of text -> what loads it, with the first four arguments of `load`."""
+
+SUFFIXES = (*_LOADERS, *CONVERTERS)
+"""Suffixes of the files that can be loaded."""

@@ -11,6 +11,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -25,12 +26,13 @@ from ras_agent.calling import Threads
 from ras_agent.errors import FilterError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.settings import Settings
-from ras_agent.tools.index.apart import Apart
+from ras_agent.tools.index.apart import UPLOAD_SECONDS, Apart
 from ras_agent.tools.index.chunk import Chunking
+from ras_agent.tools.index.conversions import CONVERTERS
 from ras_agent.tools.index.fields import FieldRules, Fields
 from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, upload_label
-from ras_agent.tools.index.load import LOADERS, Skipped
+from ras_agent.tools.index.load import SUFFIXES, Skipped
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import HeldFile, NotText
 from ras_agent.tools.index.uploads import upload_path, uploaded_as
@@ -168,10 +170,12 @@ class Documents:
 def _converted(files: Sequence[IO[bytes]], names: Sequence[str]) -> tuple[list[HeldFile], list[Skipped]]:
     """Return uploaded files, with the text of those that are converted, and those that cannot be."""
     readable, unreadable = [], []
-    with Apart() as apart:
+    with Apart(UPLOAD_SECONDS) as apart:
         for file, name in zip(files, names, strict=True):
             try:
-                readable.append(apart.converted(HeldFile(name, file.read())))
+                held = HeldFile(name, file.read())
+                convertible = held.suffix.lower() in CONVERTERS
+                readable.append(replace(held, converted=apart.convert(held)) if convertible else held)
             except NotText as error:
                 unreadable.append(Skipped(name, str(error), error=not error.empty))
     return readable, unreadable
@@ -196,8 +200,10 @@ def safe_name(given: str) -> str:
     if len(name.encode()) > _LONGEST_NAME:
         raise ApiError(422, f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most", "bad_name")
     suffix = Path(name).suffix.lower()
-    if suffix not in LOADERS:
-        raise ApiError(415, f"{name!r}: files of this kind cannot be read; known: {', '.join(LOADERS)}", "unknown_kind")
+    if suffix not in SUFFIXES:
+        raise ApiError(
+            415, f"{name!r}: files of this kind cannot be read; known: {', '.join(SUFFIXES)}", "unknown_kind"
+        )
     return name
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ras_agent.tools.index import apart
+from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
-from ras_agent.tools.index.text_files import HeldFile, NotText
+from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.messages import says
 
 pytest.importorskip("markitdown")
@@ -78,25 +80,39 @@ def pages(count: int) -> bytes:
 
 def test_a_file_has_the_text_that_it_has_without_a_process_of_its_own() -> None:
     file = HeldFile("a.html", PAGE)
-    with Apart() as process:
-        assert process.converted(file).converted == convert(file)
-        plain = HeldFile("a.txt", b"A mill.")
-        assert process.converted(plain) is plain
+    with Apart(60) as process:
+        assert process.convert(file) == convert(file)
         with pytest.raises(NotText, match="holds no text"):
-            process.converted(HeldFile("b.html", b" "))
+            process.convert(HeldFile("b.html", b" "))
 
 
-def test_a_book_that_names_a_chapter_again_and_again_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "SECONDS", 2.0)
+def test_a_file_whose_text_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart.sys, "executable", "/bin/false")
+    with Apart(60) as process:
+        assert process.convert(HeldFile("a.html", PAGE, Converted("A mill."))) == Converted("A mill.")
+
+
+def test_a_book_that_names_a_chapter_again_and_again_is_given_up() -> None:
     assert len(book(2000)) < 2000
-    with Apart() as process, pytest.raises(NotText, match=says("takes longer than 2 s to convert", "divide it")):
-        process.converted(HeldFile("a.epub", book(2000)))
+    with Apart(2) as process, pytest.raises(NotText, match=says("takes longer than 2 s to convert", "divide it")):
+        process.convert(HeldFile("a.epub", book(2000)))
+
+
+def test_a_folder_with_such_a_book_is_indexed_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest_module, "FILE_SECONDS", 5.0)
+    (tmp_path / "a.epub").write_bytes(book(2000))
+    (tmp_path / "b.html").write_bytes(PAGE)
+    report = ingest([tmp_path], tmp_path / "index")
+    assert [str(item) for item in report.skipped] == [
+        f"{tmp_path.name}/a.epub: takes longer than 5 s to convert; divide it, or save it as text"
+    ]
+    assert report.documents_written == 1
 
 
 def test_a_process_that_ends_is_told_as_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart.sys, "executable", "/bin/true")
-    with Apart() as process, pytest.raises(NotText, match="needs more memory"):
-        process.converted(HeldFile("a.html", PAGE))
+    with Apart(60) as process, pytest.raises(NotText, match="needs more memory"):
+        process.convert(HeldFile("a.html", PAGE))
 
 
 def test_a_pdf_of_too_many_pages_is_refused_before_they_are_read() -> None:

@@ -33,9 +33,16 @@ class StallingProxy:
         self._gate.open()
 
     def fail_over(self) -> None:
-        """Forward new connections; those of now stay silent for ever, as after the fail-over of a server."""
-        self._gate.close()
-        self._gate = _Gate()
+        """Forward new connections; those of now stay silent for ever, as after the fail-over of a server.
+
+        Their ends at the server are closed, since there they went with the machine that failed: a database with a limit
+        of connections counts them no more.
+        """
+        gone, self._gate = self._gate, _Gate()
+        gone.close()
+        for far in gone.ends:
+            with suppress(OSError):
+                far.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Accept no more connections: they are refused."""
@@ -54,14 +61,17 @@ class StallingProxy:
             except OSError:
                 near.close()
                 continue
+            gate = self._gate
+            gate.ends.append(far)
             for source, target in ((near, far), (far, near)):
-                threading.Thread(target=_forward, args=(source, target, self._gate), daemon=True).start()
+                threading.Thread(target=_forward, args=(source, target, gate), daemon=True).start()
 
 
 class _Gate:
-    """Gate through which bytes pass while it is open."""
+    """Gate through which bytes pass while it is open. ends: the server's, of the connections through it."""
 
     def __init__(self) -> None:
+        self.ends: list[socket.socket] = []
         self._is_open = threading.Event()
         self._is_open.set()
         self.open, self.close, self.wait = self._is_open.set, self._is_open.clear, self._is_open.wait

@@ -112,10 +112,12 @@ class Documents:
                 readable.append(source)
             else:
                 unreadable += trial.skipped
-        if not readable:
-            reasons = "; ".join(str(item) for item in unreadable) or "they hold no text"
+        report = self._ingest(readable, given) if readable else None
+        skipped = [*unreadable, *(report.skipped if report else ())]
+        skips = [Skip(place=item.place.removeprefix(f"{own}/"), reason=item.reason) for item in skipped]
+        if report is None:
+            reasons = "; ".join(f"{skip.place}: {skip.reason}" for skip in skips) or "they hold no text"
             raise ApiError(422, f"nothing of the upload could be indexed: {reasons}", "unreadable")
-        report = self._ingest(readable, given)
         return Uploaded(
             files=[source.path.name for source in readable],
             documents_written=report.documents_written,
@@ -123,7 +125,7 @@ class Documents:
             passages_written=report.passages_written,
             passages_total=report.passages_total,
             graph="stale" if report.passages_written and KGIndex.exists(place) else None,
-            skipped=[Skip(place=item.place, reason=item.reason) for item in (*unreadable, *report.skipped)],
+            skipped=skips,
         )
 
     def _remove_own(self, name: str, own: str) -> int:

@@ -218,6 +218,14 @@ def test_a_token_replaces_and_removes_what_it_uploaded_and_nothing_else(changing
     assert changing.get("/api/documents", headers=_as(ROOT)).json()["documents"] == ["sales.md", "labs.md", "z.md"]
 
 
+def test_what_of_an_upload_cannot_be_read_is_told_by_the_name_that_the_caller_gave(changing: httpx.Client) -> None:
+    records = '{"text": "Ziegler tunes the sonar HX9."}\n[]'
+    told = _upload(changing, SALES, "notes.jsonl", records).json()
+    assert [skip["place"] for skip in told["skipped"]] == ["notes.jsonl line 2"]
+    refused = _upload(changing, SALES, "one.md", "x" * 30_000).json()["error"]["message"]
+    assert says("nothing of the upload could be indexed: one.md: no text").search(refused)
+
+
 def test_threads_of_one_token_are_hidden_from_another(teams: httpx.Client) -> None:
     out = teams.post("/api/ask", json={"question": "Who builds the QZ7?", "thread": "1"}, headers=_as(LABS)).json()
     assert out["thread"] == "1"

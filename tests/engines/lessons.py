@@ -135,13 +135,12 @@ def written(message: AIMessage) -> str:
     return "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls) or str(message.content)
 
 
-def agents(model: object) -> dict[str, Agent]:
+def agents(model: object, **settings: Any) -> dict[str, Agent]:
     """Return an agent of each graph that was taught, over the sample, whose roles are all on a model."""
     made = {"ras": create_ras_agent, "react": create_react_agent}
-    return {
-        name: create(index=sample_passages(), settings=Settings(k=2), planner=model, extractor=model, answerer=model)
-        for name, create in made.items()
-    }
+    options: dict[str, Any] = {"index": sample_passages(), "settings": Settings(k=2, **settings)}
+    roles = dict.fromkeys(("planner", "extractor", "answerer"), model)
+    return {name: create(**options, **roles) for name, create in made.items()}
 
 
 def asked() -> list[tuple[str, str]]:

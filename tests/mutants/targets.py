@@ -38,7 +38,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_writer.py",
         "tests/tools/kg/test_edits.py",
     ),
-    "tools/kg/forget.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_edits.py"),
+    "tools/kg/forget.py": (
+        "tests/tools/kg/test_forget.py",
+        "tests/tools/kg/test_build.py",
+        "tests/tools/kg/test_edits.py",
+    ),
     "tools/index/identity.py": ("tests/tools/index/test_identity.py",),
     "tools/index/changes.py": ("tests/tools/index/test_store.py", "tests/tools/index/test_random_writes.py"),
     "tools/index/snapshot.py": ("tests/tools/index/test_views.py", "tests/tools/index/test_store.py"),

@@ -31,6 +31,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_writer.py",
         "tests/tools/kg/test_edits.py",
     ),
+    "tools/kg/assemble.py": ("tests/tools/kg/test_assemble.py", "tests/tools/kg/test_formats.py"),
     "tools/kg/graph_state.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_writer.py"),
     "tools/kg/edit_rows.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_edits.py"),
     "tools/kg/make.py": (

@@ -128,7 +128,7 @@ def read_filter(parts: Iterable[str]) -> dict[str, list[str]]:
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            raise FilterError(f"a filter is written key=value, such as team=x, got {part!r}")
+            raise FilterError(f"a field is written key=value, such as team=x, got {part!r}")
         by_key.setdefault(key.strip(), []).append(value)
     return by_key
 

@@ -114,7 +114,7 @@ def test_the_command_line_s_filters_are_any_of_by_key() -> None:
         "url": ["a=b"],
     }
     for wrong in ("team", "=x", ""):
-        with pytest.raises(FilterError, match="a filter is written key=value, such as team=x"):
+        with pytest.raises(FilterError, match="a field is written key=value, such as team=x"):
             read_filter([wrong])
 
 

@@ -118,7 +118,7 @@ def test_settings_read_a_filter_from_flags_variables_and_files(tmp_path):
     assert load_settings(None, {"RAS_AGENT_FILTER": "team=x"}).filter == {"team": ["x"]}
     assert load_settings(None, {"RAS_AGENT_FILTER": '{"year": 2019}'}).filter == {"year": 2019}
     for environment, message in (
-        ({"RAS_AGENT_FILTER": "team"}, "environment: RAS_AGENT_FILTER: a filter is written key=value, such as team=x"),
+        ({"RAS_AGENT_FILTER": "team"}, "environment: RAS_AGENT_FILTER: a field is written key=value, such as team=x"),
         ({"RAS_AGENT_FILTER": "{team"}, "environment: RAS_AGENT_FILTER: "),
     ):
         with pytest.raises(SettingsError, match=message):

@@ -75,7 +75,7 @@ class KGIndex:
             place = place_of(index)
             database, cache = database_at(place), place / CACHE if isinstance(place, Path) else None
             if isinstance(place, Path) and not PassageIndex.exists(place):
-                raise IndexNotFound(f"no knowledge graph at {place}: make one with `ras-agent kg build`")
+                raise IndexNotFound(f"no index at {place}: make one with `ras-agent index`, then `ras-agent kg build`")
         with database.reading() as connection:
             read_state(connection, database)
             state, others = read_graph_state(connection, database), read_others(connection, database)

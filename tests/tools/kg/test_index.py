@@ -144,10 +144,15 @@ def test_what_is_written_is_opened_memory_mapped(graph: KGIndex, tmp_path: Path)
 
 def test_an_index_without_a_graph_names_the_remedy(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "i")
-    for place in (tmp_path / "i", tmp_path / "none"):
-        with pytest.raises(IndexNotFound, match=says("no knowledge graph", "ras-agent kg build")):
-            KGIndex.open(place)
-        assert not KGIndex.exists(place)
+    with pytest.raises(IndexNotFound, match=says("no knowledge graph", "ras-agent kg build")):
+        KGIndex.open(tmp_path / "i")
+    assert not KGIndex.exists(tmp_path / "i")
+
+
+def test_a_graph_of_no_index_names_the_index_first(tmp_path: Path) -> None:
+    with pytest.raises(IndexNotFound, match=says("no index at", "`ras-agent index`, then `ras-agent kg build`")):
+        KGIndex.open(tmp_path / "none")
+    assert not KGIndex.exists(tmp_path / "none")
 
 
 def test_an_index_in_memory_has_a_graph_too(hash_embedder: Any) -> None:

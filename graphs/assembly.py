@@ -15,7 +15,7 @@ from ras_agent.graphs.memory import ThreadMemory, recall
 from ras_agent.graphs.node import Node, NodeBody
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Inputs, Outputs, Question, State, Told
+from ras_agent.graphs.state import Inputs, Outputs, Question, ReviewedState, State, Told
 from ras_agent.tools.retrieve.search import scope_of
 
 # The limits end a run; LangGraph's own must not end it first, however large max_hops is.
@@ -47,11 +47,11 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     """A graph over the agent's state. Its nodes share limits and one memory of records.
 
     parts: whose limits hold for every run that gives none, and whose preset fixes some of them.
-    state: a TypedDict that adds keys to State.
     """
 
-    def __init__(self, parts: AgentParts, state: Any = State) -> None:
+    def __init__(self, parts: AgentParts) -> None:
         schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
+        state = ReviewedState if parts.review else State
         super().__init__(state, Limits, input_schema=schemas[0], output_schema=schemas[1])
         self._parts, self._records = parts, Records()
         self.memory = None if parts.store is None else ThreadMemory(parts.store, scope_of(parts.retriever))

@@ -16,7 +16,7 @@ from ras_agent.events import Planned, emit
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import CallReads, Update
+from ras_agent.graphs.state import CallReads, Scope, Update
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
@@ -33,8 +33,7 @@ class DecideReads(CallReads):
     """State that a node reads which decides what comes next."""
 
     stop_reason: str
-    static: bool
-    given: list[list[JSON]]
+    scope: Scope
     failures: list[JSON]
     passages: dict[str, JSON]
     graph: JSON
@@ -64,7 +63,8 @@ def plan(
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
         question, hop = state["question"], len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
-        if update is not None and not (update.get("subquery") and from_memory and not hop and not state["static"]):
+        first = from_memory and not hop and not state["scope"]["static"]  # a plan may say that nothing is needed
+        if update is not None and not (first and update.get("subquery")):
             return update
         steps = [records.step(data, state["passages"]) for data in state["steps"]]
         graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
@@ -151,15 +151,16 @@ def decide_without_planner(
         limits = replace(limits, stop_on_no_new_facts=False)
     if state["stop_reason"]:
         return end_loop(state["stop_reason"])
-    if state["static"] and not state["given"]:
+    given, static = state["scope"]["given"], state["scope"]["static"]
+    if static and not given:
         return end_loop("static")
     end: StopReason | None = None
     if limits.loop_seconds is not None and state["seconds"] >= limits.loop_seconds:
         end = "max_seconds"  # before what the hop lacked: it may be what time did not allow
-    end = end or (None if state["static"] else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
+    end = end or (None if static else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
     if end:
         return end_loop(end)
-    return {"subquery": state["question"]} if state["given"] else None
+    return {"subquery": state["question"]} if given else None
 
 
 def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:

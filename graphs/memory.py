@@ -75,7 +75,7 @@ def recall(memory: ThreadMemory) -> NodeBody:
             passages = {
                 name: data | {"recalled": True}
                 for name, data in item["passages"].items()
-                if memory.admits(state["scope"], Passage.from_dict(data))
+                if memory.admits(state["scope"]["filter"], Passage.from_dict(data))
             }
             graph = _of_hop_0(QuestionGraph.from_dict(item["graph"]), passages)
         except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -87,7 +87,6 @@ def recall(memory: ThreadMemory) -> NodeBody:
         return {
             "graph": records.dump_graph(graph),
             "passages": passages,
-            "recalled": list(graph.by_id),
             "read": list(passages) if item.get("whole") else [],
         }
 

@@ -5,7 +5,7 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence, Set
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import Beginning, CallReads, Reads, State, Update, empty_state
+from ras_agent.graphs.state import Beginning, CallReads, Reads, Scope, State, Update, empty_state
 from ras_agent.graphs.validate import (
     check_admitted,
     finite,
@@ -73,9 +73,12 @@ def begin(
             "question": replace_surrogates(question),
             "subquery": replace_surrogates(question),
             "turns": turns,
-            "given": read_given_passages(state),
-            "static": bool(state.get("static_passages")),
-            "scope": read_filter(state),
+            "scope": Scope(
+                filter=read_filter(state),
+                given=read_given_passages(state),
+                static=bool(state.get("static_passages")),
+                commit="",
+            ),
             "stop_reason": stop_reason,
         }
 
@@ -104,9 +107,7 @@ class RetrieveReads(CallReads):
     """State that `retrieve` reads."""
 
     subquery: str
-    given: list[list[JSON]]
-    scope: JSON | list[JSON] | None
-    commit: str
+    scope: Scope
     passages: dict[str, JSON]
     read: list[str]
     graph: JSON
@@ -116,30 +117,33 @@ def retrieve(retriever: Retriever) -> NodeBody:
     """Find passages for the sub-query, or take those given for this hop."""
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
-        hop, subquery, given_passages = len(state["steps"]) + 1, state["subquery"], state["given"]
-        search = Search(retriever, Filter.of(state["scope"]), state["commit"])
+        hop, subquery, scope = len(state["steps"]) + 1, state["subquery"], state["scope"]
+        given_passages, search = scope["given"], Search(retriever, Filter.of(scope["filter"]), scope["commit"])
         if given_passages:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
             check_admitted([hit.passage for hit in hits], search.filter)
         else:
             reply = yield RoleCall("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
             hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
-        # an id names the text that came with it first
-        texts = {hit.passage.id: hit.passage.text for hit in reversed(hits)}
-        stored = {name: data for name in texts if (data := state["passages"].get(name))}
-        earlier = {name: data for name, data in stored.items() if not data.get("recalled")}
-        texts |= {name: data["text"] for name, data in earlier.items()}
-        shadowed = [hit.passage for hit in hits if hit.passage.text != texts[hit.passage.id]]
-        hits = tuple([hit for hit in hits if hit.passage.text == texts[hit.passage.id]])
-        emit(Hits(hop, subquery, hits))
-        new = [hit.passage for hit in hits if hit.passage.id not in earlier]
-        update: Update = {
-            "hits": [records.dump_hit(hit) for hit in hits],
-            "passages": {passage.id: records.dump(passage) for passage in new},
-        }
-        if search.commit != state["commit"]:
-            update["commit"] = search.commit
-        stale = [passage.id for passage in new if passage.id in stored and passage.text != stored[passage.id]["text"]]
+        texts: dict[str, str] = {}  # an id names the text that came with it first
+        kept_hits: list[Hit] = []
+        new: dict[str, JSON] = {}
+        shadowed, stale = [], []
+        for hit in hits:
+            passage, stored = hit.passage, state["passages"].get(hit.passage.id)
+            earlier = None if stored is None or stored.get("recalled") else stored
+            if passage.text != texts.setdefault(passage.id, earlier["text"] if earlier else passage.text):
+                shadowed.append(passage)
+                continue
+            kept_hits.append(hit)
+            if earlier is None:
+                new[passage.id] = records.dump(passage)
+                if stored and passage.text != stored["text"]:
+                    stale.append(passage.id)
+        emit(Hits(hop, subquery, tuple(kept_hits)))
+        update: Update = {"hits": [records.dump_hit(hit) for hit in kept_hits], "passages": new}
+        if given_passages or search.commit != scope["commit"]:
+            update["scope"] = {**scope, "given": given_passages[1:], "commit": search.commit}
         if stale:  # what was recalled of them was read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
             update |= {
@@ -148,7 +152,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
             }
         if shadowed:
             update["failures"] = record_failures(_shared_id(passage, hop) for passage in shadowed)
-        return update | {"given": given_passages[1:]} if given_passages else update
+        return update
 
     return body
 
@@ -204,7 +208,6 @@ class MergeReads(Reads):
     hits: list[JSON]
     triples: list[JSON]
     graph: JSON
-    recalled: list[str]
 
 
 def merge(*, thinking: bool = False) -> NodeBody:
@@ -227,12 +230,9 @@ def merge(*, thinking: bool = False) -> NodeBody:
         facts = graph.by_id.items()
         names = [name for name, fact in facts for source in fact.sources if source.passage_id in passage_ids]
         ids = tuple(dict.fromkeys(names))
-        known: Set[str] = before.by_id.keys()
-        if recalled := state.get("recalled"):
-            # what an earlier turn found is new to this question once its own search has found it
-            of_earlier_hops = {name for step in state["steps"] for name in step["triple_ids"]}
-            known = known - (set(recalled) - of_earlier_hops)
-        new = tuple([name for name in ids if name not in known])
+        # what an earlier turn found is new to this question once its own search has found it
+        of_earlier_hops = set().union(*[step["triple_ids"] for step in state["steps"]])
+        new = tuple([name for name in ids if name not in of_earlier_hops])
         step = Step(
             hop,
             state["subquery"],

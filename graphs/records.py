@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ras_agent.graphs.validate import to_json_value
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.question_graph.graph import FactEntry, dump_fact
+from ras_agent.question_graph.graph import dump_fact
 from ras_agent.records import JSON, Call, Hit, Passage, Step, Triple
 
 _Data = TypeVar("_Data")
@@ -15,7 +15,7 @@ _Record = TypeVar("_Record")
 
 
 class Records:
-    """Memory of which record each JSON value became, and which JSON each fact, by their identity.
+    """Memory of which record each JSON value became, by its identity.
 
     State values keep their identity from node to node, so within one process nothing is parsed twice; a value loaded
     from a checkpoint is a new one and parsed once. This relies on state values never being changed in place. It is
@@ -25,7 +25,6 @@ class Records:
     def __init__(self, size: int = 2048) -> None:
         self._size = size
         self._loaded: dict[int, tuple[object, Any]] = {}
-        self._dumped: dict[int, tuple[Triple, JSON]] = {}
 
     def dump(self, record: Passage | Step) -> JSON:
         """Return the record as plain JSON, for the state."""
@@ -36,24 +35,24 @@ class Records:
         return data
 
     def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None) -> JSON:
-        """Return a graph as JSON; facts that a merge left alone have the same JSON value as before.
+        """Return a graph as JSON.
 
-        earlier: the JSON of the graph from which it has grown, where its facts nearly always come first.
+        earlier: the JSON of the graph from which it has grown, where its facts nearly always come first. Their JSON is
+            taken over.
         """
         entries = list(graph.entries)
-        known = None if earlier is None else self._record_of(earlier["facts"])  # None for JSON that was not dumped here
-        if earlier is None or known is None or entries[: len(known)] != known:
-            facts = self._dump_facts(entries)
-        else:
-            facts = [*earlier["facts"], *self._dump_facts(entries[len(known) :])]
+        known = self._record_of(earlier["facts"]) if earlier else None  # None for JSON that was not dumped here
+        same = len(known) if known is not None and entries[: len(known)] == known else 0
+        facts = earlier["facts"][:same] if earlier else []
+        facts += [dump_fact(name, *entry) for name, entry in entries[same:]]
         self._remember(facts, entries)
         data = graph.to_dict(facts)
         self._remember(data, graph)
         return data
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """Return the JSON of facts that a hop read. A graph's JSON of them is equal if nothing else states them."""
-        data = self._dump_facts((triple.id, (triple, (triple,))) for triple in triples)
+        """Return the JSON of facts that a hop read."""
+        data = [triple.to_dict() for triple in triples]
         self._remember(data, triples)
         return data
 
@@ -87,19 +86,6 @@ class Records:
             return Step.from_dict({**step, "hits": [self.hit(hit, passages) for hit in step["hits"]]})
 
         return self._load(data, parse)
-
-    def _dump_facts(self, facts: Iterable[FactEntry]) -> list[JSON]:
-        if len(self._dumped) >= self._size:
-            self._dumped = {}
-        dumped, data = self._dumped, []
-        for name, (fact, readings) in facts:
-            entry = dumped.get(id(fact))
-            if entry is None or entry[0] is not fact or len(readings) > 1:
-                entry = fact, dump_fact(name, fact, readings)
-                if len(readings) == 1:
-                    dumped[id(fact)] = entry
-            data.append(entry[1])
-        return data
 
     def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
         record: _Record | None = self._record_of(data)

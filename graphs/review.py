@@ -22,7 +22,7 @@ from ras_agent.graphs.conversation import answer_message, with_turn
 from ras_agent.graphs.node import NodeBody
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
-from ras_agent.graphs.state import State, Update
+from ras_agent.graphs.state import ReviewedState, Update
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
 from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, person
@@ -69,7 +69,7 @@ def _accepts_feedback(role: object) -> bool:
     return bool(getattr(role, "accepts_feedback", False))
 
 
-def _again_or(route: Callable[[State], str]) -> Callable[[State], str]:
+def _again_or(route: Callable[[ReviewedState], str]) -> Callable[[ReviewedState], str]:
     return lambda state: state["again"] or route(state)
 
 
@@ -89,7 +89,7 @@ def _reviewed(review: Review, decision: Decision, before: JSON | None = None) ->
 def _plan(back: str) -> NodeBody:
     """Wait for a decision about the next hop's plan. back: the node that a note leads to; empty if nobody reads it."""
 
-    def body(state: State, limits: Limits, records: Records) -> Update:
+    def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         hop = len(state["steps"]) + 1
         plans = [plan for plan in state["plans"] if plan["hop"] == hop]
         if not plans or not (state["subquery"] or state["stop_reason"] in _PLANNED_ENDS):
@@ -120,7 +120,7 @@ def _plan(back: str) -> NodeBody:
 def _facts(accepts_feedback: bool) -> NodeBody:
     """Wait for decisions about the facts that were read at this hop. accepts_feedback: whether a role reads a note."""
 
-    def body(state: State, limits: Limits, records: Records) -> Update:
+    def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {}
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
@@ -215,7 +215,7 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
 def _answer(back: dict[str, str]) -> NodeBody:
     """Wait for a decision about the answer. back: the node that a note leads to, by who reads it."""
 
-    def body(state: State, limits: Limits, records: Records) -> Update:
+    def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")

@@ -55,7 +55,7 @@ class Inputs(TypedDict, total=False):
         narrows what the agent's own `Settings.filter` admits, and cannot widen it.
 
     A passage is a `Passage`, its `to_dict()`, or just its text. Values that LangGraph calls ephemeral are there for the
-    first node alone, which leaves them under given, static and scope.
+    first node alone, which leaves them under `scope`.
     """
 
     question: str
@@ -126,21 +126,24 @@ class Beginning(Inputs):
     remaining_steps: RemainingSteps
 
 
+class Scope(TypedDict):
+    """Passages that a question may be answered from."""
+
+    filter: JSON | list[JSON] | None
+    given: list[list[JSON]]
+    """passages that take the place of retrieval, for the next hop, the one after, ..."""
+    static: bool
+    """whether the given passages are all that there is"""
+    commit: str
+    """the state of the index that the first search saw, and the next ones see again; empty before"""
+
+
 class State(Outputs):
     """The outputs so far, and the values that one node leaves for the next. `begin` sets every key."""
 
     turns: list[JSON]
     """Exchange.to_dict(): the thread's last answered questions, oldest first"""
-    recalled: list[str]
-    """ids of facts that the question's graph has from earlier turns"""
-    given: list[list[JSON]]
-    """passages that take the place of retrieval, for the next hop, the one after, ..."""
-    static: bool
-    """whether the given passages are all that there is"""
-    scope: JSON | list[JSON] | None
-    """the filter of this question"""
-    commit: str
-    """the state of the index that the question's first search saw, and the next ones see again; empty before"""
+    scope: Scope
     subquery: str
     """what to retrieve for next; empty when the loop has ended"""
     hits: list[JSON]
@@ -149,9 +152,14 @@ class State(Outputs):
     """facts read in this hop's passages"""
     read: list[str]
     """ids of passages whose facts are in the graph"""
-    again: str
-    """the node that a person sent the run back to; empty to go on. A review writes it before it is read"""
     remaining_steps: RemainingSteps
+
+
+class ReviewedState(State):
+    """State of a graph in which a run waits for a person."""
+
+    again: str
+    """the node that the person sent the run back to; empty to go on. A review writes it before it is read"""
 
 
 class Reads(TypedDict):
@@ -194,8 +202,6 @@ def empty_state() -> Update:
         "usage": Usage().to_dict(),
         "seconds": 0.0,
         # what one node leaves for the next
-        "recalled": [],
-        "commit": "",
         "hits": [],
         "triples": [],
         "read": [],

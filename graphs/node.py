@@ -50,7 +50,6 @@ from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.records import JSON, Call, Failure, Usage
-from ras_agent.review import reviewed
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
@@ -122,7 +121,7 @@ class Node(Runnable[Any, Update]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         run = self._new_run(input)
-        with metered(run.ledger), counting(), emitting(run.stream), reviewed(input.get("reviews", ())):
+        with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
             while (role_call := run.advance()) is not None:
                 make_call = partial(search, config) if role_call.kind == "retriever" else call
@@ -135,7 +134,7 @@ class Node(Runnable[Any, Update]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         run = self._new_run(input)
-        with metered(run.ledger), counting(), emitting(run.stream), reviewed(input.get("reviews", ())):
+        with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
             while (role_call := run.advance()) is not None:
                 make_call = partial(asearch, config) if role_call.kind == "retriever" else acall
@@ -175,7 +174,9 @@ class _NodeRun:
         self.update: Update = {}
         self.stream = None if _does_nothing(writer) else InertTokens(writer)
         self._state, self._began, self._spent = state, monotonic(), state.get("seconds", 0.0)
-        self.ledger = Ledger(limits=limits, started=self._began - self._spent, earlier=earlier)
+        self.ledger = Ledger(
+            limits=limits, started=self._began - self._spent, earlier=earlier, reviews=state.get("reviews", ())
+        )
         self._steps: NodeSteps | Update = {}
         self._reply: object = None
         self._failures: list[JSON] = []

@@ -244,7 +244,7 @@ def merge(*, thinking: bool = False) -> NodeBody:
         if streaming():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
-        changed = {} if graph is before else {"graph": records.dump_graph(graph, state["graph"])}
+        changed = {} if graph is before else {"graph": records.dump_graph(graph, state["graph"], triples)}
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
         return {**changed, "steps": [step.to_dict() | {"hits": hits}], "hits": [], "triples": []}
 

@@ -34,17 +34,20 @@ class Records:
         self._remember(data, record)
         return data
 
-    def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None) -> JSON:
-        """Return a graph as JSON.
+    def dump_graph(self, graph: QuestionGraph, earlier: JSON | None = None, triples: tuple[Triple, ...] = ()) -> JSON:
+        """Return a graph as JSON, in which the JSON of facts that have not changed is taken over.
 
-        earlier: the JSON of the graph from which it has grown, where its facts nearly always come first. Their JSON is
-            taken over.
+        earlier: the graph from which it has grown, where its facts nearly always come first. triples: what was merged.
         """
         entries = list(graph.entries)
+        dumped = dict(zip(map(id, triples), self._record_of(triples) or (), strict=False))
         known = self._record_of(earlier["facts"]) if earlier else None  # None for JSON that was not dumped here
         same = len(known) if known is not None and entries[: len(known)] == known else 0
         facts = earlier["facts"][:same] if earlier else []
-        facts += [dump_fact(name, *entry) for name, entry in entries[same:]]
+        facts += [
+            {"id": name, **dumped[id(fact)]} if id(fact) in dumped else dump_fact(name, fact, readings)
+            for name, (fact, readings) in entries[same:]
+        ]
         self._remember(facts, entries)
         data = graph.to_dict(facts)
         self._remember(data, graph)
@@ -54,6 +57,7 @@ class Records:
         """Return the JSON of facts that a hop read."""
         data = [triple.to_dict() for triple in triples]
         self._remember(data, triples)
+        self._remember(triples, data)
         return data
 
     def dump_hit(self, hit: Hit) -> JSON:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
-from operator import index
+from operator import attrgetter, index
 from typing import Any, NamedTuple
 
 from ras_agent.errors import FilterError
@@ -25,6 +25,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # RAS on ASQA and ELI5: five fixed passages, five iterations
 _STATIC_ITERATIONS = 5
 _SHOWN_FACTS = 3
+_WHERE = attrgetter("passage_id", "start", "end", "extractor")
 
 _NO_TRIPLE = "dropped: no Triple of three texts with Sources"
 _BLANK = "dropped: a blank subject, predicate or object"
@@ -145,7 +146,7 @@ def valid_facts(
     """
     triples: list[Triple] = []
     wrong: dict[str, list[Triple]] = {}
-    places: dict[Source, _Place] = {}  # the facts of one sentence share its place
+    places: dict[tuple[Any, ...], _Place] = {}  # the facts of one sentence share its place
     for triple in extraction.triples:
         problems: list[str] = []
         sources: tuple[Source, ...] = ()
@@ -154,8 +155,8 @@ def valid_facts(
                 problems.append(_BLANK)
             else:
                 for source in triple.sources:
-                    if (place := places.get(source)) is None:
-                        place = places[source] = _valid_place(source, passages, extractor, hop, subquery)
+                    if (place := places.get(where := _WHERE(source))) is None:
+                        place = places[where] = _valid_place(source, passages, extractor, hop, subquery)
                     sources += place.sources
                     problems += place.problems
                 if not sources:

@@ -11,7 +11,7 @@ from math import inf
 from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
-from ras_agent.records import Call, Failure
+from ras_agent.records import JSON, Call, Failure
 from ras_agent.scoped_value import ScopedValue
 
 _ANSWERER = "answerer"
@@ -70,7 +70,8 @@ class Ledger:
     Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
     plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
     loop, also where a role has caught the BudgetExceeded and returned a result. notes: reports of roles whose result
-    has no place for failures, such as a planner that could not show all facts to its model.
+    has no place for failures, such as a planner that could not show all facts to its model. reviews: what a person has
+    decided in the run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read it.
     """
 
     role: str = ""
@@ -78,6 +79,7 @@ class Ledger:
     limits: Limits = field(default_factory=Limits)
     started: float = field(default_factory=time.monotonic)
     earlier: Sequence[Call] = ()
+    reviews: Sequence[JSON] = ()
     calls: list[Call] = field(default_factory=list)
     refused: str | None = None
     notes: list[Failure] = field(default_factory=list)

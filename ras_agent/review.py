@@ -26,13 +26,12 @@ comes twice is then not taken for the next review. A wrong decision changes noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Self, cast, get_args
 
+from ras_agent.budget import current_ledger
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.records import JSON, Citation, Plan, Triple
-from ras_agent.scoped_value import ScopedValue
 from ras_agent.shape import Record
 
 Place = Literal["plan", "facts", "answer"]
@@ -279,8 +278,6 @@ def _check(decision: Decision, review: Review, where: str) -> None:
 
 # ---- what the roles are told of a review
 
-_reviews: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar("ras_agent_reviews", default=())
-
 
 def notes() -> tuple[str, ...]:
     """Return what the person who reviews the running question has asked of it, oldest first; usually nothing.
@@ -288,7 +285,7 @@ def notes() -> tuple[str, ...]:
     A planner, reasoner or answerer of your own that shows them to its model says so by an attribute `accepts_feedback`
     that is true: only then can a person ask it back.
     """
-    return tuple(review["note"] for review in _reviews.get() if review["action"] == "ask")
+    return tuple(review["note"] for review in current_ledger().reviews if review["action"] == "ask")
 
 
 def overruled() -> tuple[Triple, ...]:
@@ -296,10 +293,5 @@ def overruled() -> tuple[Triple, ...]:
 
     The graph holds what a person said instead. A role that reads the passages too finds these facts stated there.
     """
-    facts = (review for review in _reviews.get() if review["at"] == "facts" and review.get("before"))
+    facts = (review for review in current_ledger().reviews if review["at"] == "facts" and review.get("before"))
     return tuple(Triple.from_dict(review["before"]) for review in facts)
-
-
-def reviewed(reviews: Iterable[Mapping[str, Any]]) -> ScopedValue[tuple[Mapping[str, Any], ...]]:
-    """Tell the roles that run inside the block of the `reviews` of a state."""
-    return ScopedValue(_reviews, tuple(reviews))

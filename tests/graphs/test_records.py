@@ -32,6 +32,24 @@ def test_a_graph_that_grew_has_the_json_of_its_facts_again():
     assert data == QuestionGraph((FACT, born)).to_dict()
 
 
+def test_a_fact_that_was_merged_as_it_was_read_is_not_dumped_again():
+    records, source = Records(), {"passage_id": "p1", "start": 0, "end": 5, "hop": 0, "subquery": "", "extractor": ""}
+    read = records.dump_triples((FACT,))
+    triples = records.triples(read)
+    data = records.dump_graph(QuestionGraph().merge(triples), triples=triples)
+    assert data["facts"] == [{"id": FACT.id, **read[0]}]
+    assert data["facts"][0]["sources"] is read[0]["sources"]
+    assert data["facts"][0]["sources"] == [source]
+
+
+def test_what_a_person_wrote_for_a_fact_is_not_taken_over():
+    records = Records()
+    written = [{"subject": "Leith", "predicate": "flows through", "object": "Edinburgh", "id": "x", "sources": []}]
+    triples = records.triples(written)
+    data = records.dump_graph(QuestionGraph().merge(triples), triples=triples)
+    assert data == QuestionGraph(triples).to_dict()
+
+
 def test_a_fact_that_a_merge_changed_has_new_json():
     records = Records()
     graph = QuestionGraph().merge((FACT,))

@@ -181,7 +181,7 @@ class _RecordingLedger(Ledger):
     """Ledger of the calls for one passage, which enters them in the run's own ledger too."""
 
     def __init__(self, run: Ledger) -> None:
-        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier)
+        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier, run.reviews)
         self._run = run
 
     def exceeded(self, *args: Any, **kwargs: Any) -> str | None:

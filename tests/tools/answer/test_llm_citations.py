@@ -2,9 +2,9 @@
 
 import pytest
 
+from ras_agent.budget import Ledger, metered
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Source, Step, Triple
-from ras_agent.review import reviewed
 from ras_agent.tools.answer.citations import Cited, NumberedEvidence, read_citations
 
 BELL = Passage("p1", "He moved to Canada. Bell was born in Edinburgh in 1847.", "Bell")
@@ -206,7 +206,7 @@ def test_a_model_is_told_what_a_person_has_stated_and_that_it_holds() -> None:
 
 def test_a_model_is_told_what_a_person_has_removed_or_corrected_and_that_it_does_not_hold() -> None:
     removed = {"at": "facts", "hop": 1, "action": "remove", "fact": BORN.id, "before": BORN.to_dict()}
-    with reviewed([removed]):
+    with metered(Ledger(reviews=[removed])):
         shown = NumberedEvidence((BELL,), (FLOWS,)).block()
     assert shown.endswith(
         "<note>\nA person has ruled out (S> Bell | P> was born in | O> Edinburgh). "
@@ -217,6 +217,6 @@ def test_a_model_is_told_what_a_person_has_removed_or_corrected_and_that_it_does
 def test_a_fact_that_holds_again_is_not_ruled_out() -> None:
     written = Triple("Bell", "was born in", "EDINBURGH", (Source("p1", 20, 55, extractor="person:Ada"),))
     edited = {"at": "facts", "hop": 1, "action": "edit", "fact": BORN.id, "before": BORN.to_dict()}
-    with reviewed([edited]):
+    with metered(Ledger(reviews=[edited])):
         shown = NumberedEvidence((BELL,), (written,)).block()
     assert shown.endswith("<note>\nA person has stated [2]. It holds where texts say otherwise.\n</note>")

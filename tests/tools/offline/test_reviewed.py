@@ -2,9 +2,10 @@
 
 import pytest
 
+from ras_agent.budget import Ledger, metered
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
-from ras_agent.review import overruled, reviewed
+from ras_agent.review import overruled
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner
 from ras_agent.tools.roles import RoleOptions
 
@@ -23,7 +24,7 @@ def decided(action: str, before: Triple) -> dict[str, object]:
 
 def asked(question: str, facts: tuple[Triple, ...], *reviews: dict[str, object], layout: str = "evidence") -> Answer:
     answerer = offline_answerer(options=RoleOptions(layout=layout, least_confidence=0.0))
-    with reviewed(reviews):
+    with metered(Ledger(reviews=reviews)):
         return answerer.answer(question, QuestionGraph(facts), (BELL,), ())
 
 
@@ -55,7 +56,7 @@ def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(s
     named = Passage("named", "Bell was born in Edinburgh. He taught in Boston. Boston is in America.", "Inventors")
     born = Triple("Bell", "was born in", "Edinburgh", sources)
     answerer = offline_answerer(options=RoleOptions(least_confidence=0.0))
-    with reviewed([decided("remove", born)]):
+    with metered(Ledger(reviews=[decided("remove", born)])):
         answers = [
             answerer.answer(question, QuestionGraph(), (named,), ()).text
             for question in ("Where was Bell born?", "Where did he teach?")
@@ -69,7 +70,7 @@ def test_the_next_plan_follows_the_correction() -> None:
     question = "Which river flows through the city where Alexander Graham Bell was born?"
     planner = offline_planner()
     assert planner.plan(question, QuestionGraph((BORN,)), steps).subquery == "Which river flows through Edinburgh?"
-    with reviewed([decided("edit", BORN)]):
+    with metered(Ledger(reviews=[decided("edit", BORN)])):
         assert planner.plan(question, QuestionGraph((PERSONS,)), steps).subquery == "Which river flows through Glasgow?"
 
 
@@ -77,5 +78,7 @@ def test_only_what_was_removed_or_corrected_is_overruled() -> None:
     assert overruled() == ()
     added = {"at": "facts", "hop": 1, "action": "add", "subject": "a", "predicate": "b", "object": "c"}
     plan = {"at": "plan", "hop": 1, "action": "edit", "subquery": "x", "before": {"action": "subq", "subquery": "y"}}
-    with reviewed([added, plan, {"at": "facts", "hop": 1, "action": "approve"}, decided("remove", BORN)]):
+    with metered(
+        Ledger(reviews=[added, plan, {"at": "facts", "hop": 1, "action": "approve"}, decided("remove", BORN)])
+    ):
         assert overruled() == (BORN,)

@@ -175,8 +175,11 @@ def structure(extractor: Extractor) -> NodeBody:
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
         hop, subquery = len(state["steps"]) + 1, state["subquery"]
-        ids = [hit["passage_id"] for hit in state["hits"] if hit["passage_id"] not in state["read"]]
-        passages = {passage_id: records.passage(state["passages"][passage_id]) for passage_id in ids}
+        passages = {
+            passage_id: records.passage(state["passages"][passage_id])
+            for hit in state["hits"]
+            if (passage_id := hit["passage_id"]) not in state["read"]
+        }
         if not passages:
             return {"triples": []}
         triples, unread = given_triples(passages.values())

@@ -45,13 +45,13 @@ class Records:
         same = len(known) if known is not None and entries[: len(known)] == known else 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
-            {"id": name, **dumped[id(fact)]} if id(fact) in dumped else dump_fact(name, fact, readings)
+            {"id": name, **data} if (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
             for name, (fact, readings) in entries[same:]
         ]
         self._remember(facts, entries)
-        data = graph.to_dict(facts)
-        self._remember(data, graph)
-        return data
+        dumped_graph = graph.to_dict(facts)
+        self._remember(dumped_graph, graph)
+        return dumped_graph
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
         """Return the JSON of facts that a hop read."""

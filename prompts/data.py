@@ -50,12 +50,7 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 
 def fact_line(fact: Triple) -> str:
     """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
-    return _fact_line(fact.subject, fact.predicate, fact.object)
-
-
-@cached_if_short(4096)
-def _fact_line(subject: str, predicate: str, object_: str) -> str:
-    return fact_text(as_line(subject), as_line(predicate), as_line(object_))
+    return fact_text(as_line(fact.subject), as_line(fact.predicate), as_line(fact.object))
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 from ras_agent.marks import SUBQ, fact_text
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.short_cache import cached_if_short
+from ras_agent.text.short_cache import LONGEST_CACHED
 from ras_agent.text.titles import file_title
 
 JSON = dict[str, Any]
@@ -152,15 +152,27 @@ class Source(Record):
     extractor: str = ""
 
 
-# a graph asks for the same keys and ids at every hop
-@cached_if_short(65536)
-def _fact_key(subject: str, predicate: str, object_: str) -> tuple[str, str, str]:
-    return canonical_key(subject), canonical_key(predicate), canonical_key(object_)
+_Words = tuple[str, str, str]
 
 
-@cached_if_short(65536)
-def _fact_id(subject: str, predicate: str, object_: str) -> str:
-    return fact_id(_fact_key(subject, predicate, object_))
+class _Names(dict[_Words, tuple[_Words, str]]):
+    """Keys and ids of facts by their words. A graph asks for the same ones at every hop; those of long facts are not
+    kept."""
+
+    _MOST = 65536
+
+    def __missing__(self, words: _Words) -> tuple[_Words, str]:
+        subject, predicate, object_ = words
+        key = canonical_key(subject), canonical_key(predicate), canonical_key(object_)
+        names = key, fact_id(key)
+        if sum(map(len, words)) <= LONGEST_CACHED:
+            if len(self) >= self._MOST:
+                self.clear()
+            self[words] = names
+        return names
+
+
+_names = _Names()
 
 
 def fact_id(key: tuple[str, str, str]) -> str:
@@ -180,12 +192,12 @@ class Triple(Record):
     @property
     def key(self) -> tuple[str, str, str]:
         """Return the canonical keys of subject, predicate and object."""
-        return _fact_key(self.subject, self.predicate, self.object)
+        return _names[self.subject, self.predicate, self.object][0]
 
     @property
     def id(self) -> str:
         """Return a hash of the key; it is the same in every run."""
-        return _fact_id(self.subject, self.predicate, self.object)
+        return _names[self.subject, self.predicate, self.object][1]
 
     def __str__(self) -> str:
         return fact_text(self.subject, self.predicate, self.object)

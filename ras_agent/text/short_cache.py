@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 LONGEST_CACHED = 500
 """Characters of a text that is cached; names, predicates, words and nearly all sentences are shorter."""
 
 
-def cached_if_short(size: int) -> Callable[[F], F]:
-    """Decorate a function of one text, or of three, with a cache of its last `size` results.
+def cached_if_short(size: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Decorate a function of one text with a cache of its last `size` results; those of long texts are not cached."""
 
-    Results for long texts are not cached.
-    """
-
-    def decorate(function: F) -> F:
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
         cached = lru_cache(size)(function)
 
         @wraps(function)
-        def of_one(text: str) -> Any:  # the usual case, without the sum
+        def of_text(text: str) -> T:
             return cached(text) if len(text) <= LONGEST_CACHED else function(text)
 
-        @wraps(function)
-        def of_three(one: str, two: str, three: str) -> Any:
-            short = len(one) + len(two) + len(three) <= LONGEST_CACHED
-            return cached(one, two, three) if short else function(one, two, three)
-
-        return cast(F, of_one if function.__code__.co_argcount == 1 else of_three)
+        return of_text
 
     return decorate

@@ -14,20 +14,3 @@ def test_what_a_short_text_gives_is_computed_once_and_what_a_long_one_gives_each
     short, long = "x" * LONGEST_CACHED, "x" * (LONGEST_CACHED + 1)
     assert [length(text) for text in (short, short, long, long)] == [500, 500, 501, 501]
     assert asked == [short, long, long]
-
-
-def test_three_texts_are_short_if_they_are_together() -> None:
-    asked = []
-
-    @cached_if_short(8)
-    def joined(one: str, two: str, three: str) -> str:
-        asked.append(one)
-        return one + two + three
-
-    half = "x" * (LONGEST_CACHED // 2)
-    joined(half, half, "")
-    joined(half, half, "")
-    assert len(asked) == 1
-    joined(half, half, "x")
-    joined(half, half, "x")
-    assert len(asked) == 3

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from ras_agent.errors import MissingExtra, SettingsError
+from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in, described, is_plain
 
@@ -70,7 +70,8 @@ def build_chat_model(
         why = without_secrets(str(error)).rstrip(".")
         if "model_provider" in why:  # for an unknown provider LangChain advises an argument that we do not have
             supported = [line.rstrip(".") for line in why.splitlines() if line.startswith("Supported providers")]
-            why = ". ".join([f"no known provider: write {_FORMS}", *supported])
+            meant = did_you_mean(provider, ["vllm", *" ".join(supported).replace(",", " ").split()])
+            why = ". ".join([" ".join(filter(None, ("no known provider:", meant, f"write {_FORMS}"))), *supported])
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
 

@@ -80,6 +80,8 @@ def test_an_unknown_provider_is_an_error() -> None:
         match=says("'nobody:model'", "no known provider", "openai:gpt-4o-mini", "Supported providers:"),
     ):
         build_chat_model("nobody:model")
+    with pytest.raises(SettingsError, match=says("no known provider: did you mean openai? write provider:model")):
+        build_chat_model("opnai:gpt-4o-mini")
 
 
 def test_what_is_a_chat_model(scripted_model: Any) -> None:

@@ -138,7 +138,8 @@ def written(message: AIMessage) -> str:
 def agents(model: object, **settings: Any) -> dict[str, Agent]:
     """Return an agent of each graph that was taught, over the sample, whose roles are all on a model."""
     made = {"ras": create_ras_agent, "react": create_react_agent}
-    options: dict[str, Any] = {"index": sample_passages(), "settings": Settings(k=2, **settings)}
+    # 0 for the answerer, too: an engine's own temperature draws another word once in some hundred answers
+    options: dict[str, Any] = {"index": sample_passages(), "settings": Settings(k=2, temperature=0.0, **settings)}
     roles = dict.fromkeys(("planner", "extractor", "answerer"), model)
     return {name: create(**options, **roles) for name, create in made.items()}
 

@@ -68,6 +68,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "tools/kg/make.py": {
         (
+            "if not len(before.names) or how.kind == IMPORTED:",
+            "if not len(before.names) and how.kind == IMPORTED:",
+        ): "an imported graph has no lists, and without lists all names are compared anew",
+        (
+            "came_from = np.where(listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), -1)",
+            "came_from = np.where(listed, np.searchsorted(ids, numbers).clip(max=len(ids) - 1), - 2)",
+        ): "any number below 0 tells a new name",
+        (
             "left = np.flatnonzero(~known & (names >= 0))",
             "left = np.flatnonzero(~known & (names >= -1))",
         ): "no vector is stored under the number -1",

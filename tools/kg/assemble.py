@@ -82,8 +82,20 @@ def occurrences_of(passages: Iterable[PassageFacts], edges: Iterable[UnstatedEdg
     )
 
 
-def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = False) -> KGArrays:
-    """Return the graph without vectors. Names that no fact and no mention uses leave no trace.
+class Assembled(NamedTuple):
+    """Graph without vectors, and where its names and documents are among what was read.
+
+    entities (E,), relations (R,): numbers of names, of the equivalence relation -1, which is the last; documents (D,).
+    """
+
+    graph: KGArrays
+    entities: Ints
+    relations: Ints
+    documents: Ints
+
+
+def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = False) -> Assembled:
+    """Make the graph of what was read. Names that no fact and no mention uses leave no trace.
 
     A document without facts and mentions stays: it was read, and states nothing.
     exact: names are one entity only if they are equal, instead of by their canonical keys.
@@ -131,7 +143,8 @@ def assemble(found: Occurrences, *, exact: bool = False, equivalences: bool = Fa
     pairs = entities.of[alike[:, [0, 2]]].reshape(-1, 2)
     first, _ = _distinct(pairs[:, 0], pairs[:, 1])
     first = first[pairs[first, 0] != pairs[first, 1]]
-    return with_equivalences(graph, pairs[first], found.similarities[~of_facts & equivalences][first])
+    graph = with_equivalences(graph, pairs[first], found.similarities[~of_facts & equivalences][first])
+    return Assembled(graph, entities.chosen, np.append(relations.chosen, -1), order)
 
 
 def with_equivalences(
@@ -215,9 +228,11 @@ def part_of(graph: KGArrays, admitted: npt.NDArray[np.bool_], *, imported: bool 
 class _Numbered(NamedTuple):
     """Holds K names that are used, ascending by their distinct keys.
 
-    of: (all names,) the number of a name's key, -1 where no name with that key is used.
+    chosen: (K,) which of all names they are. of: (all names,) the number of a name's key, -1 where no name with that
+    key is used.
     """
 
+    chosen: Ints
     names: StringTable
     keys: StringTable
     of: Ints
@@ -249,7 +264,7 @@ class _Names:
             best[at] = min(rival, int(best[at]), key=self._names.__getitem__)
         of_key = np.full(len(self._key_of), -1, dtype=np.int64)
         of_key[keys] = np.arange(len(keys))
-        return _Numbered(self._names.take(best), self._keys.take(best), of_key[self._key_of])
+        return _Numbered(best, self._names.take(best), self._keys.take(best), of_key[self._key_of])
 
 
 def _ascending(strings: list[bytes]) -> Ints:

@@ -110,7 +110,7 @@ class KGIndex:
         With an embedder it has vectors, and equivalence edges if they are not the imported ones. exact: see KGManifest.
         """
         how = equivalence or Equivalence()
-        graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=how.kind == IMPORTED)
+        graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=how.kind == IMPORTED).graph
         resolved = None if embedder is None else of_unit_length(resolve_embedder(embedder))
         if resolved is not None:
             entities = resolved.embed(list(graph.entities))

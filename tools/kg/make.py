@@ -22,7 +22,7 @@ from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.tools.embed.embedders import reopened_embedder
 from ras_agent.tools.kg.arrays import SparseRows, Vectors
-from ras_agent.tools.kg.assemble import Occurrences, assemble, with_equivalences
+from ras_agent.tools.kg.assemble import EQUIVALENT, Occurrences, assemble, with_equivalences
 from ras_agent.tools.kg.disk import SavedGraph, described, read_graph, write_graph
 from ras_agent.tools.kg.edit_rows import read_edits
 from ras_agent.tools.kg.edits import Anchor, Edit, edited
@@ -170,14 +170,12 @@ def make_graph(
     embed: gets names that have no vector, and their numbers, -1 for those that have none.
     """
     how = settings.equivalence
-    graph = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
-    text_of = dict(zip(found.documents.encoded(), reading.texts.tolist(), strict=True))
-    texts = np.array([text_of[name] for name in graph.documents.encoded()], dtype=np.uint64)
-    graph = replace(graph, texts=texts)
-    # names of edits alone have no number yet
-    number_of = dict(zip(found.names.encoded(), reading.names.tolist(), strict=False))
-    spelled = [*graph.entities.encoded(), *graph.relations.encoded()]
-    numbers = np.fromiter((number_of.get(name, -1) for name in spelled), np.int64, len(spelled))
+    assembled = assemble(found, exact=settings.exact, equivalences=how.kind == IMPORTED)
+    graph = replace(assembled.graph, texts=reading.texts[assembled.documents])
+    # names of edits alone have no number yet, the equivalence relation perhaps none
+    known = np.append(reading.names, np.full(len(found.names) - len(reading.names) + 1, -1))
+    known[-1] = known[[*found.names.find_all(EQUIVALENT), -1][0]]
+    numbers = known[np.concatenate([assembled.entities, assembled.relations])]
     fresh = np.empty(0, np.int64)
     if settings.embedder is not None:
         count, entities = len(graph.entities), list(graph.entities)

@@ -132,7 +132,7 @@ def as_lists(graph: KGArrays) -> dict[str, Any]:
 def test_a_graph_is_that_of_plain_loops(
     passages: list[PassageFacts], edges: list[UnstatedEdge], exact: bool, equivalences: bool
 ) -> None:
-    graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=equivalences)
+    graph = assemble(occurrences_of(passages, edges), exact=exact, equivalences=equivalences).graph
     assert as_lists(graph) == assembled_plainly(passages, edges, exact, equivalences)
 
 
@@ -148,13 +148,13 @@ def test_the_numbers_of_names_and_keys_that_are_given_change_no_byte(
     names = occurrences.names.take(np.array(order, np.int64))
     keys = StringTable.of(map(canonical_key, names))
     renumbered = Occurrences(names, occurrences.documents, facts, mentions, others, occurrences.similarities, keys)
-    as_read, by_number = (assemble(given, exact=exact, equivalences=True) for given in (occurrences, renumbered))
+    as_read, by_number = (assemble(given, exact=exact, equivalences=True).graph for given in (occurrences, renumbered))
     assert digest_of(as_read) == digest_of(by_number)
 
 
 def test_arrays_have_the_types_that_they_are_stored_with() -> None:
     for passages in ([], [PassageFacts("p", (Triple("Bell", "was born in", "Edinburgh"),))]):
-        graph = assemble(occurrences_of(passages))
+        graph = assemble(occurrences_of(passages)).graph
         assert (graph.edges.dtype, graph.edges.shape) == (np.int32, (len(passages), 3))
         assert (graph.similarities.dtype, graph.sources.dtype, graph.source_starts.dtype) == (
             np.float32,
@@ -167,3 +167,8 @@ def test_arrays_have_the_types_that_they_are_stored_with() -> None:
             np.int32,
         )
         assert (graph.keys.text.dtype, graph.keys.starts.dtype) == (np.uint8, np.int64)
+
+
+def test_a_string_is_found_wherever_it_is_in_a_table() -> None:
+    table = StringTable.of(["same", "né", "sama", "same", ""])
+    assert [table.find_all(string).tolist() for string in ("same", "né", "", "other")] == [[0, 3], [1], [4], []]

@@ -431,7 +431,7 @@ def test_edits_do_to_all_facts_what_they_do_to_each(
     if with_keys:
         occurrences.keys = StringTable.of(map(canonical_key, occurrences.names))
     changed, _ = edited(occurrences, edits, set, {}, exact=exact)
-    graphs = [assemble(one, exact=exact) for one in (changed, stating(facts, names, alone))]
+    graphs = [assemble(one, exact=exact).graph for one in (changed, stating(facts, names, alone))]
     assert graphs[0].edges.tolist() == graphs[1].edges.tolist()
     assert [list(graph.entities) for graph in graphs] == [list(graphs[1].entities)] * 2
     assert [list(graph.relations) for graph in graphs] == [list(graphs[1].relations)] * 2

@@ -27,6 +27,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.writer import ReadReport, open_writer
 from ras_agent.tools.store.array_file import read_arrays
 from tests.messages import says
+from tests.tools.kg.test_build import Letters
 
 BELL = Passage("bell", "Bell | was born in | Edinburgh\nBell | patented | telephone")
 LEITH = Passage("leith", "Leith | flows through | Edinburgh")
@@ -152,6 +153,16 @@ def test_only_new_names_are_embedded(tmp_path: Path, hash_embedder: Any) -> None
     assert graph.entity_vectors is not None
     expected = hash_embedder.embed(list(graph.entities)).astype(np.float16)
     assert np.array_equal(graph.entity_vectors, expected)
+
+
+def test_near_names_that_stay_keep_their_nearest_when_others_are_added(tmp_path: Path) -> None:
+    near = Passage("ring", "Tin | makes | Ring\nOak | makes | Rings")  # the last name, and one before it
+    build(tmp_path / "twice", [near], embedder=Letters())
+    graph = build(tmp_path / "twice", [near, BELL], embedder=Letters())
+    pairs = {tuple(graph.entities[at] for at in edge[[0, 2]]) for edge in graph.edges[graph.arrays.facts :]}
+    assert ("Ring", "Rings") in pairs
+    build(tmp_path / "once", [near, BELL], embedder=Letters())
+    assert arrays_in(tmp_path / "twice") == arrays_in(tmp_path / "once")
 
 
 def test_a_passage_that_cannot_be_read_is_reported_and_tried_again(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_build.py",
         "tests/tools/kg/test_writer.py",
         "tests/tools/kg/test_edits.py",
+        "tests/tools/kg/test_index.py",
     ),
     "tools/kg/forget.py": (
         "tests/tools/kg/test_forget.py",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.arrays import Ints
 from ras_agent.errors import IndexMismatch
 
 if TYPE_CHECKING:
@@ -117,12 +118,13 @@ class StringTable(Sequence[str]):
                 high = middle
         return low if low < len(self) and self._bytes(low) == wanted else None
 
-    def find_all(self, string: str) -> npt.NDArray[np.int64]:
+    def find_all(self, string: str) -> Ints:
         """Return the numbers of all strings that are `string`, whatever the order of the table."""
         wanted = np.frombuffer(string.encode(*_HOW), dtype=np.uint8)
         rows = np.flatnonzero(np.diff(self.starts) == len(wanted))
-        equal = self.text[self.starts[rows][:, None] + np.arange(len(wanted))] == wanted
-        return rows[equal.all(axis=1)]
+        bytes_of = self.text[self.starts[rows][:, None] + np.arange(len(wanted))]
+        same: Ints = rows[(bytes_of == wanted).all(axis=1)]
+        return same
 
     def _bytes(self, number: int) -> bytes:
         return self.text[self.starts[number] : self.starts[number + 1]].tobytes()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ras_agent.errors import IndexMismatch, IndexNotFound, RasError, UnknownName
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg import make
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.disk import SavedGraph, digest_of, write_graph
 from ras_agent.tools.kg.equivalence import Equivalence
@@ -165,6 +166,16 @@ def test_an_index_in_memory_has_a_graph_too(hash_embedder: Any) -> None:
     index.delete_documents(["none"])
     index.upsert([Passage("leith", "Another text.")])
     assert list(KGIndex.open(index).documents) == ["bell", "leith"]  # nobody knows of which text the facts were
+
+
+def test_a_graph_in_memory_is_made_by_who_writes_and_not_by_who_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = PassageIndex.in_memory([Passage("bell", "Bell.", document_id="b"), Passage("leith", "Leith.")])
+    with open_writer(index) as writer:
+        writer.put([BELL, LEITH])
+        writer.write()
+    index.delete_document("b")
+    monkeypatch.delattr(make, "make_graph")
+    assert list(KGIndex.open(index).documents) == ["leith"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ras_agent.address import Address
 from ras_agent.errors import ModelCallError, SettingsError
 from ras_agent.settings import Settings
 from ras_agent.tools.index.apart import Apart
-from ras_agent.tools.index.text_files import HeldFile
+from ras_agent.tools.index.text_files import Converted, HeldFile
 from tests.app.serve.conftest import Served
 from tests.app.serve.test_process import _process
 from tests.messages import says
@@ -211,15 +211,15 @@ A, B = ({"Authorization": f"Bearer {token}"} for token in TOKENS)
 def test_a_document_that_takes_long_holds_up_no_other_token(
     index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    converted, begun, go_on = Apart.converted, threading.Event(), threading.Event()
+    convert, begun, go_on = Apart.convert, threading.Event(), threading.Event()
 
-    def held(apart: Apart, file: HeldFile) -> HeldFile:
+    def held(apart: Apart, file: HeldFile) -> Converted:
         if file.suffix == ".epub":
             begun.set()
             go_on.wait()
-        return converted(apart, file)
+        return convert(apart, file)
 
-    monkeypatch.setattr(Apart, "converted", held)
+    monkeypatch.setattr(Apart, "convert", held)
     client = served(Settings(index=index), TOKENS)
     slow, quick = {"files": ("a.epub", b"a book")}, {"files": ("b.txt", b"A mill.")}
     with ThreadPoolExecutor() as callers:

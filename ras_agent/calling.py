@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
@@ -19,8 +19,9 @@ from ras_agent.events import emitting_until_the_end
 
 T = TypeVar("T")
 
-# runs that begin without waiting, how often more are let in, and how late the event loop may be for that
-_AT_ONCE, _TICK, _LATE = 8, 0.01, 0.01
+# runs that begin without waiting; seconds of the processor that a run takes, until some have ended; how many times as
+# long one may have taken
+_AT_ONCE, _USUAL_COST, _MOST_GROWTH = 8, 0.03, 4
 
 # how long a coroutine that was cancelled may take to close its connections
 _TO_CLOSE = 0.2
@@ -151,56 +152,36 @@ class Threads:
 
 
 class Turns:
-    """Queue of runs, first come first served, in which those at work are as many as the event loop bears.
+    """Queue of runs, first come first served, which begin as fast as the processor does their work.
 
-    Runs that share a processor end together, late: one after another, half of them ends in half the time. But runs that
-    wait for a model cost nothing. So a run begins at once while few are at work, and else as long as the loop is awake
-    in time. Among callers, the one with the fewest runs at work comes first.
+    Runs that share a processor end together, late: begun one after another, half of them end in half the time. But runs
+    that wait for a model cost nothing. So a run begins at once while few are at work, and else after as much time as a
+    run has lately taken of the processor. It waits for no other run's end, which may hang.
     """
 
     def __init__(self) -> None:
-        self._working: Counter[str] = Counter()
-        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
-        self._letting: asyncio.Task[None] | None = None
+        self._at_work, self._first = 0, asyncio.Lock()
+        self._cost, self._work_done = _USUAL_COST, _work_done()
 
     @asynccontextmanager
-    async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Wait for the turn of a caller's run, which lasts for the block."""
-        if self._waiting or self._working.total() >= _AT_ONCE:
-            waiting = caller, asyncio.get_running_loop().create_future()
-            self._waiting.append(waiting)
-            if self._letting is None or self._letting.done():
-                self._letting = asyncio.create_task(self._let_in())
-            try:
-                await waiting[1]
-            except asyncio.CancelledError:
-                if waiting in self._waiting:
-                    self._waiting.remove(waiting)
-                else:
-                    self._leave(caller)
-                raise
-        else:
-            self._working[caller] += 1
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a run's turn; the run lasts for the block."""
+        if self._at_work >= _AT_ONCE or self._first.locked():
+            async with self._first:
+                await asyncio.sleep(self._cost)
+        self._at_work += 1
         try:
             yield
         finally:
-            self._leave(caller)
+            self._at_work -= 1
+            now = _work_done()
+            cost = min(now - self._work_done, _MOST_GROWTH * self._cost)  # it may have been other work
+            self._cost, self._work_done = 0.9 * self._cost + 0.1 * cost, now
 
-    def _leave(self, caller: str) -> None:
-        self._working[caller] -= 1
-        if not self._working[caller]:
-            del self._working[caller]
 
-    async def _let_in(self) -> None:
-        while self._waiting:
-            began = time.monotonic()
-            await asyncio.sleep(_TICK)
-            late = time.monotonic() - began - _TICK
-            if self._waiting and (late < _LATE or self._working.total() < _AT_ONCE):
-                waiting = min(self._waiting, key=lambda one: self._working[one[0]])
-                self._waiting.remove(waiting)
-                self._working[waiting[0]] += 1
-                waiting[1].set_result(None)
+def _work_done() -> float:
+    """Return the seconds that this process has worked at least: its event loop's, or all cores' by their number."""
+    return max(time.thread_time(), time.process_time() / (os.cpu_count() or 1))
 
 
 def _in_time(result: T, began: float, within: float) -> T:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,29 +135,47 @@ async def test_a_role_in_a_thread_that_raises_stop_iteration_is_not_waited_for_f
         await acall(Exhausted(), "act")
 
 
-async def test_turns_begin_in_the_order_of_arrival_and_those_of_the_caller_with_the_fewest_first(
+async def test_runs_begin_in_the_order_of_arrival_whether_or_not_those_before_them_have_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    pauses, may_go_on = asyncio.Queue[float](), asyncio.Queue[None]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.put_nowait(seconds)
+        await may_go_on.get()
+
     monkeypatch.setattr(calling, "_AT_ONCE", 2)
-    monkeypatch.setattr(calling, "_LATE", -1.0)  # the loop is never awake so early: no more than two at a time
-    turns, begun = calling.Turns(), asyncio.Queue[str]()
-    ends = {name: asyncio.Event() for name in ("a1", "a2", "a3", "a4", "b1")}
+    monkeypatch.setattr(calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep))
+    turns, begun, over = calling.Turns(), asyncio.Queue[str](), asyncio.Event()
 
     async def work(name: str) -> None:
-        async with turns.turn(name[0]):
+        async with turns.turn():
             begun.put_nowait(name)
-            await ends[name].wait()
+            await over.wait()
 
-    tasks = {name: asyncio.create_task(work(name)) for name in ends}
-    assert [await begun.get() for _ in range(2)] == ["a1", "a2"]
-    tasks["a3"].cancel()
-    for end, following in (("a2", "b1"), ("b1", "a4")):
+    tasks = {name: asyncio.create_task(work(name)) for name in ("1", "2", "3", "gone", "4")}
+    assert [await begun.get() for _ in range(2)] == ["1", "2"]
+    assert await pauses.get() == 0.03
+    tasks["gone"].cancel()
+    for name in ("3", "4"):
         assert begun.empty()
-        ends[end].set()
-        assert await begun.get() == following
-    for event in ends.values():
-        event.set()
+        may_go_on.put_nowait(None)
+        assert await begun.get() == name
+    over.set()
     await asyncio.wait(tasks.values())
+
+
+async def test_a_run_is_taken_to_cost_what_the_last_ones_did_and_other_work_counts_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = iter((0.0, 0.01, 100.0))
+    monkeypatch.setattr(calling, "_work_done", lambda: next(done))
+    turns, costs = calling.Turns(), []
+    for _ in range(2):
+        async with turns.turn():
+            pass
+        costs.append(turns._cost)
+    assert costs == pytest.approx([0.9 * 0.03 + 0.1 * 0.01, 1.3 * 0.028], rel=1e-9)  # sums of a few floats
 
 
 async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> None:

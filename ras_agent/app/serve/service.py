@@ -238,7 +238,7 @@ class Service:
         if free <= (own if self.has_shares else 0):
             which = "of yours " if free else ""
             raise ApiError(503, f"so many questions {which}are being answered already: try again soon", "busy")
-        within, turn, ended = _lower(self.limits, limits), self._turns.turn(caller), partial(self._running.pop, key)
+        within, turn, ended = _lower(self.limits, limits), self._turns.turn(), partial(self._running.pop, key)
         run = Run(agent, inputs, config, within, turn=turn, ended=ended, check=self._check_reached)
         self._running[key] = caller
         return run

@@ -140,7 +140,7 @@ def agents(model: object, **settings: Any) -> dict[str, Agent]:
     made = {"ras": create_ras_agent, "react": create_react_agent}
     # 0 for the answerer, too: an engine's own temperature draws another word once in some hundred answers
     options: dict[str, Any] = {"index": sample_passages(), "settings": Settings(k=2, temperature=0.0, **settings)}
-    roles = dict.fromkeys(("planner", "extractor", "answerer"), model)
+    roles: dict[str, Any] = dict.fromkeys(("planner", "extractor", "answerer"), model)
     return {name: create(**options, **roles) for name, create in made.items()}
 
 

@@ -28,6 +28,7 @@ from ras_agent.tools.retrieve.registered import retriever_over
 
 _COMMITS = 4
 _RETRIEVERS = 16
+_FILTERS = 1000
 _SECONDS = 600.0
 """How long a run that goes on sees the commit that it began with, once there is a later one: what was erased is gone
 from memory then, too"""
@@ -48,7 +49,8 @@ class LiveRetriever:
     """Registered retriever `name` over the last commit of an index, for any filter.
 
     It is made anew for each commit and filter, over a view of the index, so that nothing outside is searched at all.
-    The last few are cached, those of earlier commits for ten minutes.
+    The last few are cached, those of earlier commits for ten minutes. Filters with which runs have come back keep half
+    of the places at least: who sends a new filter with each question costs nobody else a retriever.
     """
 
     def __init__(self, name: str, index: PassageIndex, options: dict[str, Any]) -> None:
@@ -59,6 +61,7 @@ class LiveRetriever:
         self._indexes: OrderedDict[str, PassageIndex] = OrderedDict()  # a view of the index for each commit
         self._last_seen: dict[str, float] = {}  # when each commit was last known to be the last one
         self._views: OrderedDict[tuple[str, Filter], _Lazy[CommitView]] = OrderedDict()
+        self._runs: OrderedDict[Filter, int] = OrderedDict()  # that began with each of the last filters
         self.at("", ALL)
 
     def retrieve(self, query: str, k: int = 5, filter: object = None) -> list[Hit]:
@@ -71,19 +74,30 @@ class LiveRetriever:
 
     def at(self, commit: str, filter: Filter) -> CommitView:
         """Return the retriever within `filter` over `commit`, or over the last commit where that one is not cached."""
+        is_new_run = not commit
         commit, index = self._index_at(commit)
         with self._lock:
+            if is_new_run:
+                self._note_run(filter)
             lazy = self._views.setdefault((commit, filter), _Lazy())
             self._views.move_to_end((commit, filter))
-            while len(self._views) > _RETRIEVERS:
-                self._views.popitem(last=False)
+            if len(self._views) > _RETRIEVERS:
+                of_one_run = [key for key in self._views if self._runs.get(key[1], 1) == 1]
+                of_several = (key for key in self._views if key not in of_one_run)
+                del self._views[of_one_run[0] if len(of_one_run) > _RETRIEVERS // 2 else next(of_several)]
         return lazy.get(partial(self._view, index, filter, commit))
+
+    def _note_run(self, filter: Filter) -> None:
+        self._runs[filter] = self._runs.pop(filter, 0) + 1
+        if len(self._runs) > _FILTERS:
+            self._runs.popitem(last=False)
 
     def explained(self, paths: int) -> Self:
         """Return the same retriever, whose hits say why, if it can, by at most `paths` reasons each."""
         other = copy(self)
         other._reasons, other._lock = paths, Lock()
         other._indexes, other._last_seen, other._views = OrderedDict(), {}, OrderedDict()
+        other._runs = OrderedDict()
         return other
 
     def why(self, query: str, passage_ids: Sequence[str]) -> list[tuple[str, ...]]:

@@ -115,6 +115,17 @@ def test_it_remembers_sixteen_filters_those_that_were_used_last(live: Any) -> No
     assert len(made) == 2
 
 
+def test_filters_that_come_once_cost_a_filter_that_comes_back_no_retriever(live: Any) -> None:
+    made: list[int] = []
+    retriever, fresh = live(lambda index: made.append(len(index.passages)) or Plain()), iter(range(1000))
+    for _ in range(5):
+        for _ in range(20):
+            retriever.at("", Filter.of([{"n": 3}, {"id": next(fresh)}]))
+        commit = retriever.at("", X).commit
+        retriever.at(commit, X)  # a later search of the run
+    assert made.count(6) == 2  # for its first run, and for the second, with which it had come back
+
+
 def test_it_remembers_four_commits() -> None:
     index = PassageIndex.in_memory(CORPUS[:1])
     retriever = LiveRetriever("bm25", index, {})

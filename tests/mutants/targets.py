@@ -31,7 +31,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_writer.py",
         "tests/tools/kg/test_edits.py",
     ),
-    "tools/kg/assemble.py": ("tests/tools/kg/test_assemble.py", "tests/tools/kg/test_formats.py"),
+    "tools/kg/assemble.py": (
+        "tests/tools/kg/test_assemble.py",
+        "tests/tools/kg/test_index.py",
+        "tests/tools/retrieve/test_tenants.py",
+    ),
     "tools/kg/graph_state.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_writer.py"),
     "tools/kg/edit_rows.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_edits.py"),
     "tools/kg/make.py": (

@@ -34,14 +34,13 @@ class Occurrences:
         documents: StringTable,
         facts: Ints,
         mentions: Ints,
-        edges: Ints | None = None,
-        similarities: npt.NDArray[np.float32] | None = None,
+        edges: Ints,
+        similarities: npt.NDArray[np.float32],
         keys: StringTable | None = None,
     ) -> None:
         self.names, self.documents, self.keys = names, documents, keys
         self.facts, self.mentions = facts.reshape(-1, 6), mentions.reshape(-1, 3)
-        self.edges = np.empty((0, 3), np.int64) if edges is None else edges.reshape(-1, 3)
-        self.similarities = np.empty(0, np.float32) if similarities is None else similarities
+        self.edges, self.similarities = edges.reshape(-1, 3), similarities
 
     def told_apart_by(self, *, exact: bool = False) -> StringTable:
         """Return by what each name is told apart from others: its canonical key, or, if `exact`, the name itself."""

@@ -26,6 +26,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.store.array_file import read_arrays, write_arrays
 from tests.messages import says
+from tests.tools.kg.test_build import Letters
 
 
 def fact(passage: str, subject: str, predicate: str, object_: str, start: int = 0, end: int = 0) -> Triple:
@@ -166,6 +167,17 @@ def test_an_index_in_memory_has_a_graph_too(hash_embedder: Any) -> None:
     index.delete_documents(["none"])
     index.upsert([Passage("leith", "Another text.")])
     assert list(KGIndex.open(index).documents) == ["bell", "leith"]  # nobody knows of which text the facts were
+
+
+def test_a_part_has_the_equivalences_of_its_own_names_alone() -> None:
+    facts = [
+        PassageFacts(at, (Triple(name, "makes", f"{name}s", (Source(at),)),))
+        for at, name in (("a", "Ring"), ("b", "Wing"))
+    ]
+    graph, alone = KGIndex.in_memory(facts, Letters()), KGIndex.in_memory(facts[:1], Letters())
+    part = graph.within(np.array([True, False]))
+    assert (list(part.entities), part.manifest.equivalences) == (["Ring", "Rings"], 1)
+    assert digest_of(part.arrays) == digest_of(alone.arrays)
 
 
 def test_a_graph_in_memory_is_made_by_who_writes_and_not_by_who_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:

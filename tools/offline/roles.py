@@ -1,33 +1,37 @@
-"""The roles that need no model, put together: `offline`, and `offline:minilm` with sentence embeddings and a reader.
+"""The roles that need no model, put together: `offline`, and `offline:minilm` with a reader that has learnt.
 
 Every factory takes the part behind the colon, so that one string names a whole set of roles.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ras_agent.errors import UnknownName
 from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
 if TYPE_CHECKING:
-    from ras_agent.protocols import Answerer, Embedder, SpanReader
+    from ras_agent.protocols import Answerer, Planner
     from ras_agent.tools.offline.extractor.extract import OfflineExtractor
-    from ras_agent.tools.offline.nested import NestedPlanner
+    from ras_agent.tools.offline.reader import Reader
     from ras_agent.tools.offline.reasoner import OfflineReasoner
 
 
-def offline_planner(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> NestedPlanner:
-    """Follows the question's links; where it has none, the bridge entity that is closest to it.
+def offline_planner(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> Planner:
+    """Ask for what the question describes, the innermost first; else follow the bridge that is closest to it.
 
-    embeddings: "" or "minilm". options: their language, if it is known, is the texts'; the roles know English only.
-    Raises UnknownName for other embeddings, MissingExtra where "minilm" is not installed.
+    embeddings: "" finds descriptions by rules, "minilm" by the packaged reader. options: their language, if it is
+    known, is the texts'; the roles know English only. Raises UnknownName for other embeddings, MissingExtra where
+    "minilm" is not installed.
     """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
     from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.planner import OfflinePlanner
+    from ras_agent.tools.offline.reader_roles import ReadingPlanner
 
-    _known(embeddings)
+    if reader := _reader(embeddings):
+        return ReadingPlanner(reader, OfflinePlanner(), options.language)
     return NestedPlanner(OfflineAnswerer(), OfflinePlanner(), options.language)
 
 
@@ -40,15 +44,19 @@ def offline_answerer(embeddings: str = "", options: RoleOptions = DEFAULT_OPTION
     from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
     from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
     from ras_agent.tools.offline.nested import NestedAnswerer
+    from ras_agent.tools.offline.reader_roles import ReadingAnswerer
     from ras_agent.tools.offline.reviewed import AsReviewed
 
-    embedder, reader = _encoders(embeddings)
     least = LEAST_CONFIDENCE if options.least_confidence is None else options.least_confidence
-    last = OfflineAnswerer(embedder, reader, may_abstain=options.may_abstain, least_confidence=least)
-    nested = NestedAnswerer(OfflineAnswerer(), last, options.language)
+    by_rules = OfflineAnswerer(may_abstain=options.may_abstain, least_confidence=least)
+    answerer: Answerer
+    if reader := _reader(embeddings):
+        answerer = ReadingAnswerer(reader, by_rules, options.language, options.may_abstain, least)
+    else:
+        answerer = NestedAnswerer(OfflineAnswerer(), by_rules, options.language)
     if options.layout == "chain":
-        return FromFacts(nested)
-    return AsReviewed(FromPassages(nested) if options.layout == "chain-of-text" else nested)
+        return FromFacts(answerer)
+    return AsReviewed(FromPassages(answerer) if options.layout == "chain-of-text" else answerer)
 
 
 def offline_extractor(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflineExtractor:
@@ -72,11 +80,16 @@ def _known(embeddings: str) -> None:
         raise UnknownName("embeddings of the offline roles", embeddings, ("minilm",))
 
 
-def _encoders(embeddings: str) -> tuple[Embedder | None, SpanReader | None]:
+def _reader(embeddings: str) -> Reader | None:
     _known(embeddings)
-    if not embeddings:
-        return None, None
-    from ras_agent.tools.embed.minilm import MiniLMEmbedder
-    from ras_agent.tools.offline.span_reader import MiniLMSpanReader
+    return _packaged_reader() if embeddings else None
 
-    return MiniLMEmbedder(), MiniLMSpanReader()
+
+@cache
+def _packaged_reader() -> Reader:
+    """Return the one that planner and answerer share, with what it remembers. Raises MissingExtra without its base."""
+    from ras_agent.tools.embed.packaged_minilm import packaged_minilm
+    from ras_agent.tools.offline.reader import Reader
+
+    packaged_minilm()
+    return Reader()

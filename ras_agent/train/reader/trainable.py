@@ -1,81 +1,119 @@
-"""The span reader as the training loop sees it: a delta in training over the frozen MiniLM, and its loss."""
+"""The reader as the training loop sees it: MiniLM's layers in training over its frozen embeddings, and three heads."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
-from ras_agent.tools.offline.span_reader import adapted_names, load_base, merge, pad, span_logits
-from ras_agent.train.named_weights import NamedWeights
 from ras_agent.train.reader.batches import Row
+
+CLS, SEP = 101, 102
+WIDTH = 384
+HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}
 
 
 class TrainableReader(nn.Module):
-    """Frozen encoder without its pooler, and a trained delta: low-rank maps of its weights, and a head."""
+    """Encoder without its pooler, and linear heads of its last states: answers, descriptions and verdicts."""
 
-    def __init__(self, encoder: nn.Module, delta: Mapping[str, Tensor]) -> None:
+    def __init__(self, encoder: Any) -> None:
         super().__init__()
-        self.encoder = encoder.requires_grad_(False)
-        self.delta = NamedWeights(delta)
+        self.encoder = encoder
+        self.encoder.embeddings.requires_grad_(False)
+        self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, outputs) for name, outputs in HEADS.items()})
 
     @classmethod
-    def begin(cls, rank: int, start_from: Path | None = None) -> Self:
-        """Return the packaged MiniLM with a delta of this rank that changes nothing yet, or with a stored one."""
+    def begin(cls, start_from: Path | None = None) -> Self:
+        """Return the packaged MiniLM with new heads, or with the layers and heads of a stored reader."""
         from safetensors.torch import load_file
 
-        encoder, base = load_base(packaged_minilm())
+        encoder = torch_minilm(packaged_minilm())
+        model = cls(encoder)
         if start_from is not None:
-            return cls(encoder, {name: tensor.float() for name, tensor in load_file(start_from).items()})
-        delta = {"head.weight": 0.02 * torch.randn(2, 384), "head.bias": torch.zeros(2)}
-        for name in adapted_names(base):
-            width_out, width_in = base[name].shape
-            # up starts at 0, so that the first step sees the base weights as they are
-            delta[f"{name}.up"] = torch.zeros(width_out, rank)
-            delta[f"{name}.down"] = torch.randn(rank, width_in) / math.sqrt(width_in)
-        return cls(encoder, delta)
+            stored = {name: tensor.float() for name, tensor in load_file(start_from).items()}
+            model.load_state_dict({_module_name(name): tensor for name, tensor in stored.items()}, strict=False)
+        return model
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training mode, but leave the encoder, which has no dropout, in evaluation mode."""
+        """Switch to training mode, but leave the encoder without dropout: each example is seen once or twice."""
         super().train(mode)
         self.encoder.train(False)
         return self
 
     def loss(self, batch: Sequence[Row]) -> Tensor:
-        """Return the mean negative log likelihood of the gold spans of a batch.
+        """Return the mean negative log likelihood of what a batch's rows ask for.
 
-        A text with several gold spans has the sum of their likelihoods. Start and end are independent given the text.
+        A row with several gold spans has the sum of their likelihoods. Start and end are independent given the row.
         """
-        delta = self.delta.tensors()
-        device = delta["head.bias"].device
-        inputs = {name: value.to(device) for name, value in pad([(row.question, row.text) for row in batch]).items()}
-        allowed = inputs["token_type_ids"].bool()
-        for number, row in enumerate(batch):
-            allowed[number, 0] = True
-            allowed[number, len(row.question) + len(row.text) + 2] = False  # the last [SEP]
-        weights = merge(dict(self.encoder.named_parameters()), delta)
-
-        def encode(**inputs: Tensor) -> Any:
-            return functional_call(self.encoder, weights, kwargs=inputs)
-
-        logits = span_logits(encode, inputs, delta)  # (2, B, T)
+        device = next(self.parameters()).device
+        inputs = {name: value.to(device) for name, value in pad(batch).items()}
+        hidden = self.encoder(**inputs).last_hidden_state.float()  # (B, T, 384)
         with torch.autocast(device.type, enabled=False):
-            likelihood = logits.masked_fill(~allowed, -1e9).log_softmax(-1)
             losses = []
             for number, row in enumerate(batch):
-                first, last = torch.tensor(row.gold, device=device).T
-                losses.append(-torch.logsumexp(likelihood[0, number, first] + likelihood[1, number, last], 0))
+                if row.verdict >= 0:
+                    target = torch.tensor(row.verdict, device=device)
+                    losses.append(cross_entropy(self.heads["verdicts"](hidden[number, 0]), target))
+                    continue
+                head = self.heads["spans" if row.text else "descriptions"]
+                first, last = places(row)
+                allowed = torch.tensor([0, *range(first, last)], device=device)
+                likelihood = head(hidden[number, allowed]).log_softmax(0)  # (places, 2)
+                start, end = torch.tensor(row.gold, device=device).T
+                start, end = (torch.where(one > 0, one - first + 1, 0) for one in (start, end))
+                losses.append(-torch.logsumexp(likelihood[start, 0] + likelihood[end, 1], 0))
             return torch.stack(losses).mean()
 
     def save(self, file: Path) -> None:
-        """Write the delta in half precision: its error stays below that of the base's own rounding."""
+        """Write layers and heads in half precision, by the names of the packaged MiniLM's own file."""
         from safetensors.torch import save_file
 
-        tensors = self.delta.tensors().items()
-        save_file({name: tensor.detach().half().cpu().contiguous() for name, tensor in tensors}, file)
+        kept = {name: tensor for name, tensor in self.state_dict().items() if "embeddings" not in name}
+        save_file(
+            {_stored_name(name): tensor.detach().half().cpu().contiguous() for name, tensor in kept.items()}, file
+        )
+
+
+def torch_minilm(folder: Path) -> Any:
+    """Return the encoder of a folder with MiniLM's files, without its pooler, in evaluation mode."""
+    from safetensors.torch import load_file
+    from transformers import BertConfig, BertModel
+
+    network = BertModel(BertConfig.from_json_file(str(folder / "config.json")), add_pooling_layer=False)
+    known = dict(network.named_parameters())
+    weights = load_file(folder / "model.safetensors")
+    network.load_state_dict({name: tensor for name, tensor in weights.items() if name in known})
+    network.train(False)
+    return network
+
+
+def _stored_name(name: str) -> str:
+    return name.removeprefix("encoder.") if name.startswith("encoder.encoder.") else name
+
+
+def _module_name(name: str) -> str:
+    return f"encoder.{name}" if name.startswith("encoder.") else name
+
+
+def places(row: Row) -> tuple[int, int]:
+    """Return the half-open places in a row that may be in a span: its text, or its question where it has no text."""
+    first = len(row.question) + 2 if row.text else 1
+    return first, first + len(row.text or row.question)
+
+
+def pad(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """Return rows as BERT takes them, "[CLS] question [SEP] text [SEP]", each (B, T), int64."""
+    tokens = [[CLS, *row.question, SEP, *([*row.text, SEP] if row.text else [])] for row in rows]
+    length = max(map(len, tokens))
+    ids = torch.zeros(len(rows), length, dtype=torch.int64)
+    mask, types = torch.zeros_like(ids), torch.zeros_like(ids)
+    for number, (row, line) in enumerate(zip(rows, tokens, strict=True)):
+        ids[number, : len(line)] = torch.tensor(line)
+        mask[number, : len(line)] = 1
+        types[number, len(row.question) + 2 : len(line)] = 1
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}

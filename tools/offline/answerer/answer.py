@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ras_agent.protocols import Embedder, SpanReader
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
@@ -26,7 +25,7 @@ LEAST_CONFIDENCE = 0.15
 class OfflineAnswerer:
     """Fits `Answerer`. Weights load at the first question; may be used from several threads at once.
 
-    embedder, reader: widen what the ranker sees. may_abstain: False always gives the best guess there is.
+    may_abstain: False always gives the best guess there is.
     ranker: the packaged one unless given. least_confidence: an answer with less is "I don't know".
     """
 
@@ -34,13 +33,11 @@ class OfflineAnswerer:
 
     def __init__(
         self,
-        embedder: Embedder | None = None,
-        reader: SpanReader | None = None,
         may_abstain: bool = True,
         ranker: Ranker | None = None,
         least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
-        self._embedder, self._reader, self._may_abstain, self._ranker = embedder, reader, may_abstain, ranker
+        self._may_abstain, self._ranker = may_abstain, ranker
         self._least_confidence = least_confidence
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
@@ -97,7 +94,7 @@ class OfflineAnswerer:
         ranker: Ranker,
         hops: int,
     ) -> Answer:
-        ranked = ranker.rank(asked, graph, passages, self._reader)
+        ranked = ranker.rank(asked, graph, passages)
         if not ranked:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         best = likeliest(asked, ranked)

@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ras_agent.arrays import Doubles
 from ras_agent.errors import WeightsError
-from ras_agent.protocols import SpanReader
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Span
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import stem, stems, word_set
+from ras_agent.text.words import stem, stems
 from ras_agent.tools.offline.answerer.answer_type import TypeModel
 from ras_agent.tools.offline.answerer.coverage import Rarity
 from ras_agent.tools.offline.answerer.features import FEATURES, Candidates, describe
 from ras_agent.tools.offline.answerer.weights import read_safetensors
-from ras_agent.tools.offline.question import QuestionAnalysis, head_type
+from ras_agent.tools.offline.question import POINTS_IN_TIME, QuestionAnalysis, head_type
 from ras_agent.tools.offline.reading import Mention, ReadPassage, Sentence
 
 INPUTS = (*FEATURES, "type", "type_below_best")
@@ -64,19 +61,16 @@ class Ranker:
         asked: QuestionAnalysis,
         graph: QuestionGraph,
         passages: Sequence[ReadPassage],
-        reader: SpanReader | None = None,
     ) -> list[Ranked]:
         """Return the candidates that have the form of an answer, best first; where none has, all with no share.
 
-        Empty where there is nothing to read. A `reader` has its say on each.
+        Empty where there is nothing to read.
         """
         found = describe(asked, graph, passages, self.rarity)
         if found is None:
             return []
         inputs = self.inputs(asked, found)
         logits = self.score(inputs)
-        if reader is not None:
-            logits = logits + reader_logits(reader, asked.question, passages, found).astype(np.float32)
         fits = fitting(asked, found.texts, found.sentences, found.mentions)
         if not fits.any():
             return [replace(one, share=0.0) for one in pooled(found, inputs, logits)]
@@ -127,7 +121,6 @@ def packaged_ranker() -> Ranker:
 
 
 # asked for these, an answer states when; an "age" or a "time" may be given in many ways
-_POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 _COUNTS = re.compile(r"\bhow many\b", re.IGNORECASE)
 _NAMED = frozenset({"person", "place", "organisation", "work", "nationality"})
 
@@ -141,7 +134,7 @@ def fitting(
     passage's title, which names something whatever its form ("1984").
     """
     kinds = [mention.kind if mention else "title" for mention in mentions]
-    if asked.answer_type == "date" and (not asked.answer_noun or asked.answer_noun[-1] in _POINTS_IN_TIME):
+    if asked.answer_type == "date" and (not asked.answer_noun or asked.answer_noun[-1] in POINTS_IN_TIME):
         return np.array([kind == "date" or _tells(text, date=True) for kind, text in zip(kinds, texts, strict=True)])
     if asked.answer_type == "number":
         counted = stem(asked.answer_noun[-1]) if asked.answer_noun and _COUNTS.search(asked.question) else None
@@ -159,47 +152,3 @@ def fitting(
 def _tells(text: str, *, date: bool) -> bool:
     """Return whether a date, or a number, is in the text."""
     return any((figure.kind not in ("number", "ordinal")) == date for figure in figures_in(text))
-
-
-# the middle of a plateau on HotpotQA's tuning questions: neighbouring values differ by less than a question's noise
-_WEIGHT = 0.5
-_FLOOR = 0.05
-_TEMPERATURE = 4.0
-
-
-def reader_logits(reader: SpanReader, question: str, passages: Sequence[ReadPassage], found: Candidates) -> Doubles:
-    """Return (M,) what to add to the candidates' logits: a multiple of the log of their expected overlap, floored."""
-    heads = [f"{passage.title}. " if passage.title else "" for passage in passages]
-    texts = [head + passage.text for head, passage in zip(heads, passages, strict=True)]
-    numbers = {passage: number for number, passage in enumerate(passages)}
-    places = []
-    for sentence, mention in zip(found.sentences, found.mentions, strict=True):
-        number = numbers[sentence.passage]
-        start = len(heads[number]) + sentence.start
-        title = (0, len(sentence.passage.title))
-        places.append((number, *((start + mention.start, start + mention.end) if mention else title)))
-    return _WEIGHT * np.log(expected_overlap(reader.read(question, texts), places) + _FLOOR)
-
-
-def expected_overlap(spans: Sequence[Sequence[Span]], places: Sequence[tuple[int, int, int]]) -> Doubles:
-    """Return (M,) in 0..1 for places (passage, start, end); `spans` are a reader's, passage by passage."""
-    read = [number for number, found in enumerate(spans) if found]
-    best = np.array([max(span.score for span in spans[number]) for number in read])
-    weights = {
-        number: share * _softmax(np.array([span.score for span in spans[number]]))
-        for number, share in zip(read, _softmax(best / _TEMPERATURE), strict=True)
-    }
-    overlaps = np.zeros(len(places))
-    for row, (number, start, end) in enumerate(places):
-        for span, weight in zip(spans[number], weights.get(number, ()), strict=False):
-            shared = max(0, min(end, span.end) - max(start, span.start))
-            overlaps[row] += weight * 2 * shared / (end - start + span.end - span.start)
-    return overlaps
-
-
-def _softmax(logits: Doubles) -> Doubles:
-    if not len(logits):
-        return logits
-    powers: Doubles = np.exp(logits - logits.max())
-    powers /= powers.sum()
-    return powers

@@ -1,0 +1,236 @@
+"""Two-hop questions made of single ones: a question takes the place of the name that answers it in another question.
+
+    What is Steve Crowther chairman of?  (UKIP)
+    Who is the leader of UKIP?
+    -> Who is the leader of what Steve Crowther is chairman of?
+
+The method is MuSiQue's (Trivedi et al. 2022, arXiv:2108.00573, section 3); the questions are joined by rules on their
+first words instead of by people, so the two texts, both questions and both answers are known.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import read_records
+from ras_agent.text.names import is_name, name_spans
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.tools.offline.chain import asking_for
+from ras_agent.train.data import training_set
+from ras_agent.train.reader.examples import ReaderExample
+
+_BE = r"(?:is|was|are|were)"
+_AUXILIARY = rf"(?:{_BE}|has|had|have|can|could|will|would)"
+_ARTICLE = r"(?:the|a|an|his|her|its|their)"
+_NOUN = r"(?P<noun>[a-z][a-z-]+(?: [a-z-]+){0,2})"
+_NOT_NOUNS = (
+    r"(?!did |does |do |is |was |are |were |has |had |have |can |could |will |would |kind |type |happened |year )"
+)
+_BEFORE = r"(?P<before>in|at|on|from|by|to|for|with|of)"
+_LONGEST = 14  # words of a description
+_MOST_OF_A_NAME = 6  # questions that may ask about one name
+
+_DEFINED = re.compile(rf"(?:who|what|which) {_BE} (?P<what>{_ARTICLE} .+)", re.IGNORECASE)
+_WHO = re.compile(r"who (?P<what>(?!did |does |do |is |was |are |were )[a-z]+ .+)", re.IGNORECASE)
+_WHAT_IT_IS = re.compile(rf"what (?P<aux>{_BE}) (?P<rest>[A-Z].* (?:of|for|in|at|to|from|with|by|as|on))")
+_SUBJECT = re.compile(
+    rf"(?:what|which) {_NOT_NOUNS}{_NOUN} (?P<what>(?!did|does|do)[a-z]+(?:s|ed|ew|ote|id|on|ade|ought|eld|an) .+)",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(
+    rf"(?:what|which) {_NOT_NOUNS}{_NOUN} (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
+)
+_PLACED = re.compile(
+    rf"{_BEFORE} (?:what|which) {_NOT_NOUNS}{_NOUN} (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
+)
+_WHERE = re.compile(rf"where (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
+
+
+def description(question: str) -> str:
+    """Return what a question asks for as a noun phrase, blank where no rule knows its form.
+
+    >>> description("Who invented the telephone?"), description("In which city was Bell born?")
+    ('the person who invented the telephone', 'the city in which Bell was born')
+    """
+    text = " ".join(question.split()).rstrip("?. ")
+    if found := _DEFINED.fullmatch(text):
+        return found["what"]
+    if found := _WHAT_IT_IS.fullmatch(text):
+        return _turned("what", found["aux"], found["rest"])
+    if found := _WHO.fullmatch(text):
+        return f"the person who {found['what']}"
+    if found := _PLACED.fullmatch(text):
+        return _turned(f"the {found['noun']} {found['before'].lower()} which", found["aux"], found["rest"])
+    if found := _OBJECT.fullmatch(text):
+        return _turned(f"the {found['noun']} that", found["aux"], found["rest"])
+    if found := _SUBJECT.fullmatch(text):
+        return f"the {found['noun']} that {found['what']}"
+    if found := _WHERE.fullmatch(text):
+        return _turned("the place where", found["aux"], found["rest"])
+    return ""
+
+
+def _turned(head: str, auxiliary: str, rest: str) -> str:
+    """Put the auxiliary behind the name with which `rest` begins; blank where it begins with no name."""
+    article = 4 if rest.lower().startswith("the ") else 0
+    names = name_spans(rest)
+    if not names or names[0][0] > article:
+        return ""
+    if auxiliary in {"did", "does", "do"} and not rest[names[0][1] :].strip():
+        return ""
+    subject, predicate = rest[: names[0][1]], rest[names[0][1] :].strip()
+    if auxiliary in {"did", "does", "do"}:
+        verb, *others = predicate.split()
+        return " ".join((head, subject, _inflected(verb, auxiliary), *others))
+    return " ".join(filter(None, (head, subject, auxiliary, predicate)))
+
+
+_PAST = {
+    "begin": "began", "become": "became", "buy": "bought", "come": "came", "get": "got", "give": "gave", "go": "went",
+    "grow": "grew", "have": "had", "hold": "held", "keep": "kept", "lead": "led", "leave": "left", "lose": "lost",
+    "make": "made", "meet": "met", "run": "ran", "see": "saw", "sell": "sold", "sign": "signed", "take": "took",
+    "teach": "taught", "win": "won", "write": "wrote", "hide": "hid", "find": "found", "build": "built",
+    "fight": "fought",
+}  # fmt: skip
+
+
+def _inflected(verb: str, auxiliary: str) -> str:
+    if auxiliary == "do":
+        return verb
+    if auxiliary == "does":
+        return "has" if verb == "have" else f"{verb}s"
+    return _PAST.get(verb) or (f"{verb}d" if verb.endswith("e") else f"{verb}ed")
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Question over two hops. span: characters that describe the answer of `first`; `second` has its name there."""
+
+    question: str
+    span: tuple[int, int]
+    first: ReaderExample
+    second: ReaderExample
+
+
+def compositions(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[Composition]:
+    """Yield pairs of questions of different texts, where the first one's answer is a name that the second one holds."""
+    asking = defaultdict[str, list[ReaderExample]](list)
+    for example in examples:
+        for start, end in name_spans(example.question):
+            asking[example.question[start:end].lower()].append(example)
+    for first in examples:
+        answer = first.answer
+        described = description(first.question)
+        if (
+            not described
+            or not is_name(answer)
+            or len(described.split()) > _LONGEST
+            or answer.lower() in described.lower()
+        ):
+            continue
+        seconds = [one for one in asking[answer.lower()] if one.text != first.text and not _told(one, first)]
+        for second in rng.sample(seconds, min(len(seconds), _MOST_OF_A_NAME)):
+            if joined := _joined(second.question, answer, described):
+                yield Composition(*joined, first, second)
+
+
+def _told(second: ReaderExample, first: ReaderExample) -> bool:
+    return second.answer.lower() in first.question.lower() or first.question.lower() == second.question.lower()
+
+
+def _joined(question: str, name: str, described: str) -> tuple[str, tuple[int, int]] | None:
+    places = list(re.finditer(rf"(?:\b[Tt]he )?(?<!\w){re.escape(name)}(?![\w’'])", question, re.IGNORECASE))
+    if len(places) != 1 or len(question.split()) < len(name.split()) + 3:
+        return None
+    start, end = places[0].span()
+    inner = described if start else described[0].upper() + described[1:]
+    return question[:start] + inner + question[end:], (start, start + len(inner))
+
+
+def described_span(question: str, second: str, name: str) -> tuple[int, int] | None:
+    """Find what stands in a question where its last step has a name; None where the rest of the step is not in it.
+
+    >>> described_span("When was the institute that owned The Collegian founded?", "When was Rice founded?", "Rice")
+    (9, 48)
+    """
+    place = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", second, re.IGNORECASE)
+    if not place:
+        return None
+    before, after = second[: place.start()].strip().lower(), second[place.end() :].strip(" ?.").lower()
+    whole, low = question.rstrip(" ?."), question.lower().rstrip(" ?.")
+    before = before.removesuffix(" the") if not low.startswith(before) else before
+    if not (before or after) or not low.startswith(before) or not low.endswith(after) or not before:
+        return None
+    start, end = len(before), len(whole) - len(after)
+    while start < end and not whole[start].isalnum() and whole[start] not in "\"“'":
+        start += 1
+    while end > start and whole[end - 1] in " ,":
+        end -= 1
+    return (start, end) if len(whole[start:end].split()) >= 2 else None
+
+
+def decompositions(
+    data: Path, examples: Sequence[ReaderExample], rng: random.Random
+) -> tuple[list[ReaderExample], list[ReaderExample]]:
+    """Return questions with what they describe (none in a plain question), and readings of such descriptions.
+
+    A question with a description has no text; the description is its span. The readings ask for a described thing
+    over the text that names it, in the words in which the planner asks.
+    """
+    single = [one for one in examples if one.source in {"squad", "nq", "musique_step", "two_wiki_step"}]
+    made = list(compositions(single, rng))
+    described = [ReaderExample(one.question, "", (one.span,), "composed") for one in made]
+    steps = [
+        ReaderExample(asking_for(one.question[slice(*one.span)]), one.first.text, one.first.spans, "composed_step")
+        for one in made
+    ]
+    labelled = [*_labelled(training_set("musique", data).questions), *_two_wiki(data)]
+    described += [one for one in labelled for _ in range(_REPEATED)]
+    plain = rng.sample(single, min(len(single), len(described)))
+    return described + [ReaderExample(one.question, "", (), "plain") for one in plain], steps
+
+
+def composed_pairs(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[ReaderExample]:
+    """Yield composed questions over what is around both answers, the text that names the bridge first."""
+    for made in compositions(examples, rng):
+        lead = _around(made.first.text, made.first.spans[0])[0]
+        text, spans = _around(made.second.text, made.second.spans[0])
+        shift = len(lead) + 1
+        moved = tuple((start + shift, end + shift) for start, end in spans)
+        yield ReaderExample(made.question, f"{lead} {text}", moved, "composed_pair")
+
+
+def _around(text: str, span: tuple[int, int]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the sentence of a span with its neighbours, and the span there."""
+    sentences = sentence_spans(text)
+    at = next((place for place, (_, end) in enumerate(sentences) if end > span[0]), 0)
+    start, end = sentences[max(at - 1, 0)][0], max(sentences[min(at + 1, len(sentences) - 1)][1], span[1])
+    return text[start:end], ((span[0] - start, span[1] - start),)
+
+
+_REPEATED = 3  # times that a question which people have composed counts
+
+
+def _labelled(questions: Iterable[Question]) -> Iterator[ReaderExample]:
+    for question in questions:
+        first, last = question.decomposition[-2:]
+        if "#" not in last["question"] or ">>" in last["question"]:
+            continue
+        step = last["question"].replace("#1", first["answer"])
+        if span := described_span(question.question, step, first["answer"]):
+            yield ReaderExample(question.question, "", (span,), "musique_described")
+
+
+def _two_wiki(data: Path) -> Iterator[ReaderExample]:
+    for record in read_records(data / "2wikimultihopqa" / "train500_contexts.jsonl"):
+        question, steps, facts = record.text("question"), record.objects("qa_pairs"), record.triples("evidences")
+        if record.text("type") in {"comparison", "bridge_comparison"}:
+            yield ReaderExample(question, "", (), "two_wiki_plain")
+        elif len(steps) > 1 and facts and (span := described_span(question, steps[1].text("question"), facts[0][2])):
+            yield ReaderExample(question, "", (span,), "two_wiki_described")

@@ -1,0 +1,253 @@
+"""Questions to be answered with yes or no, made of questions with an answer and of plain sentences, true and false.
+
+When was Rice University founded?  (1912)
+-> Was Rice University founded in 1912?   yes
+-> Was Rice University founded in 1961?   no: another year of the same text
+The text of another question of the same article   not said
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from ras_agent.records import Passage
+from ras_agent.text.names import DEMONYM, is_name, name_spans
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.titles import bare_title
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import FUNCTION_WORDS, fold
+from ras_agent.train.reader.examples import ReaderExample
+
+Form = Literal["question", "statement"]
+
+_BE = r"(?:is|was|are|were)"
+_AUXILIARY = rf"(?:did|does|do|{_BE}|has|had|have|can|could|will|would)"
+_WHEN = re.compile(rf"when (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
+_WHERE = re.compile(rf"where (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
+_DEFINED = re.compile(rf"(?:who|what|which) (?P<aux>{_BE}) (?P<rest>(?:the|a|an|his|her|its|their) .+)", re.IGNORECASE)
+_WHO = re.compile(rf"who (?P<rest>(?!{_AUXILIARY} )[a-z]+ .+)", re.IGNORECASE)
+_PLACED = re.compile(
+    rf"(?P<before>in|at|on|from|by|to|for|with|of|during) (?:what|which) (?P<noun>[a-z -]+?) "
+    rf"(?P<aux>{_AUXILIARY}) (?P<rest>.+)",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(
+    rf"(?:what|which) (?P<noun>[a-z-]+(?: [a-z-]+)?) (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
+)
+_MANY = re.compile(rf"how (?:many|much) (?P<noun>[a-z -]+?) (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
+_SUBJECT = re.compile(r"(?:the|a|an|his|her|its|their|this|he|she|it|they|people) ", re.IGNORECASE)
+_BEGINS_PLACED = re.compile(r"(?:in|at|on|from|by|to|near|during|since|after|before|around|between)\b", re.IGNORECASE)
+_BRACKETS = re.compile(r" ?\([^()]*\)")
+_DAY = re.compile(r"\b\d{1,2}\b.*\d{4}|[A-Z][a-z]+ \d{1,2}\b")
+_SENTENCE = re.compile(
+    rf"(?P<subject>(?:The )?[A-Z][^,.;:()]{{1,60}}?) (?P<aux>{_BE}|has|had|can|will) "
+    r"(?P<rest>[a-z][^;:()]{10,160}?)[.]"
+)
+_LONGEST = 40  # words
+
+
+def polar(question: str, answer: str) -> str:
+    """Return the question whether `answer` is a question's answer, blank where no rule knows its form.
+
+    >>> polar("When was Rice University founded?", "1912"), polar("Who invented the telephone?", "Bell")
+    ('Was Rice University founded in 1912?', 'Is it true that Bell invented the telephone?')
+    """
+    text = " ".join(question.split()).rstrip("?. ")
+    placed = bool(_BEGINS_PLACED.match(answer))
+    if found := _WHEN.fullmatch(text):
+        return _asked(found["aux"], found["rest"], "" if placed else "on" if _DAY.search(answer) else "in", answer)
+    if found := _WHERE.fullmatch(text):
+        return _asked(found["aux"], found["rest"], "" if placed else "in", answer)
+    if found := _PLACED.fullmatch(text):
+        return _asked(found["aux"], found["rest"], "" if placed else found["before"].lower(), answer)
+    if found := _MANY.fullmatch(text):
+        return _asked(
+            found["aux"], found["rest"], "", answer if found["noun"] in answer else f"{answer} {found['noun']}"
+        )
+    if found := _DEFINED.fullmatch(text):
+        return f"{found['aux'].capitalize()} {answer} {found['rest']}?"
+    if found := _OBJECT.fullmatch(text):
+        return _asked(found["aux"], found["rest"], "", answer)
+    if found := _WHO.fullmatch(text):
+        return f"Is it true that {answer} {found['rest']}?"
+    return ""
+
+
+def _asked(auxiliary: str, rest: str, preposition: str, answer: str) -> str:
+    if not (rest[0].isupper() or _SUBJECT.match(rest)):
+        return ""  # "in each granum": the subject was what is asked for
+    return " ".join(filter(None, (auxiliary.capitalize(), rest, preposition, answer))) + "?"
+
+
+def verdicts(examples: Sequence[ReaderExample], texts: Sequence[str], rng: random.Random) -> Iterator[ReaderExample]:
+    """Yield one question to be judged for each example with an answer: true, false or not said, about equally often.
+
+    texts: the other texts that a question may meet, those of one article side by side.
+    """
+    places: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        places.setdefault(text, place)
+    for example in examples:
+        if not example.spans:
+            continue
+        answer, kind = example.answer, rng.choice(("true", "false", "not said"))
+        asked = polar(example.question, answer)
+        if not asked or len(asked.split()) > _LONGEST:
+            continue
+        text = example.text
+        if kind == "false":
+            if not (other := other_value(answer, text, texts, rng)):
+                continue
+            asked = polar(example.question, other)
+        elif kind == "not said":
+            place = places.get(text, 0)
+            near = [
+                one for one in texts[max(place - 3, 0) : place + 4] if one != text and answer.lower() not in one.lower()
+            ]
+            if not near:
+                continue
+            text = rng.choice(near)
+            if rng.random() < 0.5 and (other := other_value(answer, text, texts, rng)):
+                asked = polar(example.question, other)
+        yield ReaderExample(asked, _cut(text, example, kind, rng), (), "verdict", kind)
+
+
+def _cut(text: str, example: ReaderExample, kind: str, rng: random.Random) -> str:
+    """Return the whole text or, half of the times, the sentence with the answer and its neighbours."""
+    spans = sentence_spans(text)
+    if rng.random() < 0.5 or len(spans) < 2:
+        return text
+    at = rng.randrange(len(spans))
+    if kind != "not said":
+        at = next((place for place, (_, end) in enumerate(spans) if end > example.spans[0][0]), at)
+    return text[spans[max(at - rng.randrange(2), 0)][0] : spans[min(at + rng.randrange(2), len(spans) - 1)][1]]
+
+
+def sentence_verdicts(texts: Sequence[str], rng: random.Random) -> Iterator[ReaderExample]:
+    """Yield questions made of sentences such as "X was born in Y." by turning them round, with a value changed or not.
+
+    One in six is a statement instead, and one in six of those denies what the sentence says.
+    """
+    for whole in texts:
+        text = _BRACKETS.sub("", whole)
+        found = [one for one in _SENTENCE.finditer(text) if _is_subject(one["subject"])]
+        if not found:
+            continue
+        sentence = rng.choice(found)
+        subject, auxiliary, rest = sentence["subject"], sentence["aux"], sentence["rest"]
+        if " not " in f" {rest} ":
+            continue
+        kind = rng.choice(("true", "false"))
+        if kind == "false":
+            values = [(figure.start, figure.end) for figure in figures_in(rest)] + list(name_spans(rest))
+            if not values:
+                continue
+            start, end = rng.choice(values)
+            if not (other := other_value(rest[start:end], text, texts, rng)):
+                continue
+            rest = rest[:start] + other + rest[end:]
+        inner = subject[0].lower() + subject[1:] if subject.startswith("The ") else subject
+        asked = f"{auxiliary.capitalize()} {inner} {rest}?"
+        if (chance := rng.random()) < 1 / 6:
+            denied = chance < 1 / 36
+            asked = f"{subject} {auxiliary} {'not ' if denied else ''}{rest}."
+            if denied:
+                kind = "false" if kind == "true" else "true"
+        spans = sentence_spans(text)
+        at = next((place for place, (_, end) in enumerate(spans) if end > sentence.start()), 0)
+        around = text[spans[max(at - 1, 0)][0] : spans[min(at + 1, len(spans) - 1)][1]]
+        yield ReaderExample(asked, text if rng.random() < 0.5 else around, (), "sentence", kind)
+
+
+def _is_subject(text: str) -> bool:
+    """Whether a text is one name, with or without its article."""
+    name = text.removeprefix("The ")
+    return name_spans(name) == [(0, len(name))] and fold(name.split()[0]) not in FUNCTION_WORDS
+
+
+_KIND = re.compile(
+    r"(?P<name>[A-Z][^()]{2,60}?) (?P<be>is|was) (?:a|an) (?P<kind>(?:[\w'-]+ ){1,4}?)"
+    r"(?:who|that|which|of|in|by|for|with|from|at|on|and|born|based|directed|known|written|located|released|published)\b"
+)
+
+
+def pair_verdicts(passages: Sequence[Passage], rng: random.Random, count: int) -> Iterator[ReaderExample]:
+    """Yield questions about two things whose texts say of what kind each is: both a kind, the same people, both a year.
+
+    The text is the first two sentences about the one and about the other.
+    """
+    known: list[tuple[Passage, str, str, str]] = []
+    by_kind = defaultdict[str, list[int]](list)
+    for passage in passages:
+        text = _BRACKETS.sub("", passage.text)
+        found = _KIND.match(text)
+        if not found:
+            continue
+        words = found["kind"].split()
+        people = words[0] if DEMONYM.fullmatch(words[0]) else ""
+        noun = " ".join(words[1:] if people else words)
+        if noun:
+            by_kind[noun].append(len(known))
+            known.append((passage, people, noun, found["be"]))
+    if len(known) < 2:
+        return
+    for _ in range(count):
+        first = rng.randrange(len(known))
+        like = by_kind[known[first][2]] if rng.random() < 0.6 else range(len(known))
+        second = rng.choice(like)
+        if first == second:
+            continue
+        (one, people, noun, be), (two, others, other_noun, _) = known[first], known[second]
+        names = (bare_title(one.title), bare_title(two.title))
+        auxiliary = "Are" if be == "is" else "Were"
+        if people and others and rng.random() < 0.5:
+            asks = rng.choice(("of the same nationality", "from the same country", f"both {people}"))
+            kind = "true" if people == others else "false"
+        else:
+            nouns = noun if rng.random() < 0.7 else other_noun
+            asks = rng.choice((f"both {_plural(nouns)}", f"{_plural(nouns)}"))
+            kind = "true" if noun == other_noun else "false"
+            if noun != other_noun and (noun in other_noun or other_noun in noun):
+                continue
+        asked = f"{auxiliary} {names[0]} and {names[1]} {asks}?"
+        texts = [f"{passage.title}. {lead(passage.text)}" for passage in (one, two)]
+        rng.shuffle(texts)
+        yield ReaderExample(asked, " ".join(texts), (), "pair", kind)
+
+
+def lead(text: str, sentences: int = 2) -> str:
+    """Return the first sentences of a text."""
+    spans = sentence_spans(text)[:sentences]
+    return text[spans[0][0] : spans[-1][1]] if spans else text
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeou":
+        return f"{noun[:-1]}ies"
+    return f"{noun[:-3]}men" if noun.endswith("man") else f"{noun}s"
+
+
+def other_value(answer: str, text: str, texts: Sequence[str], rng: random.Random) -> str:
+    """Return another value of the answer's sort, mostly one of the same text: a figure of one kind, or a name.
+
+    Blank where there is none. It shares no word with the answer.
+    """
+    words = set(re.findall(r"\w+", answer.lower()))
+    figures = figures_in(answer)
+    for source in (text, *rng.sample(texts, min(6, len(texts)))):
+        if figures:
+            kind = figures[0].kind
+            values = [source[one.start : one.end] for one in figures_in(source) if one.kind == kind]
+        elif is_name(answer):
+            values = [source[start:end] for start, end in name_spans(source)]
+            values = [value for value in values if abs(len(value.split()) - len(answer.split())) <= 1]
+        else:
+            return ""
+        values = [value for value in values if words.isdisjoint(re.findall(r"\w+", value.lower())) and len(value) > 1]
+        if values and (source is not text or rng.random() < 0.7):
+            return rng.choice(values)
+    return ""

@@ -1,0 +1,149 @@
+"""A question over several texts is answered from the inside out; readers here are scripted."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from ras_agent.records import Hit, Passage, Span, Step
+from ras_agent.tools.offline.chain import (
+    answers,
+    answers_in_pairs,
+    asking_for,
+    fits,
+    follow,
+    innermost,
+    passages_of,
+)
+from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reading import read
+
+BELL = Passage(
+    "bell", "Alexander Graham Bell was born in Edinburgh. He moved to Canada in 1870.", "Alexander Graham Bell"
+)
+LEITH = Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")
+PHONE = Passage("phone", "The telephone was invented by Alexander Graham Bell.", "Telephone")
+
+
+class Scripted(Reader):
+    """Points at the parts that it was told, and answers each question with a word, wherever a text holds it."""
+
+    def __init__(self, described: dict[str, str], answers: dict[str, str]) -> None:
+        super().__init__()
+        self._described, self._answers = described, answers
+
+    def described(self, question: str) -> Span | None:
+        part = self._described.get(question)
+        return Span(question.index(part), question.index(part) + len(part), 1.0) if part else None
+
+    def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+        word = self._answers.get(question, "nothing")
+        places = [text.rfind(word) for text in texts]
+        return [[Span(at, at + len(word), 8.0)] if at >= 0 else [] for at in places]
+
+
+RIVER = "Which river flows through the city where the inventor of the telephone was born?"
+INVENTOR, CITY = "the inventor of the telephone", "the city where Alexander Graham Bell was born"
+READER = Scripted(
+    {
+        RIVER: "the city where the inventor of the telephone was born",
+        "What is the city where the inventor of the telephone was born?": INVENTOR,
+        RIVER.replace(INVENTOR, "Alexander Graham Bell"): CITY,
+    },
+    {
+        "What is the inventor of the telephone?": "Alexander Graham Bell",
+        f"What is {CITY}?": "Edinburgh",
+        "Which river flows through Edinburgh?": "Water of Leith",
+    },
+)
+
+
+def _steps(*searches: tuple[str, Passage]) -> list[Step]:
+    return [Step(number, query, (Hit(passage, 1.0),)) for number, (query, passage) in enumerate(searches, 1)]
+
+
+SEARCHES = [
+    ("What is the inventor of the telephone?", PHONE),
+    (f"What is {CITY}?", BELL),
+    ("Which river flows through Edinburgh?", LEITH),
+]
+
+
+def test_the_innermost_description_is_found_first() -> None:
+    assert innermost(RIVER, READER) == INVENTOR
+    assert innermost("Who was Bell?", READER) == ""
+
+
+@pytest.mark.parametrize(("done", "asked"), list(enumerate([query for query, _ in SEARCHES])))
+def test_each_answer_opens_the_next_question(done: int, asked: str) -> None:
+    steps = _steps(*SEARCHES[:done])
+    chain = follow(RIVER, READER, steps, passages_of(steps))
+    assert (chain.open, len(chain.links)) == (asked, min(done, 2))
+
+
+def test_a_chain_ends_with_every_description_named() -> None:
+    steps = _steps(*SEARCHES)
+    chain = follow(RIVER, READER, steps, passages_of(steps))
+    assert (chain.question, chain.open, chain.stuck) == ("Which river flows through Edinburgh?", "", False)
+    assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
+    assert chain.worth == sum(link.found.worth for link in chain.links) < 0
+
+
+def test_texts_that_do_not_answer_a_link_stop_the_chain() -> None:
+    steps = _steps((SEARCHES[0][0], LEITH))
+    chain = follow(RIVER, READER, steps, passages_of(steps))
+    assert (chain.stuck, chain.open, chain.links) == (True, "", ())
+
+
+def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_question() -> None:
+    (bell,) = read([BELL])
+    reader = Scripted({}, {"Where?": "Canada", "Who?": "Alexander", "Was it Edinburgh?": "Edinburgh"})
+    (found,) = answers("Where?", reader, [bell])
+    assert (found.text, found.sentence.text) == ("Canada", "He moved to Canada in 1870.")
+    assert answers("Was it Edinburgh?", reader, [bell]) == []
+    titled = read([Passage("t", "Nobody is named.", "Alexander")])
+    assert answers("Who?", reader, titled) == []
+
+
+def test_of_one_answer_in_several_texts_the_likeliest_counts() -> None:
+    reader = Scripted({}, {"Where?": "Edinburgh"})
+    found = answers("Where?", reader, read([BELL, LEITH]))
+    assert [(one.text, one.sentence.passage.id) for one in found] == [("Edinburgh", "bell")]
+
+
+def test_a_pair_is_a_text_and_the_one_that_it_names() -> None:
+    reader = Scripted({}, {"Where was the inventor born?": "Edinburgh"})
+    found = answers_in_pairs("Where was the inventor born?", reader, read([PHONE, BELL]))
+    assert [(one.text, one.sentence.passage.id) for one in found] == [("Edinburgh", "bell")]
+    assert found[0].named_by is not None
+    assert found[0].named_by.text == "The telephone was invented by Alexander Graham Bell."
+    assert answers_in_pairs("Where was the inventor born?", reader, read([LEITH, BELL])) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_fit"),
+    [
+        ("When was the bridge built?", "Scotland", False),
+        ("When was the bridge built?", "in the spring of 1890", True),
+        ("When does it rain?", "July and August", True),
+        ("In which year was it built?", "1890", True),
+        ("How many doors are there?", "Walmart", False),
+        ("How many doors are there?", "three", True),
+        ("Who built the bridge?", "1890", False),
+        ("Who built the bridge?", "William Arrol", True),
+        ("What was built?", "1890", True),
+    ],
+)
+def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer: str, is_fit: bool) -> None:
+    assert fits(question, answer) == is_fit
+
+
+@pytest.mark.parametrize(
+    ("described", "asked"),
+    [
+        ("the river", "What is the river?"),
+        ("the person who invented it", "Who is the person who invented it?"),
+        ("what Bell invented", "What Bell invented?"),
+    ],
+)
+def test_a_described_thing_is_asked_for(described: str, asked: str) -> None:
+    assert asking_for(described) == asked

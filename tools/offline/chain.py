@@ -1,0 +1,214 @@
+"""A question over several texts is answered from the inside out: what it describes is found first and takes its place.
+
+    Which river flows through the city where the inventor of the telephone was born?
+    -> Who is the inventor of the telephone?   Alexander Graham Bell
+    -> What is the city where Alexander Graham Bell was born?   Edinburgh
+    -> Which river flows through Edinburgh?
+
+The part that describes something is what the reader points at (Min et al. 2019, arXiv:1906.02916, point at parts of a
+question in this way); each question of the chain is searched for and read by itself, and its answer is carried on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ras_agent.records import Span, Step
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import is_name
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import MONTHS
+from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer
+from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
+
+_MOST_LINKS = 4
+_MOST_INSIDE = 3  # descriptions inside one another
+_READ = 5  # passages of a search that a question is read over
+_PAIRS = 8  # pairs of passages of which one names the other
+_LEAD = 600  # characters of a passage of a pair
+_SOFTNESS = 4.0  # margins are divided by it before they are taken for log-odds
+_LATER = 0.05  # what a place in a ranking costs
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Answer to a question that a text gives. worth: the log of how likely it is to be one, at most 0."""
+
+    text: str
+    worth: float
+    sentence: Sentence
+    named_by: Sentence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Question that a part of the whole question asks, and its answer."""
+
+    question: str
+    description: str
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Holds what has been found. question: the whole one with the answers in place of what it described.
+
+    open: the question whose answer is needed next and has not been searched for; blank where there is none.
+    stuck: the texts that were found for a link do not answer it.
+    """
+
+    question: str
+    links: tuple[Link, ...] = ()
+    open: str = ""
+    stuck: bool = False
+
+    @property
+    def worth(self) -> float:
+        """The sum of the links' worths."""
+        return sum(link.found.worth for link in self.links)
+
+
+def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mapping[str, ReadPassage]) -> Chain:
+    """Return the chain of a question as far as the steps have searched for it.
+
+    passages: those that may be read, by id.
+    """
+    found = {canonical_key(step.subquery): step for step in steps}
+    chain = Chain(question)
+    for _ in range(_MOST_LINKS):
+        description = innermost(chain.question, reader)
+        if not description:
+            break
+        asked = asking_for(description)
+        step = found.get(canonical_key(asked))
+        if step is None:
+            return replace(chain, open=asked)
+        answer = next(iter(answers(asked, reader, read_by(step, passages))), None)
+        if answer is None:
+            return replace(chain, stuck=True)
+        left = chain.question.replace(description, answer.text)
+        chain = Chain(left, (*chain.links, Link(asked, description, answer)))
+    if chain.links and canonical_key(chain.question) not in found:
+        return replace(chain, open=chain.question)
+    return chain
+
+
+def innermost(question: str, reader: Reader) -> str:
+    """Return the part of a question that describes something and holds no such part itself; blank without one."""
+    inner, outer = "", question
+    for _ in range(_MOST_INSIDE):
+        span = reader.described(outer)
+        part = outer[span.start : span.end] if span else ""
+        if len(part.split()) < 2 or part not in question or len(part) >= len(inner or question) - 3:
+            break
+        inner, outer = part, asking_for(part)
+    return inner
+
+
+def asking_for(description: str) -> str:
+    """Return the question for a described thing.
+
+    >>> asking_for("the river"), asking_for("the person who invented the telephone")
+    ('What is the river?', 'Who is the person who invented the telephone?')
+    """
+    words = description.split()
+    if words[0].lower() in {"who", "what", "which", "where"}:
+        return f"{words[0].capitalize()} {' '.join(words[1:])}?"
+    somebody = len(words) > 2 and words[1].lower() == "person" and words[2].lower() == "who"
+    return f"{'Who' if somebody else 'What'} is {description}?"
+
+
+def read_by(step: Step, passages: Mapping[str, ReadPassage]) -> list[ReadPassage]:
+    """Return what a step found of `passages`, in order; all of them where it found none."""
+    hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages]
+    return hits[:_READ] or list(passages.values())[:_READ]
+
+
+def answers(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> list[Found]:
+    """Return what the passages answer, the likeliest first, each answer once."""
+    texts = [_text(passage) for passage in passages]
+    found = [
+        answer
+        for rank, (passage, spans) in enumerate(zip(passages, reader.read(question, texts), strict=True))
+        for answer in _in_passage(question, passage, spans, len(_text(passage)) - len(passage.text), rank)
+    ]
+    return _each_once(found)
+
+
+def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> list[Found]:
+    """Return what pairs of passages answer, of which the first names what the second is about, the likeliest first."""
+    pairs = [(one, other) for one in passages for other in passages if one is not other and one.tells_of(other)]
+    pairs = sorted(pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1]))[:_PAIRS]
+    leads = [f"{_text(one)[:_LEAD]} " for one, _ in pairs]
+    texts = [f"{lead}{_text(other)[:_LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
+    found: list[Found] = []
+    for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
+        start = len(lead) + len(_text(other)) - len(other.text)
+        names = next((sentence for sentence in one.sentences if f" {other.key} " in _padded(sentence.text)), None)
+        for span in spans:
+            if span.start >= start:
+                found += (replace(answer, named_by=names) for answer in _in_passage(question, other, [span], start, 0))
+            else:
+                found += _in_passage(question, one, [span], len(_text(one)) - len(one.text), 0)
+    return _each_once(found)
+
+
+def _padded(text: str) -> str:
+    return f" {canonical_key(text)} "
+
+
+def _text(passage: ReadPassage) -> str:
+    """Return a passage as the reader has learnt to see it: its title is its first sentence."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+
+
+def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int) -> Iterator[Found]:
+    """Yield the answers that spans are in a passage whose text begins at `offset`; a title is none."""
+    asked = _padded(question)
+    for span in spans:
+        start, end = span.start - offset, min(span.end - offset, len(passage.text))
+        if start < 0:
+            continue
+        text = passage.text[start:end]
+        sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
+        if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
+            continue
+        yield Found(text, _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank, sentence)
+
+
+def fits(question: str, answer: str) -> bool:
+    """Return whether an answer has the form that a question's words ask for: a date, a number, or something else.
+
+    >>> fits("When was the bridge built?", "Scotland"), fits("Who built the bridge?", "1890")
+    (False, False)
+    """
+    wanted, noun = expected_answer(question)
+    figures, named = figures_in(answer), is_name(answer)
+    if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
+        dated = any(figure.kind not in ("number", "ordinal") for figure in figures)
+        return dated or not named or any(word.lower() in MONTHS for word in answer.split())
+    if wanted == "number":
+        return bool(figures) or not named
+    if wanted in {"person", "place", "organisation", "nationality"}:
+        return not any(answer[one.start : one.end] == answer.strip() for one in figures)
+    return True
+
+
+def _log_sigmoid(logit: float) -> float:
+    return -math.log1p(math.exp(-logit)) if logit > -30 else logit
+
+
+def _each_once(found: Sequence[Found]) -> list[Found]:
+    best: dict[str, Found] = {}
+    for one in sorted(found, key=lambda one: -one.worth):
+        best.setdefault(canonical_key(one.text), one)
+    return list(best.values())
+
+
+def passages_of(steps: Sequence[Step]) -> dict[str, ReadPassage]:
+    """Return what the steps have found, by id, in order."""
+    found = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
+    return {passage.id: passage for passage in read(list(found.values())[:MOST_READ])}

@@ -1,0 +1,223 @@
+"""The reader of the offline mode: the packaged MiniLM with layers of this repository's training, in numpy.
+
+It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and of ending the answer; those at [CLS]
+say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Of a question alone the tokens
+say which part describes something without naming it, and [CLS] says whether a text affirms a question, denies it or
+does not tell. `ras_agent.train.reader.train` made the weights; the JSON card next to them says from what.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib.resources import as_file, files
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import WeightsError
+from ras_agent.records import Span
+from ras_agent.tools.embed.bert import PANEL, WIDTH, Bert, bert, panels
+from ras_agent.tools.embed.minilm import packaged_tokenizer, packaged_weights
+from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
+
+QUESTION_TOKENS = 64
+WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is read in overlapping windows
+OVERLAP_TOKENS = 48
+ANSWER_TOKENS = 24
+_CLS, _SEP = 101, 102
+_REMEMBERED = 512  # pairs of question and text; planner and answerer read the same ones at each hop
+
+
+class Verdict(NamedTuple):
+    """Probabilities that a text affirms a question, denies it, or does not tell; they sum to 1."""
+
+    true: float
+    false: float
+    not_said: float
+
+
+class Reading(NamedTuple):
+    """What a text says to a question: its likeliest answers, best first, and its verdict."""
+
+    spans: tuple[Span, ...]
+    verdict: Verdict
+
+
+class Reader:
+    """Reads texts for a question; fits `SpanReader`. Weights load at the first use. Threads may share one.
+
+    weights: others than the packaged ones, a .safetensors file with its .json card next to it; spans: how many answers
+    of a text are given. Raises MissingExtra without the extra `offline`, WeightsError for other weights.
+    """
+
+    def __init__(self, weights: Path | str | None = None, spans: int = 5) -> None:
+        self._weights = None if weights is None else Path(weights)
+        self._spans = spans
+        self._loading = Lock()
+        self._remembered: OrderedDict[tuple[str, str], Reading] = OrderedDict()
+
+    def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+        """Return one list for each text: up to `spans` answers that do not overlap, best first."""
+        return [list(one.spans) for one in self.readings(question, texts)]
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
+        """Return what each text says to a question to be answered with yes or no."""
+        return [one.verdict for one in self.readings(question, texts)]
+
+    def readings(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """Return what each text says to a question."""
+        network = self._loaded()
+        with self._loading:
+            known = {text: self._remembered.get((question, text)) for text in texts}
+        new = [text for text, reading in known.items() if reading is None]
+        known.update(zip(new, network.read(question, new, self._spans), strict=True))
+        with self._loading:
+            for text, reading in known.items():
+                if reading is not None:
+                    self._remembered[question, text] = reading
+                    self._remembered.move_to_end((question, text))
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return [reading for text in texts if (reading := known[text]) is not None]
+
+    def described(self, question: str) -> Span | None:
+        """Return the part of a question that describes something without naming it, None where it asks for no words.
+
+        Its margin says how much likelier that is than that the question describes nothing, in logits.
+        """
+        return self._loaded().described(question)
+
+    def _loaded(self) -> _Network:
+        with self._loading:
+            return self._network
+
+    @cached_property
+    def _network(self) -> _Network:
+        if self._weights is not None:
+            return _load(self._weights)
+        with as_file(files("ras_agent.data")) as folder:
+            return _load(folder / "reader.safetensors")
+
+
+class _Window(NamedTuple):
+    """Tokens of a text that are read together, and where each is in the text."""
+
+    text: int
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+def _load(file: Path) -> _Network:
+    made_for = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["base_sha256"]
+    if made_for != MINILM_SHA256:
+        raise WeightsError(
+            f"{file}: made for base weights {made_for}, but the packaged MiniLM's are {MINILM_SHA256}; "
+            "make it again: python -m ras_agent.train.reader.train --help"
+        )
+    tokenizer, weights = packaged_tokenizer(), dict(packaged_weights())
+    from safetensors.numpy import load_file
+
+    weights.update({name: array.astype(np.float32) for name, array in load_file(file).items()})
+    return _Network(bert(weights), tokenizer, {name: weights[name] for name in weights if name.startswith("heads.")})
+
+
+class _Network:
+    """Holds the network, its tokenizer and the heads; nothing changes after construction."""
+
+    def __init__(self, network: Bert, tokenizer: Any, heads: Mapping[str, Floats]) -> None:
+        self.network, self.tokenizer, self.heads = network, tokenizer, heads
+
+    def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:
+        asked = self.tokenizer.encode(_clean(question), add_special_tokens=False).ids[:QUESTION_TOKENS]
+        windows = list(self._windows([_clean(text) for text in texts], WINDOW_TOKENS - len(asked) - 3))
+        first = len(asked) + 2
+        rows = [[_CLS, *asked, _SEP, *window.ids, _SEP] for window in windows]
+        spans: list[list[Span]] = [[] for _ in texts]
+        verdicts: list[list[Floats]] = [[] for _ in texts]
+        for window, states in zip(windows, self._states(rows, first), strict=True):
+            logits = self._logits("spans", states)  # (T, 2)
+            none = float(logits[0].sum())
+            inside = logits[first : first + len(window.ids)]
+            for start, end, score in best_spans(inside[:, 0], inside[:, 1], count):
+                spans[window.text].append(Span(window.offsets[start][0], window.offsets[end][1], score, none))
+            verdicts[window.text].append(self._logits("verdicts", states[:1])[0])
+        return [
+            Reading(tuple(_best(found, count)), _verdict(said)) for found, said in zip(spans, verdicts, strict=True)
+        ]
+
+    def described(self, question: str) -> Span | None:
+        encoding = self.tokenizer.encode(_clean(question), add_special_tokens=False)
+        asked = encoding.ids[:QUESTION_TOKENS]
+        if not asked:
+            return None
+        (states,) = self._states([[_CLS, *asked, _SEP]], len(asked) + 2)
+        logits = self._logits("descriptions", states)
+        inside = logits[1 : 1 + len(asked)]
+        ((start, end, score),) = best_spans(inside[:, 0], inside[:, 1], 1, QUESTION_TOKENS)
+        span = Span(encoding.offsets[start][0], encoding.offsets[end][1], score, float(logits[0].sum()))
+        return span if span.margin > 0 else None
+
+    def _windows(self, texts: Sequence[str], room: int) -> Iterator[_Window]:
+        for number, encoding in enumerate(self.tokenizer.encode_batch(list(texts), add_special_tokens=False)):
+            for start in range(0, max(1, len(encoding.ids) - OVERLAP_TOKENS), room - OVERLAP_TOKENS):
+                piece = slice(start, start + room)
+                if encoding.ids[piece]:
+                    yield _Window(number, encoding.ids[piece], encoding.offsets[piece])
+
+    def _states(self, rows: Sequence[Sequence[int]], first: int) -> list[Floats]:
+        """Return the last states (T, 384) of each row. first: where the second segment begins."""
+        found: list[Floats] = [np.empty((0, WIDTH), np.float32)] * len(rows)
+        if not rows:
+            return found
+        for panel in panels(rows, PANEL - 2 * self.network.margin):
+            states, groups = self.network.states([rows[number] for number in panel], [first] * len(panel))
+            of_rows = [one for group in groups for one in np.split(states[group.columns], group.texts)]
+            for number, one in zip(panel, of_rows, strict=True):
+                found[number] = one
+        return found
+
+    def _logits(self, head: str, states: Floats) -> Floats:
+        logits: Floats = states @ self.heads[f"heads.{head}.weight"].T + self.heads[f"heads.{head}.bias"]
+        return logits
+
+
+def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
+    """Yield the best spans of a text's windows by their margins, beside the logit of none of its surest window."""
+    none = min((span.no_answer for span in spans), default=0.0)
+    for span in sorted(spans, key=lambda span: (-span.margin, span.start))[:count]:
+        yield Span(span.start, span.end, span.margin + none, none)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # the tokenizer takes no lone surrogates
+
+
+def _verdict(logits: Sequence[Floats]) -> Verdict:
+    """Return the verdict of the window that is surest that its text tells."""
+    if not logits:
+        return Verdict(0.0, 0.0, 1.0)
+    shares = [np.exp(one - one.max()) / np.exp(one - one.max()).sum() for one in logits]
+    least = min(range(len(shares)), key=lambda number: float(shares[number][2]))
+    return Verdict(*map(float, shares[least]))
+
+
+def best_spans(start: Floats, end: Floats, count: int, longest: int = ANSWER_TOKENS) -> list[tuple[int, int, float]]:
+    """Return the `count` best (first token, last token, start logit + end logit) that do not overlap, best first.
+
+    `start` and `end` have shape (T,); a span has at most `longest` tokens.
+    """
+    scores = start[:, None] + end[None, :]  # (T, T): row first token, column last token
+    allowed = np.triu(np.ones_like(scores, dtype=bool)) & ~np.triu(np.ones_like(scores, dtype=bool), longest)
+    scores = np.where(allowed, scores, -np.inf)
+    best: list[tuple[int, int, float]] = []
+    while len(best) < count and np.isfinite(top := scores.max(initial=-np.inf)):
+        first, last = divmod(int(scores.argmax()), len(end))
+        best.append((first, last, float(top)))
+        scores[: last + 1, first:] = -np.inf  # what begins before this span's end and ends after its start overlaps it
+    return best

@@ -1,0 +1,177 @@
+"""Planner and answerer that read: a question is taken apart, each part is searched for, read and answered by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ras_agent.protocols import Answerer, Planner
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Failure, Hit, Passage, Plan, Step
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, LEAST_CONFIDENCE, cited
+from ras_agent.tools.offline.answerer.choice import sides_of
+from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of, read_by
+from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.question import QuestionAnalysis, analyse
+from ras_agent.tools.offline.reader import Reader, Verdict
+from ras_agent.tools.offline.reading import ReadPassage, Sentence
+from ras_agent.tools.offline.reviewed import steps_as_reviewed
+
+_SURE = math.log(0.4)  # worth of a chain that needs no other search
+_JUDGED = 8  # passages that a question is judged over
+_LEAD_SENTENCES = 2
+_PAIRED = 12  # passages of which pairs are made
+_CHAINED = 0.3  # worth that a chain's answer has before one read off the whole question
+_AGREE = 0.3  # worth that an answer gains which another reading gives, too
+
+
+class ReadingPlanner:
+    """Asks for what the question describes, the innermost first; `plain` plans where it describes nothing.
+
+    It asks the whole question and goes on with `plain`, too, where a chain ends without an answer that it trusts.
+    """
+
+    name = "offline"
+
+    def __init__(self, reader: Reader, plain: Planner, language: str = "") -> None:
+        """language: of the texts, if it is known. What is not English is searched for as it is asked."""
+        self._reader, self._plain, self._english = reader, plain, EnglishOnly("planner", language)
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
+        if refusal := self._english.refusal(question):
+            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
+        steps = steps_as_reviewed(graph, steps)
+        chain = follow(question, self._reader, steps, passages_of(steps))
+        if chain.open:
+            return Plan("subq", chain.open, _told(chain))
+        if chain.links and not chain.stuck:
+            last = next(step for step in steps if canonical_key(step.subquery) == canonical_key(chain.question))
+            found = answers(chain.question, self._reader, read_by(last, passages_of(steps)))
+            if found and chain.worth + found[0].worth > _SURE:
+                return Plan("sufficient", reason=f"{_told(chain)}; an answer has been read: {found[0].text}")
+        if canonical_key(question) not in {canonical_key(step.subquery) for step in steps}:
+            return Plan("subq", question, _told(chain) or "the question itself comes first")
+        return self._plain.plan(question, graph, steps)
+
+
+def _told(chain: Chain) -> str:
+    """Say what the links have found: "the inventor of the telephone: Alexander Graham Bell"."""
+    return "; ".join(f"{link.description}: {link.found.text}" for link in chain.links)
+
+
+class ReadingAnswerer:
+    """Answers with what the reader reads, and cites the sentences of every link; `compare` answers comparisons.
+
+    may_abstain: False always gives the best guess there is. least_confidence: an answer with less is "I don't know".
+    """
+
+    name = "offline"
+
+    def __init__(
+        self,
+        reader: Reader,
+        compare: Answerer,
+        language: str = "",
+        may_abstain: bool = True,
+        least_confidence: float = LEAST_CONFIDENCE,
+    ) -> None:
+        self._reader, self._compare, self._english = reader, compare, EnglishOnly("answerer", language)
+        self._may_abstain, self._least_confidence = may_abstain, least_confidence
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
+        english, failures = self._english.readable(passages)
+        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
+        if refusal:
+            failed = (Failure("answerer", refusal),)
+            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
+        answer = self._answer(question, graph, english, steps)
+        unsure = answer.confidence is not None and answer.confidence < self._least_confidence
+        if self._may_abstain and unsure:
+            answer = Answer(I_DO_NOT_KNOW, abstained=True, confidence=answer.confidence)
+        return replace(answer, failures=(*answer.failures, *failures))
+
+    def _answer(
+        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
+    ) -> Answer:
+        given = {passage.id for passage in passages}
+        found = {name: one for name, one in passages_of(steps).items() if name in given}
+        found = found or passages_of([Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
+        if not any(passage.sentences for passage in found.values()):
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        chain = follow(question, self._reader, steps, found)
+        asked = analyse(chain.question)
+        if asked.kind == "yes_no":
+            return self._verdict(asked, chain, graph, list(found.values()))
+        if asked.kind == "choice":
+            return self._compare.answer(chain.question, graph, passages, steps)
+        best = self._best(question, chain, steps, found)
+        if best is None:
+            return Answer(I_DO_NOT_KNOW, abstained=True)
+        answer, links = best
+        grounds = [link.found.sentence for link in chain.links] if links else []
+        grounds += [one for one in (answer.named_by, answer.sentence) if one]
+        return Answer(answer.text, cited(grounds, graph), confidence=confidence(answer.worth))
+
+    def _best(
+        self, question: str, chain: Chain, steps: Sequence[Step], passages: dict[str, ReadPassage]
+    ) -> tuple[Found, bool] | None:
+        """Return the likeliest answer, and whether the chain's links lead to it."""
+        candidates: list[tuple[Found, bool]] = []
+        done = {canonical_key(step.subquery): step for step in steps}
+        if chain.links and (last := done.get(canonical_key(chain.question))):
+            read = answers(chain.question, self._reader, read_by(last, passages))
+            candidates += [(replace(one, worth=one.worth + chain.worth + _CHAINED), True) for one in read]
+        if not chain.links or not candidates or candidates[0][0].worth < _SURE:
+            every = list(passages.values())[:_PAIRED]
+            candidates += [(one, False) for one in answers_in_pairs(question, self._reader, every)]
+            candidates += [(one, False) for one in answers(question, self._reader, every)]
+        agreed: dict[str, tuple[Found, bool]] = {}
+        for found, linked in candidates:
+            key = canonical_key(found.text)
+            if key in agreed:
+                best, was = max((agreed[key], (found, linked)), key=lambda one: one[0].worth)
+                agreed[key] = replace(best, worth=best.worth + _AGREE), was
+            else:
+                agreed[key] = found, linked
+        return max(agreed.values(), key=lambda one: one[0].worth, default=None)
+
+    def _verdict(
+        self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
+    ) -> Answer:
+        """Judge what two compared things' passages say together, else the passage that says most."""
+        sides = sides_of(asked, passages)
+        leads = [side.sentences[:_LEAD_SENTENCES] for side in sides if side.sentences]
+        if len(leads) > 1:
+            text = " ".join(_said(lead) for lead in leads)
+            (verdict,) = self._reader.judge(asked.question, [text])
+            grounds = [sentence for lead in leads for sentence in lead[:1]]
+        else:
+            texts = [_said(passage.sentences) for passage in passages[:_JUDGED]]
+            verdicts = self._reader.judge(asked.question, texts)
+            verdict, passage = max(zip(verdicts, passages, strict=False), key=lambda one: -one[0].not_said)
+            grounds = [self._deciding(asked.question, verdict, passage)]
+        told = max(verdict.true, verdict.false)
+        grounds = [*(link.found.sentence for link in chain.links), *grounds]
+        return Answer("yes" if verdict.true >= verdict.false else "no", cited(grounds, graph), confidence=told)
+
+    def _deciding(self, question: str, verdict: Verdict, passage: ReadPassage) -> Sentence:
+        """Return the sentence that alone speaks most for the verdict."""
+        alone = self._reader.judge(question, [_said([sentence]) for sentence in passage.sentences])
+        place = 0 if verdict.true >= verdict.false else 1
+        return max(zip(alone, passage.sentences, strict=True), key=lambda one: one[0][place])[1]
+
+
+def _said(sentences: Sequence[Sentence]) -> str:
+    """Return sentences of one passage as the reader has learnt to see them, behind its title."""
+    text = " ".join(sentence.text for sentence in sentences)
+    title = sentences[0].passage.title if sentences else ""
+    return f"{title}. {text}" if title else text
+
+
+def confidence(worth: float) -> float:
+    """Return how likely an answer of that worth is to be right."""
+    return min(1.0, math.exp(worth))

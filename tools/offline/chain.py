@@ -12,6 +12,7 @@ question in this way); each question of the chain is searched for and read by it
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS
-from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer
+from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
@@ -111,14 +112,22 @@ def innermost(question: str, reader: Reader) -> str:
 def asking_for(description: str) -> str:
     """Return the question for a described thing.
 
-    >>> asking_for("the river"), asking_for("the person who invented the telephone")
-    ('What is the river?', 'Who is the person who invented the telephone?')
+    >>> asking_for("the river near Ulm"), asking_for("the inventor of the telephone")
+    ('What is the river near Ulm?', 'Who is the inventor of the telephone?')
     """
     words = description.split()
     if words[0].lower() in {"who", "what", "which", "where"}:
         return f"{words[0].capitalize()} {' '.join(words[1:])}?"
-    somebody = len(words) > 2 and words[1].lower() == "person" and words[2].lower() == "who"
+    head, *rest = _HEAD_ENDS.split(description, maxsplit=1)
+    noun = head.split()[-1].lower()
+    agent = _AGENT.search(noun) or (noun.endswith("er") and rest and rest[0].startswith("of "))
+    somebody = head_type((noun,)) == "person" or (head_type((noun,)) == "thing" and agent)
     return f"{'Who' if somebody else 'What'} is {description}?"
+
+
+# what ends the noun phrase with which a description begins
+_HEAD_ENDS = re.compile(r" (?=(?:of|that|who|whom|which|where|whose|in|from|at|on|for|by|to|with|near)\b)|,")
+_AGENT = re.compile(r"(?:or|ist|ian|ess|man|wright)$")
 
 
 def read_by(step: Step, passages: Mapping[str, ReadPassage]) -> list[ReadPassage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from ras_agent.records import Answer, Failure, Hit, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, LEAST_CONFIDENCE, cited
 from ras_agent.tools.offline.answerer.choice import sides_of
+from ras_agent.tools.offline.answerer.rank import packaged_ranker
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of, read_by
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
@@ -19,12 +21,15 @@ from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 from ras_agent.tools.offline.reviewed import steps_as_reviewed
 
-_SURE = math.log(0.4)  # worth of a chain that needs no other search
+_SURE = math.log(0.4)  # worth of a chain whose answer needs no other search, and goes before one to the whole question
+_AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _LEAD_SENTENCES = 2
 _PAIRED = 12  # passages of which pairs are made
-_CHAINED = 0.3  # worth that a chain's answer has before one read off the whole question
-_AGREE = 0.3  # worth that an answer gains which another reading gives, too
+# what the judges of an answer to the whole question weigh; the middle of a plateau on HotpotQA's tuning half
+_ALONE, _RANKER = 0.5, 0.5
+_LEAST, _FLOOR = -3.0, 0.02
+_RANKED = 30  # spans of the ranker that have a voice
 
 
 class ReadingPlanner:
@@ -108,47 +113,55 @@ class ReadingAnswerer:
             return self._verdict(asked, chain, graph, list(found.values()))
         if asked.kind == "choice":
             return self._compare.answer(chain.question, graph, passages, steps)
-        best = self._best(question, chain, steps, found)
-        if best is None:
+        if chained := self._chained(chain, steps, found):
+            grounds = [*(link.found.sentence for link in chain.links), chained.sentence]
+            return Answer(chained.text, cited(grounds, graph), confidence=_confidence(chain.worth + chained.worth))
+        whole = self._whole(analyse(question), graph, list(found.values())[:_PAIRED])
+        if whole is None:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        answer, links = best
-        grounds = [link.found.sentence for link in chain.links] if links else []
-        grounds += [one for one in (answer.named_by, answer.sentence) if one]
-        return Answer(answer.text, cited(grounds, graph), confidence=confidence(answer.worth))
+        grounds = [one for one in (whole.named_by, whole.sentence) if one]
+        return Answer(whole.text, cited(grounds, graph), confidence=_confidence(whole.worth))
 
-    def _best(
-        self, question: str, chain: Chain, steps: Sequence[Step], passages: dict[str, ReadPassage]
-    ) -> tuple[Found, bool] | None:
-        """Return the likeliest answer, and whether the chain's links lead to it."""
-        candidates: list[tuple[Found, bool]] = []
-        done = {canonical_key(step.subquery): step for step in steps}
-        if chain.links and (last := done.get(canonical_key(chain.question))):
-            read = answers(chain.question, self._reader, read_by(last, passages))
-            candidates += [(replace(one, worth=one.worth + chain.worth + _CHAINED), True) for one in read]
-        if not chain.links or not candidates or candidates[0][0].worth < _SURE:
-            every = list(passages.values())[:_PAIRED]
-            candidates += [(one, False) for one in answers_in_pairs(question, self._reader, every)]
-            candidates += [(one, False) for one in answers(question, self._reader, every)]
-        agreed: dict[str, tuple[Found, bool]] = {}
-        for found, linked in candidates:
-            key = canonical_key(found.text)
-            if key in agreed:
-                best, was = max((agreed[key], (found, linked)), key=lambda one: one[0].worth)
-                agreed[key] = replace(best, worth=best.worth + _AGREE), was
-            else:
-                agreed[key] = found, linked
-        return max(agreed.values(), key=lambda one: one[0].worth, default=None)
+    def _chained(self, chain: Chain, steps: Sequence[Step], passages: dict[str, ReadPassage]) -> Found | None:
+        """Return the answer to the last question of a chain; None where there is none that is likely enough."""
+        last = next((one for one in steps if canonical_key(one.subquery) == canonical_key(chain.question)), None)
+        if not chain.links or last is None:
+            return None
+        found = answers(chain.question, self._reader, read_by(last, passages))
+        return found[0] if found and chain.worth + found[0].worth > _SURE else None
+
+    def _whole(self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage]) -> Found | None:
+        """Return the answer to the whole question: three judges say how likely each is, and their voices are added.
+
+        The reader reads pairs of passages and single ones, and the ranker of spans weighs what overlaps an answer.
+        """
+        pairs = answers_in_pairs(asked.question, self._reader, passages)
+        alone = answers(asked.question, self._reader, passages)
+        ranked = packaged_ranker().rank(asked, graph, passages)[:_RANKED]
+        words = [(frozenset(one.key.split()), one.share) for one in ranked]
+        in_pairs = {canonical_key(one.text): one for one in pairs}
+        single = {canonical_key(one.text): one for one in alone}
+        best: Found | None = None
+        for key in dict.fromkeys((*in_pairs, *single)):
+            found = in_pairs.get(key) or single[key]
+            worth = max(in_pairs[key].worth, _LEAST) if key in in_pairs else _LEAST
+            worth += _ALONE * (max(single[key].worth, _LEAST) if key in single else _LEAST)
+            own = frozenset(key.split())
+            overlap = sum(share * 2 * len(own & other) / (len(own) + len(other)) for other, share in words)
+            worth += _RANKER * math.log(overlap + _FLOOR)
+            if best is None or worth > best.worth:
+                best = replace(found, worth=worth)
+        return best
 
     def _verdict(
         self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
     ) -> Answer:
         """Judge what two compared things' passages say together, else the passage that says most."""
-        sides = sides_of(asked, passages)
+        sides = sides_of(asked, passages) if _AND.search(asked.question) else ()
         leads = [side.sentences[:_LEAD_SENTENCES] for side in sides if side.sentences]
         if len(leads) > 1:
-            text = " ".join(_said(lead) for lead in leads)
-            (verdict,) = self._reader.judge(asked.question, [text])
-            grounds = [sentence for lead in leads for sentence in lead[:1]]
+            (verdict,) = self._reader.judge(asked.question, [" ".join(map(_said, leads))])
+            grounds = [lead[0] for lead in leads]
         else:
             texts = [_said(passage.sentences) for passage in passages[:_JUDGED]]
             verdicts = self._reader.judge(asked.question, texts)
@@ -172,6 +185,6 @@ def _said(sentences: Sequence[Sentence]) -> str:
     return f"{title}. {text}" if title else text
 
 
-def confidence(worth: float) -> float:
+def _confidence(worth: float) -> float:
     """Return how likely an answer of that worth is to be right."""
     return min(1.0, math.exp(worth))

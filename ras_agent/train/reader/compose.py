@@ -206,6 +206,22 @@ def composed_pairs(examples: Sequence[ReaderExample], rng: random.Random) -> Ite
         yield ReaderExample(made.question, f"{lead} {text}", moved, "composed_pair")
 
 
+def compositions_inside(examples: Sequence[ReaderExample], rng: random.Random) -> Iterator[ReaderExample]:
+    """Yield questions of three hops with their outer description, and the question for that one with its inner one."""
+    made = {one.question: one for one in compositions(examples, rng)}
+    middle = [ReaderExample(one.question, one.second.text, one.second.spans, "squad") for one in made.values()]
+    for outer in compositions([*middle, *examples], rng):
+        inner = made.get(outer.first.question)
+        if inner is None:
+            continue
+        described = inner.question[slice(*inner.span)]
+        asked = asking_for(outer.question[slice(*outer.span)])
+        if described in asked:
+            start = asked.index(described)
+            yield ReaderExample(outer.question, "", (outer.span,), "composed_inside")
+            yield ReaderExample(asked, "", ((start, start + len(described)),), "composed_inside")
+
+
 def _around(text: str, span: tuple[int, int]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Return the sentence of a span with its neighbours, and the span there."""
     sentences = sentence_spans(text)

@@ -30,7 +30,7 @@ from ras_agent.train.options import config_from
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 from ras_agent.train.reader.batches import QUESTION_TOKENS, items, row_batches
-from ras_agent.train.reader.compose import composed_pairs, decompositions
+from ras_agent.train.reader.compose import composed_pairs, compositions_inside, decompositions
 from ras_agent.train.reader.examples import LOADERS, ReaderExample, reported_steps
 from ras_agent.train.reader.statements import pair_verdicts, sentence_verdicts, verdicts
 
@@ -67,8 +67,9 @@ class ReaderTrainingConfig(FitConfig):
     data: the folder of the sets. out: the file of the weights. start_from: a reader to begin with.
     without: names of sets, or of "compositions", "statements", that are left out, parted by commas.
     take: how many examples of a source are taken instead of all, "squad=2000,pseudo=4000"; more than there are come
-    several times. Two sources are only taken in this way: "pseudo", questions made of plain passages, and
-    "composed_pair", two-hop questions over the sentences of both texts.
+    several times. Three sources are only taken in this way: "pseudo", questions made of plain passages,
+    "composed_pair", two-hop questions over the sentences of both texts, and "composed_inside", descriptions of three
+    hops.
     qamr, policyqa, nq_swap: how many of their questions are taken. pairs: made questions about two things.
     tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
     examples that also get a passage that does not answer. held_out: the share of SQuAD's passages kept to score with.
@@ -174,7 +175,9 @@ def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample]
     examples = [*spans, *negatives, *judged, *described]
     if config.take:
         examples += pseudo_examples(passages, _PSEUDO_PER_PASSAGE, config.seed)
-        examples += composed_pairs([one for one in spans if one.source == "squad"], random.Random(config.seed))
+        single = [one for one in spans if one.source == "squad"]
+        examples += composed_pairs(single, random.Random(config.seed))
+        examples += compositions_inside(single, random.Random(config.seed))
         examples = _taken(examples, _sizes(config.take), random.Random(config.seed))
     return examples, held_out
 
@@ -205,7 +208,7 @@ def _taken(examples: Sequence[ReaderExample], sizes: dict[str, int], rng: random
     return taken
 
 
-_TAKEN_ONLY = ("pseudo", "composed_pair")
+_TAKEN_ONLY = ("pseudo", "composed_pair", "composed_inside")
 
 
 def hard_negatives(

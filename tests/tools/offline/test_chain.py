@@ -50,7 +50,7 @@ READER = Scripted(
         RIVER.replace(INVENTOR, "Alexander Graham Bell"): CITY,
     },
     {
-        "What is the inventor of the telephone?": "Alexander Graham Bell",
+        "Who is the inventor of the telephone?": "Alexander Graham Bell",
         f"What is {CITY}?": "Edinburgh",
         "Which river flows through Edinburgh?": "Water of Leith",
     },
@@ -62,7 +62,7 @@ def _steps(*searches: tuple[str, Passage]) -> list[Step]:
 
 
 SEARCHES = [
-    ("What is the inventor of the telephone?", PHONE),
+    ("Who is the inventor of the telephone?", PHONE),
     (f"What is {CITY}?", BELL),
     ("Which river flows through Edinburgh?", LEITH),
 ]
@@ -142,6 +142,8 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer
     [
         ("the river", "What is the river?"),
         ("the person who invented it", "Who is the person who invented it?"),
+        ("the first president of Ghana", "Who is the first president of Ghana?"),
+        ("the city where the inventor was born", "What is the city where the inventor was born?"),
         ("what Bell invented", "What Bell invented?"),
     ],
 )

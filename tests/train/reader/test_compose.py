@@ -4,7 +4,13 @@ import random
 
 import pytest
 
-from ras_agent.train.reader.compose import composed_pairs, compositions, described_span, description
+from ras_agent.train.reader.compose import (
+    composed_pairs,
+    compositions,
+    compositions_inside,
+    described_span,
+    description,
+)
 from ras_agent.train.reader.examples import ReaderExample
 
 
@@ -48,6 +54,14 @@ def test_a_composed_pair_has_its_answer_behind_what_names_the_bridge() -> None:
     (pair,) = composed_pairs([BELL, RIVER], random.Random(0))
     assert pair.text == "Bell was born in Edinburgh. The Leith is long. It crosses Edinburgh."
     assert pair.answer == "Leith"
+
+
+def test_a_description_may_hold_another_one() -> None:
+    painter = ReaderExample("Who first painted Leith?", "Leith was painted by Ann.", ((21, 24),), "squad")
+    found = list(compositions_inside([BELL, RIVER, painter], random.Random(0)))
+    outer, inner = (one.question[slice(*one.spans[0])] for one in found[:2])
+    assert outer == "the river that flows through the city in which Bell was born"
+    assert inner == "the city in which Bell was born"
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,11 @@ def test_a_training_of_no_step_is_refused() -> None:
     with pytest.raises(SettingsError, match=says("nothing to train", "--steps", "--completion", "0")):
         GFMTrainingConfig(**NETWORK, steps=0)
     assert GFMTrainingConfig(**NETWORK, steps=0, completion=1).steps == 0
-    with pytest.raises(SettingsError, match="nothing to train: --pseudo and --epochs are both 0"):
-        ReaderTrainingConfig(data=HERE, out=HERE, pseudo=0, epochs=0)
-    assert ReaderTrainingConfig(data=HERE, out=HERE, pseudo=1, epochs=0).epochs == 0
+
+
+def test_a_set_that_a_reader_is_to_learn_without_is_one_of_those_there_are() -> None:
+    with pytest.raises(SettingsError, match=says("--without names no set", "moon", "squad")):
+        ReaderTrainingConfig(data=HERE, out=HERE, without="qamr,moon")
 
 
 def test_a_path_encoders_options_name_what_they_take() -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Failure, Hit, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
-from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, LEAST_CONFIDENCE, cited
-from ras_agent.tools.offline.answerer.choice import sides_of
+from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, cited
 from ras_agent.tools.offline.answerer.rank import packaged_ranker
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of, read_by
 from ras_agent.tools.offline.english import EnglishOnly
@@ -24,11 +23,14 @@ from ras_agent.tools.offline.reviewed import steps_as_reviewed
 _SURE = math.log(0.4)  # worth of a chain whose answer needs no other search, and goes before one to the whole question
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
-_LEAD_SENTENCES = 2
 _PAIRED = 12  # passages of which pairs are made
 # what the judges of an answer to the whole question weigh; the middle of a plateau on HotpotQA's tuning half
 _ALONE, _RANKER = 0.5, 0.5
 _LEAST, _FLOOR = -3.0, 0.02
+# of the curve from worth to confidence, fitted to HotpotQA's tuning half and MuSiQue's 60 questions
+_OFFSET, _OF_CHAINS, _OF_WHOLES = 1.0, 5.5, 0.57
+_AFTER_A_CHAIN = 0.4  # of an answer to the whole question whose chain found every name, but no answer
+_LEAST_CONFIDENCE = 0.25
 _RANKED = 30  # spans of the ranker that have a voice
 
 
@@ -68,7 +70,7 @@ def _told(chain: Chain) -> str:
 
 
 class ReadingAnswerer:
-    """Answers with what the reader reads, and cites the sentences of every link; `compare` answers comparisons.
+    """Answers with what the reader reads, and cites the sentences of every link; `compare` answers for two things.
 
     may_abstain: False always gives the best guess there is. least_confidence: an answer with less is "I don't know".
     """
@@ -81,10 +83,11 @@ class ReadingAnswerer:
         compare: Answerer,
         language: str = "",
         may_abstain: bool = True,
-        least_confidence: float = LEAST_CONFIDENCE,
+        least_confidence: float | None = None,
     ) -> None:
         self._reader, self._compare, self._english = reader, compare, EnglishOnly("answerer", language)
-        self._may_abstain, self._least_confidence = may_abstain, least_confidence
+        self._may_abstain = may_abstain
+        self._least_confidence = _LEAST_CONFIDENCE if least_confidence is None else least_confidence
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
@@ -109,18 +112,22 @@ class ReadingAnswerer:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         chain = follow(question, self._reader, steps, found)
         asked = analyse(chain.question)
+        if asked.kind == "choice" or (asked.kind == "yes_no" and asked.compared and _AND.search(asked.question)):
+            return self._compare.answer(chain.question, graph, passages, steps)
         if asked.kind == "yes_no":
             return self._verdict(asked, chain, graph, list(found.values()))
-        if asked.kind == "choice":
-            return self._compare.answer(chain.question, graph, passages, steps)
         if chained := self._chained(chain, steps, found):
             grounds = [*(link.found.sentence for link in chain.links), chained.sentence]
-            return Answer(chained.text, cited(grounds, graph), confidence=_confidence(chain.worth + chained.worth))
-        whole = self._whole(analyse(question), graph, list(found.values())[:_PAIRED])
+            return Answer(
+                chained.text, cited(grounds, graph), confidence=_confidence(chain.worth + chained.worth, _OF_CHAINS)
+            )
+        led = {canonical_key(link.found.text) for link in chain.links}
+        whole = self._whole(analyse(question), graph, list(found.values())[:_PAIRED], led)
         if whole is None:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         grounds = [one for one in (whole.named_by, whole.sentence) if one]
-        return Answer(whole.text, cited(grounds, graph), confidence=_confidence(whole.worth))
+        sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if led else 1.0)
+        return Answer(whole.text, cited(grounds, graph), confidence=sure)
 
     def _chained(self, chain: Chain, steps: Sequence[Step], passages: dict[str, ReadPassage]) -> Found | None:
         """Return the answer to the last question of a chain; None where there is none that is likely enough."""
@@ -130,10 +137,13 @@ class ReadingAnswerer:
         found = answers(chain.question, self._reader, read_by(last, passages))
         return found[0] if found and chain.worth + found[0].worth > _SURE else None
 
-    def _whole(self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage]) -> Found | None:
+    def _whole(
+        self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage], led: Set[str]
+    ) -> Found | None:
         """Return the answer to the whole question: three judges say how likely each is, and their voices are added.
 
         The reader reads pairs of passages and single ones, and the ranker of spans weighs what overlaps an answer.
+        led: canonical keys of what only leads towards the answer, and is none.
         """
         pairs = answers_in_pairs(asked.question, self._reader, passages)
         alone = answers(asked.question, self._reader, passages)
@@ -143,6 +153,8 @@ class ReadingAnswerer:
         single = {canonical_key(one.text): one for one in alone}
         best: Found | None = None
         for key in dict.fromkeys((*in_pairs, *single)):
+            if key in led:
+                continue
             found = in_pairs.get(key) or single[key]
             worth = max(in_pairs[key].worth, _LEAST) if key in in_pairs else _LEAST
             worth += _ALONE * (max(single[key].worth, _LEAST) if key in single else _LEAST)
@@ -156,19 +168,13 @@ class ReadingAnswerer:
     def _verdict(
         self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
     ) -> Answer:
-        """Judge what two compared things' passages say together, else the passage that says most."""
-        sides = sides_of(asked, passages) if _AND.search(asked.question) else ()
-        leads = [side.sentences[:_LEAD_SENTENCES] for side in sides if side.sentences]
-        if len(leads) > 1:
-            (verdict,) = self._reader.judge(asked.question, [" ".join(map(_said, leads))])
-            grounds = [lead[0] for lead in leads]
-        else:
-            texts = [_said(passage.sentences) for passage in passages[:_JUDGED]]
-            verdicts = self._reader.judge(asked.question, texts)
-            verdict, passage = max(zip(verdicts, passages, strict=False), key=lambda one: -one[0].not_said)
-            grounds = [self._deciding(asked.question, verdict, passage)]
+        """Return the verdict of the passage that says most, with the sentence that decides."""
+        texts = [_said(passage.sentences) for passage in passages[:_JUDGED]]
+        verdicts = self._reader.judge(asked.question, texts)
+        verdict, passage = max(zip(verdicts, passages, strict=False), key=lambda one: -one[0].not_said)
+        deciding = self._deciding(asked.question, verdict, passage)
         told = max(verdict.true, verdict.false)
-        grounds = [*(link.found.sentence for link in chain.links), *grounds]
+        grounds = [*(link.found.sentence for link in chain.links), deciding]
         return Answer("yes" if verdict.true >= verdict.false else "no", cited(grounds, graph), confidence=told)
 
     def _deciding(self, question: str, verdict: Verdict, passage: ReadPassage) -> Sentence:
@@ -185,6 +191,6 @@ def _said(sentences: Sequence[Sentence]) -> str:
     return f"{title}. {text}" if title else text
 
 
-def _confidence(worth: float) -> float:
-    """Return how likely an answer of that worth is to be right."""
-    return min(1.0, math.exp(worth))
+def _confidence(worth: float, slope: float) -> float:
+    """Return the token F1 to expect of an answer: a logistic curve of its worth, through what the two sets showed."""
+    return 1 / (1 + math.exp(-_OFFSET - slope * worth))

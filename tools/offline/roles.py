@@ -51,7 +51,7 @@ def offline_answerer(embeddings: str = "", options: RoleOptions = DEFAULT_OPTION
     by_rules = OfflineAnswerer(may_abstain=options.may_abstain, least_confidence=least)
     answerer: Answerer
     if reader := _reader(embeddings):
-        answerer = ReadingAnswerer(reader, by_rules, options.language, options.may_abstain, least)
+        answerer = ReadingAnswerer(reader, by_rules, options.language, options.may_abstain, options.least_confidence)
     else:
         answerer = NestedAnswerer(OfflineAnswerer(), by_rules, options.language)
     if options.layout == "chain":

@@ -97,12 +97,18 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
     return chain
 
 
+_RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)
+_PREDICATE = re.compile(r" (?:is|was|are|were) \w+$")
+
+
 def innermost(question: str, reader: Reader) -> str:
     """Return the part of a question that describes something and holds no such part itself; blank without one."""
     inner, outer = "", question
     for _ in range(_MOST_INSIDE):
         span = reader.described(outer)
         part = outer[span.start : span.end] if span else ""
+        if not _RELATIVE.search(part):  # "the inventor of dynamite was born": the predicate is the outer description's
+            part = _PREDICATE.sub("", part)
         if len(part.split()) < 2 or part not in question or len(part) >= len(inner or question) - 3:
             break
         inner, outer = part, asking_for(part)

@@ -73,6 +73,13 @@ def test_the_innermost_description_is_found_first() -> None:
     assert innermost("Who was Bell?", READER) == ""
 
 
+def test_the_predicate_of_the_outer_description_is_no_part_of_the_inner_one() -> None:
+    town = "the town where the inventor of it was born"
+    asked = f"Which river is in {town}?"
+    reader = Scripted({asked: town, f"What is {town}?": "the inventor of it was born"}, {})
+    assert innermost(asked, reader) == "the inventor of it"
+
+
 @pytest.mark.parametrize(("done", "asked"), list(enumerate([query for query, _ in SEARCHES])))
 def test_each_answer_opens_the_next_question(done: int, asked: str) -> None:
     steps = _steps(*SEARCHES[:done])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -31,7 +31,7 @@ from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
-from ras_agent.records import Exchange, Hit, Passage, Source, Step, Triple
+from ras_agent.records import Exchange, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.markup import inert_markup, markup_start
@@ -58,10 +58,14 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
+from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
 from ras_agent.tools.offline.nested import innermost
+from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
+from ras_agent.tools.offline.reader import Reader, Verdict
+from ras_agent.tools.offline.reader_roles import ReadingAnswerer, ReadingPlanner
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
@@ -133,6 +137,30 @@ class TextReader(NamedTuple):
     modules: str = ""
 
 
+class _Pointing(Reader):
+    """Points at all of a question but its first words, and at the whole of a text."""
+
+    def described(self, question: str) -> Span | None:
+        return Span(min(8, len(question)), len(question), 1.0)
+
+    def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+        return [[Span(0, len(text), 9.0), Span(len(text) // 2, len(text), 8.0)] if text else [] for text in texts]
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
+        return [Verdict(1.0, 0.0, 0.0) for _ in texts]
+
+
+def _read(text: str) -> None:
+    """Ask an agent that reads the text, with the text as its only passage's, in three forms of a question."""
+    planner = ReadingPlanner(_Pointing(), OfflinePlanner())
+    answerer = ReadingAnswerer(_Pointing(), OfflineAnswerer())
+    passage = _passage(text)
+    for question in (text, f"Was {text} built in 1890?", f"Who wrote {text}"):
+        steps = [Step(1, question, (Hit(passage, 1.0),))] if question.strip() else []
+        planner.plan(question, QuestionGraph(), steps)
+        answerer.answer(question, QuestionGraph(), [passage], steps)
+
+
 OFFLINE = """tools.offline.question tools.offline.nested tools.offline.planner tools.offline.evidence
 tools.offline.reading tools.offline.answerer.answer_type tools.offline.answerer.choice tools.offline.answerer.rank
 tools.offline.answerer.shared tools.offline.answerer.yes_no"""
@@ -196,6 +224,7 @@ READERS = {
     "analyse": TextReader(analyse, "tools.offline.question"),
     "innermost": TextReader(innermost, "tools.offline.nested"),
     "offline roles": TextReader(_offline, OFFLINE),
+    "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.reader_roles"),
     "offline rewriter": TextReader(
         lambda text: (
             OfflineRewriter().rewrite(text, [Exchange("Who wrote Emma?", "Jane Austen")]),
@@ -268,7 +297,9 @@ OWN_TEXTS = {
     "train.graphqa.tables": "names of the tables' rows",
     "train.pseudo_questions": "training data",
     "train.ranker.examples": "training data",
+    "train.reader.compose": "training data",
     "train.reader.examples": "training data",
+    "train.reader.statements": "training data",
     "train.subq.sources": "training data",
 }
 """Modules whose patterns read no text from outside, and what they read."""

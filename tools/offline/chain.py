@@ -125,7 +125,7 @@ def asking_for(description: str) -> str:
     if words[0].lower() in {"who", "what", "which", "where"}:
         return f"{words[0].capitalize()} {' '.join(words[1:])}?"
     head, *rest = _HEAD_ENDS.split(description, maxsplit=1)
-    noun = head.split()[-1].lower()
+    noun = (head.split() or words)[-1].lower()
     agent = _AGENT.search(noun) or (noun.endswith("er") and rest and rest[0].startswith("of "))
     somebody = head_type((noun,)) == "person" or (head_type((noun,)) == "thing" and agent)
     return f"{'Who' if somebody else 'What'} is {description}?"

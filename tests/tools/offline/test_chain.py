@@ -152,6 +152,7 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer
         ("the first president of Ghana", "Who is the first president of Ghana?"),
         ("the city where the inventor was born", "What is the city where the inventor was born?"),
         ("what Bell invented", "What Bell invented?"),
+        (", of Ulm", "What is , of Ulm?"),
     ],
 )
 def test_a_described_thing_is_asked_for(described: str, asked: str) -> None:

@@ -156,7 +156,7 @@ def _read(text: str) -> None:
     answerer = ReadingAnswerer(_Pointing(), OfflineAnswerer())
     passage = _passage(text)
     for question in (text, f"Was {text} built in 1890?", f"Who wrote {text}"):
-        steps = [Step(1, question, (Hit(passage, 1.0),))] if question.strip() else []
+        steps = [Step(1, question, (Hit(passage, 1.0),))]
         planner.plan(question, QuestionGraph(), steps)
         answerer.answer(question, QuestionGraph(), [passage], steps)
 

@@ -15,9 +15,10 @@ from collections import Counter
 from pathlib import Path
 
 from ras_agent.eval.metrics import exact_match, token_f1
+from ras_agent.program import run_program
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.data import passages_in
-from ras_agent.train.reader.examples import VERDICTS, ReaderExample
+from ras_agent.train.reader.examples import VERDICTS, ReaderExample, text_with_title
 from ras_agent.train.reader.statements import sentence_verdicts
 from ras_agent.train.reader.train import ReaderTrainingConfig, training_examples
 
@@ -62,10 +63,10 @@ def main() -> None:
     judged = [one for one in held_out if one.verdict]
     print(json.dumps(statements(reader, judged)))
     rng = random.Random(0)
-    texts = [f"{passage.title}. {passage.text}" for passage in passages_in(arguments.corpus)]
+    texts = list(map(text_with_title, passages_in(arguments.corpus)))
     made = list(sentence_verdicts(rng.sample(texts, len(texts)), rng))[: arguments.statements]
     print(json.dumps(statements(reader, made)))
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

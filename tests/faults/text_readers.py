@@ -298,6 +298,7 @@ OWN_TEXTS = {
     "train.pseudo_questions": "training data",
     "train.ranker.examples": "training data",
     "train.reader.compose": "training data",
+    "train.reader.forms": "training data",
     "train.reader.examples": "training data",
     "train.reader.statements": "training data",
     "train.subq.sources": "training data",

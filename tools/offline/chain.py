@@ -22,7 +22,7 @@ from ras_agent.text.names import is_name
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
-from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reader import Reader, with_title
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 _MOST_LINKS = 4
@@ -58,18 +58,18 @@ class Chain:
     """Holds what has been found. question: the whole one with the answers in place of what it described.
 
     open: the question whose answer is needed next and has not been searched for; blank where there is none.
-    stuck: the texts that were found for a link do not answer it.
+    end: what answers `question`, where that was searched for and read; None without links, too.
     """
 
     question: str
     links: tuple[Link, ...] = ()
     open: str = ""
-    stuck: bool = False
+    end: Found | None = None
 
     @property
     def worth(self) -> float:
-        """The sum of the links' worths."""
-        return sum(link.found.worth for link in self.links)
+        """The log of how likely its links and its end are to be right, all of them."""
+        return sum(link.found.worth for link in self.links) + (self.end.worth if self.end else 0.0)
 
 
 def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mapping[str, ReadPassage]) -> Chain:
@@ -77,24 +77,29 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
 
     passages: those that may be read, by id.
     """
-    found = {canonical_key(step.subquery): step for step in steps}
+    searched = {canonical_key(step.subquery): step for step in steps}
+
+    def answer_to(asked: str) -> Found | None:
+        return next(iter(answers(asked, reader, read_by(searched[canonical_key(asked)], passages))), None)
+
     chain = Chain(question)
     for _ in range(_MOST_LINKS):
         description = innermost(chain.question, reader)
         if not description:
             break
         asked = asking_for(description)
-        step = found.get(canonical_key(asked))
-        if step is None:
+        if canonical_key(asked) not in searched:
             return replace(chain, open=asked)
-        answer = next(iter(answers(asked, reader, read_by(step, passages))), None)
-        if answer is None:
-            return replace(chain, stuck=True)
-        left = chain.question.replace(description, answer.text)
-        chain = Chain(left, (*chain.links, Link(asked, description, answer)))
-    if chain.links and canonical_key(chain.question) not in found:
+        found = answer_to(asked)
+        if found is None:
+            return chain
+        left = chain.question.replace(description, found.text)
+        chain = Chain(left, (*chain.links, Link(asked, description, found)))
+    if not chain.links:
+        return chain
+    if canonical_key(chain.question) not in searched:
         return replace(chain, open=chain.question)
-    return chain
+    return replace(chain, end=answer_to(chain.question))
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)
@@ -176,8 +181,7 @@ def _padded(text: str) -> str:
 
 
 def _text(passage: ReadPassage) -> str:
-    """Return a passage as the reader has learnt to see it: its title is its first sentence."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+    return with_title(passage.title, passage.text)
 
 
 def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int) -> Iterator[Found]:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Failure, Passage, Plan, Step
+from ras_agent.records import Answer, Citation, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import head_type
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.reviewed import steps_as_reviewed
@@ -149,13 +148,10 @@ class NestedPlanner:
 
     name = "offline"
 
-    def __init__(self, namer: Answerer, plain: Planner, language: str = "") -> None:
-        """language: of the texts, if it is known. What is not English is searched for as it is asked."""
-        self._namer, self._plain, self._english = namer, plain, EnglishOnly("planner", language)
+    def __init__(self, namer: Answerer, plain: Planner) -> None:
+        self._namer, self._plain = namer, plain
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        if refusal := self._english.refusal(question):
-            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
         steps = steps_as_reviewed(graph, steps)
         if not steps or innermost(question) is None:
             return self._plain.plan(question, graph, steps)
@@ -175,22 +171,10 @@ class NestedAnswerer:
 
     name = "offline"
 
-    def __init__(self, namer: Answerer, last: Answerer, language: str = "") -> None:
-        """language: of the texts, if it is known. To what is not English there is no answer, and the reason is told."""
-        self._namer, self._last, self._english = namer, last, EnglishOnly("answerer", language)
+    def __init__(self, namer: Answerer, last: Answerer) -> None:
+        self._namer, self._last = namer, last
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        english, failures = self._english.readable(passages)
-        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
-        if refusal:
-            failed = (Failure("answerer", refusal),)
-            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
-        answer = self._answer(question, graph, english, steps)
-        return replace(answer, failures=(*answer.failures, *failures))
-
-    def _answer(
-        self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
-    ) -> Answer:
         left = resolve(question, graph, passages, steps, self._namer)
         if left.open or not left.names:
             return self._last.answer(question, graph, passages, steps)

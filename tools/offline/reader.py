@@ -30,8 +30,13 @@ QUESTION_TOKENS = 64
 WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is read in overlapping windows
 OVERLAP_TOKENS = 48
 ANSWER_TOKENS = 24
-_CLS, _SEP = 101, 102
+CLS, SEP = 101, 102
 _REMEMBERED = 512  # pairs of question and text; planner and answerer read the same ones at each hop
+
+
+def with_title(title: str, text: str) -> str:
+    """Return a text as the reader has learnt to see it: its title is its first sentence."""
+    return f"{title}. {text}" if title else text
 
 
 class Verdict(NamedTuple):
@@ -137,7 +142,7 @@ class _Network:
         asked = self.tokenizer.encode(_clean(question), add_special_tokens=False).ids[:QUESTION_TOKENS]
         windows = list(self._windows([_clean(text) for text in texts], WINDOW_TOKENS - len(asked) - 3))
         first = len(asked) + 2
-        rows = [[_CLS, *asked, _SEP, *window.ids, _SEP] for window in windows]
+        rows = [[CLS, *asked, SEP, *window.ids, SEP] for window in windows]
         spans: list[list[Span]] = [[] for _ in texts]
         verdicts: list[list[Floats]] = [[] for _ in texts]
         for window, states in zip(windows, self._states(rows, first), strict=True):
@@ -156,7 +161,7 @@ class _Network:
         asked = encoding.ids[:QUESTION_TOKENS]
         if not asked:
             return None
-        (states,) = self._states([[_CLS, *asked, _SEP]], len(asked) + 2)
+        (states,) = self._states([[CLS, *asked, SEP]], len(asked) + 2)
         logits = self._logits("descriptions", states)
         inside = logits[1 : 1 + len(asked)]
         ((start, end, score),) = best_spans(inside[:, 0], inside[:, 1], 1, QUESTION_TOKENS)

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Failure, Hit, Passage, Plan, Step
+from ras_agent.records import Answer, Hit, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, cited
 from ras_agent.tools.offline.answerer.rank import packaged_ranker
-from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of, read_by
-from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reader import Reader, Verdict
+from ras_agent.tools.offline.reader import Reader, Verdict, with_title
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 from ras_agent.tools.offline.reviewed import steps_as_reviewed
 
@@ -42,23 +41,17 @@ class ReadingPlanner:
 
     name = "offline"
 
-    def __init__(self, reader: Reader, plain: Planner, language: str = "") -> None:
-        """language: of the texts, if it is known. What is not English is searched for as it is asked."""
-        self._reader, self._plain, self._english = reader, plain, EnglishOnly("planner", language)
+    def __init__(self, reader: Reader, plain: Planner) -> None:
+        self._reader, self._plain = reader, plain
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
-        if refusal := self._english.refusal(question):
-            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
         steps = steps_as_reviewed(graph, steps)
         chain = follow(question, self._reader, steps, passages_of(steps))
         if chain.open:
             return Plan("subq", chain.open, _told(chain))
-        if chain.links and not chain.stuck:
-            last = next(step for step in steps if canonical_key(step.subquery) == canonical_key(chain.question))
-            found = answers(chain.question, self._reader, read_by(last, passages_of(steps)))
-            if found and chain.worth + found[0].worth > _SURE:
-                return Plan("sufficient", reason=f"{_told(chain)}; an answer has been read: {found[0].text}")
+        if chain.end and chain.worth > _SURE:
+            return Plan("sufficient", reason=f"{_told(chain)}; an answer has been read: {chain.end.text}")
         if canonical_key(question) not in {canonical_key(step.subquery) for step in steps}:
             return Plan("subq", question, _told(chain) or "the question itself comes first")
         return self._plain.plan(question, graph, steps)
@@ -81,26 +74,19 @@ class ReadingAnswerer:
         self,
         reader: Reader,
         compare: Answerer,
-        language: str = "",
         may_abstain: bool = True,
         least_confidence: float | None = None,
     ) -> None:
-        self._reader, self._compare, self._english = reader, compare, EnglishOnly("answerer", language)
-        self._may_abstain = may_abstain
+        self._reader, self._compare, self._may_abstain = reader, compare, may_abstain
         self._least_confidence = _LEAST_CONFIDENCE if least_confidence is None else least_confidence
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
-        english, failures = self._english.readable(passages)
-        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
-        if refusal:
-            failed = (Failure("answerer", refusal),)
-            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
-        answer = self._answer(question, graph, english, steps)
+        answer = self._answer(question, graph, passages, steps)
         unsure = answer.confidence is not None and answer.confidence < self._least_confidence
         if self._may_abstain and unsure:
-            answer = Answer(I_DO_NOT_KNOW, abstained=True, confidence=answer.confidence)
-        return replace(answer, failures=(*answer.failures, *failures))
+            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=answer.confidence)
+        return answer
 
     def _answer(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
@@ -108,7 +94,8 @@ class ReadingAnswerer:
         given = {passage.id for passage in passages}
         found = {name: one for name, one in passages_of(steps).items() if name in given}
         found = found or passages_of([Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
-        if not any(passage.sentences for passage in found.values()):
+        found = {name: one for name, one in found.items() if one.sentences}
+        if not found:
             return Answer(I_DO_NOT_KNOW, abstained=True)
         chain = follow(question, self._reader, steps, found)
         asked = analyse(chain.question)
@@ -116,11 +103,9 @@ class ReadingAnswerer:
             return self._compare.answer(chain.question, graph, passages, steps)
         if asked.kind == "yes_no":
             return self._verdict(asked, chain, graph, list(found.values()))
-        if chained := self._chained(chain, steps, found):
-            grounds = [*(link.found.sentence for link in chain.links), chained.sentence]
-            return Answer(
-                chained.text, cited(grounds, graph), confidence=_confidence(chain.worth + chained.worth, _OF_CHAINS)
-            )
+        if chain.end and chain.worth > _SURE:
+            grounds = [*(link.found.sentence for link in chain.links), chain.end.sentence]
+            return Answer(chain.end.text, cited(grounds, graph), confidence=_confidence(chain.worth, _OF_CHAINS))
         led = {canonical_key(link.found.text) for link in chain.links}
         whole = self._whole(analyse(question), graph, list(found.values())[:_PAIRED], led)
         if whole is None:
@@ -128,14 +113,6 @@ class ReadingAnswerer:
         grounds = [one for one in (whole.named_by, whole.sentence) if one]
         sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if led else 1.0)
         return Answer(whole.text, cited(grounds, graph), confidence=sure)
-
-    def _chained(self, chain: Chain, steps: Sequence[Step], passages: dict[str, ReadPassage]) -> Found | None:
-        """Return the answer to the last question of a chain; None where there is none that is likely enough."""
-        last = next((one for one in steps if canonical_key(one.subquery) == canonical_key(chain.question)), None)
-        if not chain.links or last is None:
-            return None
-        found = answers(chain.question, self._reader, read_by(last, passages))
-        return found[0] if found and chain.worth + found[0].worth > _SURE else None
 
     def _whole(
         self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage], led: Set[str]
@@ -185,10 +162,8 @@ class ReadingAnswerer:
 
 
 def _said(sentences: Sequence[Sentence]) -> str:
-    """Return sentences of one passage as the reader has learnt to see them, behind its title."""
-    text = " ".join(sentence.text for sentence in sentences)
-    title = sentences[0].passage.title if sentences else ""
-    return f"{title}. {text}" if title else text
+    """Return sentences of one passage as the reader reads them."""
+    return with_title(sentences[0].passage.title, " ".join(sentence.text for sentence in sentences))
 
 
 def _confidence(worth: float, slope: float) -> float:

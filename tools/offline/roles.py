@@ -26,13 +26,14 @@ def offline_planner(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS
     "minilm" is not installed.
     """
     from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+    from ras_agent.tools.offline.english import EnglishPlanner
     from ras_agent.tools.offline.nested import NestedPlanner
     from ras_agent.tools.offline.planner import OfflinePlanner
     from ras_agent.tools.offline.reader_roles import ReadingPlanner
 
-    if reader := _reader(embeddings):
-        return ReadingPlanner(reader, OfflinePlanner(), options.language)
-    return NestedPlanner(OfflineAnswerer(), OfflinePlanner(), options.language)
+    plain, reader = OfflinePlanner(), _reader(embeddings)
+    planner = ReadingPlanner(reader, plain) if reader else NestedPlanner(OfflineAnswerer(), plain)
+    return EnglishPlanner(planner, options.language)
 
 
 def offline_answerer(embeddings: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:
@@ -43,17 +44,18 @@ def offline_answerer(embeddings: str = "", options: RoleOptions = DEFAULT_OPTION
     """
     from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
     from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
+    from ras_agent.tools.offline.english import EnglishAnswerer
     from ras_agent.tools.offline.nested import NestedAnswerer
     from ras_agent.tools.offline.reader_roles import ReadingAnswerer
     from ras_agent.tools.offline.reviewed import AsReviewed
 
     least = LEAST_CONFIDENCE if options.least_confidence is None else options.least_confidence
     by_rules = OfflineAnswerer(may_abstain=options.may_abstain, least_confidence=least)
-    answerer: Answerer
     if reader := _reader(embeddings):
-        answerer = ReadingAnswerer(reader, by_rules, options.language, options.may_abstain, options.least_confidence)
+        reading = ReadingAnswerer(reader, by_rules, options.may_abstain, options.least_confidence)
+        answerer = EnglishAnswerer(reading, options.language)
     else:
-        answerer = NestedAnswerer(OfflineAnswerer(), by_rules, options.language)
+        answerer = EnglishAnswerer(NestedAnswerer(OfflineAnswerer(), by_rules), options.language)
     if options.layout == "chain":
         return FromFacts(answerer)
     return AsReviewed(FromPassages(answerer) if options.layout == "chain-of-text" else answerer)

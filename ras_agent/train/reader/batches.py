@@ -6,12 +6,11 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ras_agent.tools.offline.reader import QUESTION_TOKENS
 from ras_agent.train.reader.examples import VERDICTS, ReaderExample
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-QUESTION_TOKENS = 64
 
 
 class Item(NamedTuple):

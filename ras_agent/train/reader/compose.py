@@ -24,32 +24,11 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.offline.chain import asking_for
 from ras_agent.train.data import training_set
 from ras_agent.train.reader.examples import ReaderExample
+from ras_agent.train.reader.forms import QuestionForm, form_of
 
-_BE = r"(?:is|was|are|were)"
-_AUXILIARY = rf"(?:{_BE}|has|had|have|can|could|will|would)"
-_ARTICLE = r"(?:the|a|an|his|her|its|their)"
-_NOUN = r"(?P<noun>[a-z][a-z-]+(?: [a-z-]+){0,2})"
-_NOT_NOUNS = (
-    r"(?!did |does |do |is |was |are |were |has |had |have |can |could |will |would |kind |type |happened |year )"
-)
-_BEFORE = r"(?P<before>in|at|on|from|by|to|for|with|of)"
+_NO_NAMES = frozenset({"kind", "type", "year"})  # what is asked for by these nouns has no name
 _LONGEST = 14  # words of a description
 _MOST_OF_A_NAME = 6  # questions that may ask about one name
-
-_DEFINED = re.compile(rf"(?:who|what|which) {_BE} (?P<what>{_ARTICLE} .+)", re.IGNORECASE)
-_WHO = re.compile(r"who (?P<what>(?!did |does |do |is |was |are |were )[a-z]+ .+)", re.IGNORECASE)
-_WHAT_IT_IS = re.compile(rf"what (?P<aux>{_BE}) (?P<rest>[A-Z].* (?:of|for|in|at|to|from|with|by|as|on))")
-_SUBJECT = re.compile(
-    rf"(?:what|which) {_NOT_NOUNS}{_NOUN} (?P<what>(?!did|does|do)[a-z]+(?:s|ed|ew|ote|id|on|ade|ought|eld|an) .+)",
-    re.IGNORECASE,
-)
-_OBJECT = re.compile(
-    rf"(?:what|which) {_NOT_NOUNS}{_NOUN} (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
-)
-_PLACED = re.compile(
-    rf"{_BEFORE} (?:what|which) {_NOT_NOUNS}{_NOUN} (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
-)
-_WHERE = re.compile(rf"where (?P<aux>did|does|do|{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
 
 
 def description(question: str) -> str:
@@ -58,37 +37,39 @@ def description(question: str) -> str:
     >>> description("Who invented the telephone?"), description("In which city was Bell born?")
     ('the person who invented the telephone', 'the city in which Bell was born')
     """
-    text = " ".join(question.split()).rstrip("?. ")
-    if found := _DEFINED.fullmatch(text):
-        return found["what"]
-    if found := _WHAT_IT_IS.fullmatch(text):
-        return _turned("what", found["aux"], found["rest"])
-    if found := _WHO.fullmatch(text):
-        return f"the person who {found['what']}"
-    if found := _PLACED.fullmatch(text):
-        return _turned(f"the {found['noun']} {found['before'].lower()} which", found["aux"], found["rest"])
-    if found := _OBJECT.fullmatch(text):
-        return _turned(f"the {found['noun']} that", found["aux"], found["rest"])
-    if found := _SUBJECT.fullmatch(text):
-        return f"the {found['noun']} that {found['what']}"
-    if found := _WHERE.fullmatch(text):
-        return _turned("the place where", found["aux"], found["rest"])
-    return ""
+    form = form_of(question)
+    if form is None or form.noun.split(" ")[0].lower() in _NO_NAMES:
+        return ""
+    match form.kind:
+        case "defined":
+            return form.rest
+        case "who":
+            return f"the person who {form.rest}"
+        case "subject":
+            return f"the {form.noun} that {form.rest}"
+        case "what it is":
+            return _turned("what", form)
+        case "placed":
+            return _turned(f"the {form.noun} {form.before} which", form)
+        case "object":
+            return _turned(f"the {form.noun} that", form)
+        case "where":
+            return _turned("the place where", form)
+        case _:
+            return ""
 
 
-def _turned(head: str, auxiliary: str, rest: str) -> str:
-    """Put the auxiliary behind the name with which `rest` begins; blank where it begins with no name."""
-    article = 4 if rest.lower().startswith("the ") else 0
-    names = name_spans(rest)
-    if not names or names[0][0] > article:
+def _turned(head: str, form: QuestionForm) -> str:
+    """Put the auxiliary behind the name with which the rest begins; blank where it begins with no name."""
+    names = name_spans(form.rest)
+    if not names or names[0][0] > (4 if form.rest.lower().startswith("the ") else 0):
         return ""
-    if auxiliary in {"did", "does", "do"} and not rest[names[0][1] :].strip():
+    subject, predicate = form.rest[: names[0][1]], form.rest[names[0][1] :].split()
+    if form.auxiliary not in {"did", "does", "do"}:
+        return " ".join((head, subject, form.auxiliary, *predicate))
+    if not predicate:
         return ""
-    subject, predicate = rest[: names[0][1]], rest[names[0][1] :].strip()
-    if auxiliary in {"did", "does", "do"}:
-        verb, *others = predicate.split()
-        return " ".join((head, subject, _inflected(verb, auxiliary), *others))
-    return " ".join(filter(None, (head, subject, auxiliary, predicate)))
+    return " ".join((head, subject, _inflected(predicate[0], form.auxiliary), *predicate[1:]))
 
 
 _PAST = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ras_agent.eval.question_file import read_records
 from ras_agent.records import Passage
+from ras_agent.tools.offline.reader import with_title
 from ras_agent.train.data import training_set
 
 VERDICTS = ("true", "false", "not said")
@@ -60,8 +61,8 @@ def occurrences(answers: Iterable[str], text: str) -> tuple[tuple[int, int], ...
 
 
 def text_with_title(passage: Passage) -> str:
-    """Return a passage as the reader sees it: its title is its first sentence."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+    """Return a passage as the reader sees it."""
+    return with_title(passage.title, passage.text)
 
 
 def squad(data: Path) -> Iterator[ReaderExample]:
@@ -130,7 +131,7 @@ def with_contexts(data: Path, file: str, source: str) -> Iterator[ReaderExample]
         context = {
             title: " ".join(sentence.strip() for sentence in sentences) for title, sentences in record.items("context")
         }
-        texts = [f"{title}. {context[title]}" for title in titles if title in context]
+        texts = [with_title(title, context[title]) for title in titles if title in context]
         if "qa_pairs" in record:
             for step, (subject, _, value) in zip(record.objects("qa_pairs"), record.triples("evidences"), strict=False):
                 for text in texts:

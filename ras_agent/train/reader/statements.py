@@ -12,7 +12,6 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from ras_agent.records import Passage
 from ras_agent.text.names import DEMONYM, is_name, name_spans
@@ -20,31 +19,16 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold
+from ras_agent.tools.offline.reader import with_title
 from ras_agent.train.reader.examples import ReaderExample
+from ras_agent.train.reader.forms import QuestionForm, form_of
 
-Form = Literal["question", "statement"]
-
-_BE = r"(?:is|was|are|were)"
-_AUXILIARY = rf"(?:did|does|do|{_BE}|has|had|have|can|could|will|would)"
-_WHEN = re.compile(rf"when (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
-_WHERE = re.compile(rf"where (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
-_DEFINED = re.compile(rf"(?:who|what|which) (?P<aux>{_BE}) (?P<rest>(?:the|a|an|his|her|its|their) .+)", re.IGNORECASE)
-_WHO = re.compile(rf"who (?P<rest>(?!{_AUXILIARY} )[a-z]+ .+)", re.IGNORECASE)
-_PLACED = re.compile(
-    rf"(?P<before>in|at|on|from|by|to|for|with|of|during) (?:what|which) (?P<noun>[a-z -]+?) "
-    rf"(?P<aux>{_AUXILIARY}) (?P<rest>.+)",
-    re.IGNORECASE,
-)
-_OBJECT = re.compile(
-    rf"(?:what|which) (?P<noun>[a-z-]+(?: [a-z-]+)?) (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE
-)
-_MANY = re.compile(rf"how (?:many|much) (?P<noun>[a-z -]+?) (?P<aux>{_AUXILIARY}) (?P<rest>.+)", re.IGNORECASE)
 _SUBJECT = re.compile(r"(?:the|a|an|his|her|its|their|this|he|she|it|they|people) ", re.IGNORECASE)
 _BEGINS_PLACED = re.compile(r"(?:in|at|on|from|by|to|near|during|since|after|before|around|between)\b", re.IGNORECASE)
 _BRACKETS = re.compile(r" ?\([^()]*\)")
 _DAY = re.compile(r"\b\d{1,2}\b.*\d{4}|[A-Z][a-z]+ \d{1,2}\b")
 _SENTENCE = re.compile(
-    rf"(?P<subject>(?:The )?[A-Z][^,.;:()]{{1,60}}?) (?P<aux>{_BE}|has|had|can|will) "
+    r"(?P<subject>(?:The )?[A-Z][^,.;:()]{1,60}?) (?P<aux>is|was|are|were|has|had|can|will) "
     r"(?P<rest>[a-z][^;:()]{10,160}?)[.]"
 )
 _LONGEST = 40  # words
@@ -56,31 +40,31 @@ def polar(question: str, answer: str) -> str:
     >>> polar("When was Rice University founded?", "1912"), polar("Who invented the telephone?", "Bell")
     ('Was Rice University founded in 1912?', 'Is it true that Bell invented the telephone?')
     """
-    text = " ".join(question.split()).rstrip("?. ")
-    placed = bool(_BEGINS_PLACED.match(answer))
-    if found := _WHEN.fullmatch(text):
-        return _asked(found["aux"], found["rest"], "" if placed else "on" if _DAY.search(answer) else "in", answer)
-    if found := _WHERE.fullmatch(text):
-        return _asked(found["aux"], found["rest"], "" if placed else "in", answer)
-    if found := _PLACED.fullmatch(text):
-        return _asked(found["aux"], found["rest"], "" if placed else found["before"].lower(), answer)
-    if found := _MANY.fullmatch(text):
-        return _asked(
-            found["aux"], found["rest"], "", answer if found["noun"] in answer else f"{answer} {found['noun']}"
-        )
-    if found := _DEFINED.fullmatch(text):
-        return f"{found['aux'].capitalize()} {answer} {found['rest']}?"
-    if found := _OBJECT.fullmatch(text):
-        return _asked(found["aux"], found["rest"], "", answer)
-    if found := _WHO.fullmatch(text):
-        return f"Is it true that {answer} {found['rest']}?"
-    return ""
+    form = form_of(question)
+    if form is None:
+        return ""
+    match form.kind:
+        case "defined":
+            return f"{form.auxiliary.capitalize()} {answer} {form.rest}?"
+        case "who":
+            return f"Is it true that {answer} {form.rest}?"
+        case "when":
+            return _asked(form, "on" if _DAY.search(answer) else "in", answer)
+        case "where":
+            return _asked(form, "in", answer)
+        case "many":
+            return _asked(form, "", answer if form.noun in answer else f"{answer} {form.noun}")
+        case "placed" | "object" | "what it is":
+            return _asked(form, form.before, answer)
+        case _:
+            return ""
 
 
-def _asked(auxiliary: str, rest: str, preposition: str, answer: str) -> str:
-    if not (rest[0].isupper() or _SUBJECT.match(rest)):
+def _asked(form: QuestionForm, preposition: str, answer: str) -> str:
+    if not (form.rest[0].isupper() or _SUBJECT.match(form.rest)):
         return ""  # "in each granum": the subject was what is asked for
-    return " ".join(filter(None, (auxiliary.capitalize(), rest, preposition, answer))) + "?"
+    before = "" if _BEGINS_PLACED.match(answer) else preposition
+    return " ".join(filter(None, (form.auxiliary.capitalize(), form.rest, before, answer))) + "?"
 
 
 def verdicts(examples: Sequence[ReaderExample], texts: Sequence[str], rng: random.Random) -> Iterator[ReaderExample]:
@@ -214,7 +198,7 @@ def pair_verdicts(passages: Sequence[Passage], rng: random.Random, count: int) -
             if noun != other_noun and (noun in other_noun or other_noun in noun):
                 continue
         asked = f"{auxiliary} {names[0]} and {names[1]} {asks}?"
-        texts = [f"{passage.title}. {lead(passage.text)}" for passage in (one, two)]
+        texts = [with_title(passage.title, lead(passage.text)) for passage in (one, two)]
         rng.shuffle(texts)
         yield ReaderExample(asked, " ".join(texts), (), "pair", kind)
 

@@ -23,15 +23,16 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
+from ras_agent.tools.offline.reader import QUESTION_TOKENS
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.data import digest, passages_in, two_wiki_passages
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
 from ras_agent.train.options import config_from
 from ras_agent.train.pseudo_questions import pseudo_examples
 from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
-from ras_agent.train.reader.batches import QUESTION_TOKENS, items, row_batches
+from ras_agent.train.reader.batches import items, row_batches
 from ras_agent.train.reader.compose import composed_pairs, compositions_inside, decompositions
-from ras_agent.train.reader.examples import LOADERS, ReaderExample, reported_steps
+from ras_agent.train.reader.examples import LOADERS, ReaderExample, reported_steps, text_with_title
 from ras_agent.train.reader.statements import pair_verdicts, sentence_verdicts, verdicts
 
 DATA_LICENCES = {
@@ -164,7 +165,7 @@ def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample]
         described, steps = decompositions(config.data, spans, rng)
         spans += steps
     if "statements" not in without and texts:
-        plain = [f"{passage.title}. {passage.text}" for passage in passages]
+        plain = list(map(text_with_title, passages))
         judged += verdicts([one for one in spans if one.source == "squad"], texts, rng)
         judged += sentence_verdicts([*texts, *plain], rng)
         judged += pair_verdicts(passages, rng, config.pairs)
@@ -218,7 +219,7 @@ def hard_negatives(
 
     Such a text is one of the first that BM25 finds for the question, and has none of the answer's words.
     """
-    every = [*(f"{one.title}. {one.text}" for one in passages), *texts]
+    every = [*map(text_with_title, passages), *texts]
     retriever = BM25Retriever.from_passages([Passage(str(number), text) for number, text in enumerate(every)])
     rng = random.Random(seed)
     negatives = []

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from ras_agent.errors import WeightsError
+from ras_agent.tools.embed.bert import WIDTH
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
+from ras_agent.tools.offline.reader import CLS, SEP
 from ras_agent.train.reader.batches import Row
 
-CLS, SEP = 101, 102
-WIDTH = 384
 HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}
 
 
@@ -29,14 +30,20 @@ class TrainableReader(nn.Module):
 
     @classmethod
     def begin(cls, start_from: Path | None = None) -> Self:
-        """Return the packaged MiniLM with new heads, or with the layers and heads of a stored reader."""
+        """Return the packaged MiniLM with new heads, or with the layers and heads of a stored reader.
+
+        Raises WeightsError where a file holds other weights than a reader's.
+        """
         from safetensors.torch import load_file
 
         encoder = torch_minilm(packaged_minilm())
         model = cls(encoder)
         if start_from is not None:
-            stored = {name: tensor.float() for name, tensor in load_file(start_from).items()}
-            model.load_state_dict({_module_name(name): tensor for name, tensor in stored.items()}, strict=False)
+            stored = {_module_name(name): tensor.float() for name, tensor in load_file(start_from).items()}
+            kept = {name: tensor for name, tensor in model.state_dict().items() if "embeddings" in name}
+            if unlike := (stored | kept).keys() ^ model.state_dict().keys():
+                raise WeightsError(f"{start_from}: not a reader's weights; unlike in {', '.join(sorted(unlike)[:3])}")
+            model.load_state_dict(stored | kept)
         return model
 
     def train(self, mode: bool = True) -> Self:

@@ -90,15 +90,17 @@ def test_each_answer_opens_the_next_question(done: int, asked: str) -> None:
 def test_a_chain_ends_with_every_description_named() -> None:
     steps = _steps(*SEARCHES)
     chain = follow(RIVER, READER, steps, passages_of(steps))
-    assert (chain.question, chain.open, chain.stuck) == ("Which river flows through Edinburgh?", "", False)
+    assert (chain.question, chain.open) == ("Which river flows through Edinburgh?", "")
     assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
-    assert chain.worth == sum(link.found.worth for link in chain.links) < 0
+    assert chain.end is not None
+    assert chain.end.text == "Water of Leith"
+    assert chain.worth == pytest.approx(sum(link.found.worth for link in chain.links) + chain.end.worth)
 
 
 def test_texts_that_do_not_answer_a_link_stop_the_chain() -> None:
     steps = _steps((SEARCHES[0][0], LEITH))
     chain = follow(RIVER, READER, steps, passages_of(steps))
-    assert (chain.stuck, chain.open, chain.links) == (True, "", ())
+    assert (chain.open, chain.links, chain.end) == ("", (), None)
 
 
 def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_question() -> None:

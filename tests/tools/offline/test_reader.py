@@ -124,10 +124,15 @@ def test_a_text_affirms_denies_or_does_not_tell(reader: Reader) -> None:
     assert untold.not_said == max(untold)
 
 
-def test_a_question_and_a_text_are_read_once(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_and_a_text_are_read_once_and_a_description_is_looked_for_once(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = reader.read("Who designed Pellow Lighthouse?", [LIGHTHOUSE])
+    described = reader.described("Who designed Pellow Lighthouse?")
     monkeypatch.setattr(type(reader._loaded()), "read", lambda *_: [])
+    monkeypatch.setattr(type(reader._loaded()), "described", lambda *_: 1 / 0)
     assert reader.read("Who designed Pellow Lighthouse?", [LIGHTHOUSE]) == first
+    assert reader.described("Who designed Pellow Lighthouse?") == described
 
 
 def test_states_are_those_of_the_published_network(reader: Reader) -> None:

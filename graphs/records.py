@@ -45,7 +45,9 @@ class Records:
         same = len(known) if known is not None and entries[: len(known)] == known else 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
-            {"id": name, **data} if (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
+            {"id": name, **data}
+            if len(readings) == 1 and (data := dumped.get(id(fact)))
+            else dump_fact(name, fact, readings)
             for name, (fact, readings) in entries[same:]
         ]
         self._remember(facts, entries)

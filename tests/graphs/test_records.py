@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from ras_agent.graphs.records import Records
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Source, Step, Triple
@@ -76,3 +79,22 @@ def test_a_graph_that_a_person_wrote_is_dumped_anew_when_it_grows():
     born = Triple("Watt", "was born in", "Greenock", (Source("p2", 0, 5, hop=2),))
     graph = records.graph(written).merge((born,))
     assert records.dump_graph(graph, written) == QuestionGraph((FACT, other, born)).to_dict()
+
+
+_NAMES = st.sampled_from(["Bell", "bell", "the Bell", "Leith"])
+_SOURCES = st.lists(
+    st.builds(Source, st.sampled_from("pq"), st.just(0), st.sampled_from([3, 4])), min_size=1, max_size=2
+)
+_FACTS = st.builds(Triple, _NAMES, st.sampled_from(["was", "Was"]), _NAMES, _SOURCES.map(tuple))
+
+
+@given(st.lists(st.lists(_FACTS, max_size=4), min_size=1, max_size=3))
+def test_a_graph_is_dumped_whole_however_its_facts_were_stated(hops):
+    """A fact in several surface forms keeps them all, also where one sentence states them."""
+    records, graph, data = Records(), QuestionGraph(), None
+    for facts in map(tuple, hops):
+        records.dump_triples(facts)
+        graph = graph.merge(facts)
+        data = records.dump_graph(graph, data, facts)
+        assert data == graph.to_dict()
+        assert QuestionGraph.from_dict(data) == graph

@@ -51,9 +51,14 @@ def form_of(question: str) -> QuestionForm | None:
     QuestionForm(kind='placed', rest='Bell born', auxiliary='was', noun='city', before='in')
     """
     text = " ".join(question.split()).rstrip("?. ")
-    for kind, pattern in _FORMS.items():
-        if found := pattern.fullmatch(text):
-            parts = found.groupdict()
-            parts |= {name: parts[name].lower() for name in ("auxiliary", "before") if name in parts}
-            return QuestionForm(kind, **parts)
+    for kind in _PATTERNS:
+        if found := _FORMS[kind].fullmatch(text):
+            part = {name: found[name] for name in _FORMS[kind].groupindex}
+            return QuestionForm(
+                kind,
+                part["rest"],
+                part.get("auxiliary", "").lower(),
+                part.get("noun", ""),
+                part.get("before", "").lower(),
+            )
     return None

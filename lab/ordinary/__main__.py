@@ -1,0 +1,132 @@
+"""Score agents on 60 questions over 20 ordinary documents that this repository invented.
+
+    python -m lab.ordinary                                  # the third that may be looked at, question by question
+    python -m lab.ordinary --part scored                    # the two thirds that are scored: counts alone
+
+Every answer is right, wrong or left unsaid. A question that the documents do not answer is right if it is left unsaid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ras_agent import Limits, PassageIndex
+from ras_agent.eval.metrics import normalise_answer, token_f1
+from ras_agent.eval.metrics.answer_sets import split_answers
+from ras_agent.graphs.resolve import create_agent
+from ras_agent.program import run_program
+from ras_agent.tools.index.ingest import ingest
+
+FOLDER = Path(__file__).parent
+KINDS = ("one", "two", "names", "yes or no", "passage", "not told")
+_SEED = 24
+_MORE_WORDS = 4  # that an answer may have beside an accepted one
+_LIKE = 0.5  # token F1 from which two names are one: "Luis" of "the brothers Luis and Mateo Ferrer"
+_LISTED = 0.8  # precision and recall of a list that is right
+
+Mark = Literal["right", "unsaid", "wrong"]
+
+
+def questions() -> list[dict[str, Any]]:
+    """Return all questions; see lab/ordinary.md for their keys."""
+    with (FOLDER / "questions.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def looked_at() -> frozenset[str]:
+    """Return the ids of the third that may be looked at: of each kind a third, drawn with a seed."""
+    rng = random.Random(_SEED)
+    groups = [[one["id"] for one in questions() if one["kind"] == kind] for kind in KINDS]
+    return frozenset(name for group in groups for name in rng.sample(group, round(len(group) / 3)))
+
+
+def mark(question: Mapping[str, Any], answer: str, abstained: bool) -> Mark:
+    """Return whether an answer is right.
+
+    >>> told = {"kind": "one", "answers": ["4 May 2026", "4 May"]}
+    >>> mark(told, "on 4 May 2026", False), mark(told, "12 March 2026", False), mark(told, "", True)
+    ('right', 'wrong', 'unsaid')
+    """
+    kind, accepted = question["kind"], question["answers"]
+    if kind == "not told":
+        return "right" if abstained else "wrong"
+    if abstained:
+        return "unsaid"
+    said = f" {normalise_answer(answer)} "
+    held = sum(f" {normalise_answer(one)} " in said for one in accepted)
+    if kind == "yes or no":
+        good = said.split()[:1] == accepted
+    elif kind == "names":
+        good = min(precision_and_recall(accepted, answer)) >= _LISTED
+    elif kind == "passage":
+        good = held >= question.get("least", 1)
+    else:
+        words = len(said.split())
+        short = [one for one in accepted if f" {normalise_answer(one)} " in said]
+        good = any(words <= len(normalise_answer(one).split()) + _MORE_WORDS for one in short)
+    return "right" if good else "wrong"
+
+
+def precision_and_recall(accepted: Sequence[str], answer: str) -> tuple[float, float]:
+    """Return the share of the listed names that are accepted, and of the accepted names that are listed.
+
+    >>> precision_and_recall(["Ann Ray", "Bo Lind"], "Ann Ray and Cy Falk")
+    (0.5, 0.5)
+    """
+    listed = split_answers(answer.replace(" and ", ", "))
+    right = [one for one in listed if any(token_f1(one, [name]) >= _LIKE for name in accepted)]
+    found = [name for name in accepted if any(token_f1(one, [name]) >= _LIKE for one in listed)]
+    return len(right) / max(1, len(listed)), len(found) / len(accepted)
+
+
+def main() -> None:
+    """Print a table for each agent, and for the third that may be looked at each question."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=("looked", "scored"), default="looked")
+    parser.add_argument("--llm", nargs="+", default=["offline", "offline:minilm"], help="models of all roles")
+    parser.add_argument("--graph", nargs="+", default=["ras", "single-shot"])
+    arguments = parser.parse_args()
+    looked = looked_at()
+    asked = [one for one in questions() if (one["id"] in looked) == (arguments.part == "looked")]
+    with tempfile.TemporaryDirectory() as folder:
+        ingest([FOLDER / "documents"], Path(folder) / "index")
+        index = PassageIndex.open(Path(folder) / "index")
+        for llm in arguments.llm:
+            for graph in arguments.graph:
+                _score(f"{graph}, {llm}", create_agent(graph, index=index, llm=llm), asked, arguments.part == "looked")
+
+
+def _score(name: str, agent: Any, asked: Sequence[Mapping[str, Any]], shown: bool) -> None:
+    marks: Counter[tuple[str, Mark]] = Counter()
+    listed: list[tuple[float, float]] = []
+    print(f"\n{name}")
+    for one in asked:
+        out = agent.invoke({"question": one["question"]}, context=Limits())
+        answer, abstained = out["answer"], bool(out["abstained"])
+        got = mark(one, answer, abstained)
+        marks[one["kind"], got] += 1
+        if one["kind"] == "names":
+            listed.append((math.nan, 0.0) if abstained else precision_and_recall(one["answers"], answer))
+        if shown:
+            print(f"  {got:6} {one['id']:12} {one['question']}\n{'':22}{answer!r} ({out.get('confidence')})")
+    print(f"  {'kind':12} right unsaid wrong")
+    for kind in (*KINDS, "all"):
+        row = [
+            sum(n for (of, got), n in marks.items() if got == each and kind in (of, "all")) for each in get_args(Mark)
+        ]
+        print(f"  {kind:12} {row[0]:5} {row[1]:6} {row[2]:5}")
+    said = [precision for precision, _ in listed if not math.isnan(precision)]
+    recall = sum(recall for _, recall in listed) / len(listed)
+    print(f"  names listed: precision {sum(said) / max(1, len(said)):.2f}, recall {recall:.2f}")
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -6,7 +6,6 @@ change the form of the answer is honoured or refused. A run that could make no a
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from bisect import bisect_right
@@ -19,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError, refusal
-from ras_agent.app.serve.runs import Run, Silence
+from ras_agent.app.serve.runs import Run
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.stream import RunStream, ended_or_left, json_response, raise_if_own_task_is_cancelled, sse
+from ras_agent.app.serve.stream import STILL_HERE, RunStream, ended_or_left, json_response, sse
 from ras_agent.app.serve.wire import AskRequest, Message
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
@@ -145,14 +144,11 @@ class _Completion:
         return {**self._about, "object": "chat.completion", "choices": [choice], "usage": _usage(outputs)}
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
-        """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations.
-
-        Raises what the run raised before the first chunk; what it raises later is told in the stream.
-        """
+        """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations."""
         written, hold = "", max(map(len, self._stops), default=1) - 1
         async for event in run.events():
-            if isinstance(event, Silence):
-                yield b": still here\n\n"
+            if event is None:
+                yield STILL_HERE
             elif isinstance(event, AnswerToken):
                 written += event.text
                 text, finish = self._cut(written)
@@ -164,11 +160,7 @@ class _Completion:
                 yield self._chunk({"reasoning_content": thought})
         try:
             outputs = (await run.end()).answered()
-        except asyncio.CancelledError:
-            raise_if_own_task_is_cancelled()
         except Exception as error:
-            if not self._begun:
-                raise
             yield sse(refusal(error)[1].model_dump())
             yield b"data: [DONE]\n\n"
         else:

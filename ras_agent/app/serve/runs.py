@@ -45,10 +45,6 @@ class Ended:
         return {**self.outputs, **({} if self.review is None else {"review": self.review}), "thread": thread}
 
 
-class Silence:
-    """Sign in a run's stream that no event has come for a while."""
-
-
 class Run:
     """Run of an agent in a task of its own, which goes on at its own pace however slowly its events are read.
 
@@ -67,7 +63,7 @@ class Run:
         check: Callable[[], Awaitable[object]],
     ) -> None:
         """Start the run. turn: what it waits for. ended: is called at its end. check: raises if no index is there."""
-        self._news: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
         self._check = check
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits, turn))
         self._task.add_done_callback(lambda _: self._close(ended))
@@ -76,22 +72,25 @@ class Run:
         """Cancel the run, unless it has ended."""
         self._task.cancel()
 
-    async def events(self) -> AsyncIterator[Event | Silence]:
-        """Yield the events of the run, and Silence where none came for a while."""
+    async def events(self) -> AsyncIterator[Event | None]:
+        """Yield the events of the run, and None where none came for a while."""
         while True:
             try:
                 async with asyncio.timeout(_SILENCE):
                     event = await self._news.get()
             except TimeoutError:
-                yield Silence()
-                continue
-            if event is None:
-                return
-            yield event
+                yield None
+            else:
+                if event is None:
+                    return
+                yield event
 
     async def end(self) -> Ended:
-        """Wait for the end. Raises what the run raised, and CancelledError for one that was cancelled."""
-        return await self._task
+        """Wait for the end. Raises what the run raised, and ApiError for one that was cancelled."""
+        await asyncio.wait({self._task})
+        if self._task.cancelled():
+            raise ApiError(499, "the client has left, so the run was cancelled", "cancelled")
+        return self._task.result()
 
     def _close(self, ended: Callable[[], object]) -> None:
         self._news.put_nowait(None)

@@ -24,6 +24,7 @@ from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
 from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
@@ -292,14 +293,16 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
 
 
 def _inputs(request: AskRequest, caller: Caller) -> JSON:
-    """Return the agent's input for a request. Raises ApiError if the user's turns are longer than a question may be."""
+    """Return the agent's input for a request. Raises ApiError, ValueError or FilterError for what cannot be asked."""
     turns: list[BaseMessage]
     turns = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
+    question_of(turns)
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
     if longest > LONGEST_QUESTION:
         wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
         raise ApiError(422, wrong, "question_too_long")
     filter = caller.joined_filter(request.filter)
+    Filter.of(filter)
     return {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
 
 

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from fastapi import Response
+from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from ras_agent.app.serve.errors import ApiError, refusal
-from ras_agent.app.serve.runs import Ended, Run, Silence
-from ras_agent.app.serve.wire import Receive, Scope, Send
+from ras_agent.app.serve.errors import refusal
+from ras_agent.app.serve.runs import Ended, Run
 from ras_agent.records import JSON
 from ras_agent.trace import json_document
 
+STILL_HERE = b": still here\n\n"
+"""What is sent while no event comes: proxies close silent connections."""
 
-class RunStream(Response):
-    """Response that streams the text of a run's events."""
+
+class RunStream(StreamingResponse):
+    """Response that sends its headers at once and the text of a run's events as they happen.
+
+    So clients and proxies know at once that the request was taken. What is refused is refused before there is a run;
+    what fails in the run is told in its stream.
+    """
 
     media_type = "text/event-stream"
 
     def __init__(self, run: Run, pieces: AsyncIterator[bytes]) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
-        self._run, self._pieces = run, pieces
+        super().__init__(pieces, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._run = run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        leaving = asyncio.create_task(_cancel_when_left(self._run, receive))
-        try:
-            first = await anext(self._pieces, b"")  # what fails before it is an error with a status of its own
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
-            async for piece in self._pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        finally:
-            leaving.cancel()
-            self._run.cancel()
+        async with _ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
+            await self.stream_response(send)
 
 
 async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
@@ -44,12 +42,9 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     The last is `done` with the outputs, `review` with what waits for a decision, or `error`.
     """
     async for event in run.events():
-        yield b": still here\n\n" if isinstance(event, Silence) else sse(event.to_dict(), event.type)
+        yield STILL_HERE if event is None else sse(event.to_dict(), event.type)
     try:
         ended = await run.end()
-    except asyncio.CancelledError:
-        raise_if_own_task_is_cancelled()
-        yield sse({"message": "the run was cancelled", "type": "cancelled", "thread": thread}, "error")
     except Exception as error:
         yield sse({**refusal(error)[1].error.model_dump(), "thread": thread}, "error")
     else:
@@ -63,19 +58,9 @@ def sse(data: JSON, name: str = "") -> bytes:
 
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
-    """Wait for the end of a run, which is cancelled if the client leaves first.
-
-    Raises ApiError then, else what the run raised.
-    """
-    leaving = asyncio.create_task(_cancel_when_left(run, receive))
-    try:
+    """Wait for the end of a run, which is cancelled if the client leaves first. Raises what `Run.end` raises."""
+    async with _ending_with_client(run, receive):
         return await run.end()
-    except asyncio.CancelledError:
-        raise_if_own_task_is_cancelled()
-        raise ApiError(499, "the client has left, so the run was cancelled", "cancelled") from None
-    finally:
-        leaving.cancel()
-        run.cancel()
 
 
 def json_response(data: JSON, status: int = 200) -> Response:
@@ -83,13 +68,18 @@ def json_response(data: JSON, status: int = 200) -> Response:
     return Response(json_document(data), status, media_type="application/json")
 
 
-def raise_if_own_task_is_cancelled() -> None:
-    """Raise CancelledError where it was this task that was cancelled, and not the one that was waited for."""
-    if (task := asyncio.current_task()) is not None and task.cancelling():
-        raise asyncio.CancelledError
+@asynccontextmanager
+async def _ending_with_client(run: Run, receive: Receive) -> AsyncIterator[None]:
+    """Cancel a run at the end of the block, and where its client leaves before."""
 
+    async def cancel_when_left() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        run.cancel()
 
-async def _cancel_when_left(run: Run, receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    run.cancel()
+    leaving = asyncio.create_task(cancel_when_left())
+    try:
+        yield
+    finally:
+        leaving.cancel()
+        run.cancel()

@@ -6,13 +6,14 @@ from typing import Any
 import httpx
 import pytest
 
-from ras_agent.app.serve import service
+from ras_agent.app.serve import runs, service
 from ras_agent.events import event_from_dict
 from ras_agent.graphs.state import Outputs
 from ras_agent.settings import Settings
 from tests.app.serve.conftest import Served, events_of
 
 QUESTION = "Who invented the telephone?"
+CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
 
 
 def test_the_server_says_that_it_is_there(client: httpx.Client) -> None:
@@ -55,10 +56,27 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client)
         ({"question": "x" * 100_001}, "the question has 100,001 characters, and 100,000 are the most"),
         ({"messages": [{"role": "user", "content": "x" * 100_001}]}, "the question has 100,001 characters"),
         ({"query": QUESTION}, "query: Extra inputs are not permitted"),
+        ({"question": QUESTION, "filter": {"team": {}}}, "filter"),
+        ({"question": QUESTION, "review": ["taste"]}, "review.0: Input should be"),
     ):
-        response = client.post("/api/ask", json=body)
-        assert response.status_code == 422
-        assert message in response.json()["error"]["message"]
+        for stream in ({}, {"stream": True}):  # which is refused before its headers
+            response = client.post("/api/ask", json={**body, **stream})
+            assert response.status_code == 422
+            assert message in response.json()["error"]["message"]
+
+
+def test_a_stream_has_its_headers_before_its_first_event_and_signs_of_life(
+    served: Served, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_llm.script({"hang": True})
+    client = served(Settings(llm=scripted_llm.spec))
+    for path, body in (("/api/ask", {"question": QUESTION}), ("/v1/chat/completions", CHAT)):
+        monkeypatch.setattr(runs, "_SILENCE", None)
+        with client.stream("POST", path, json={**body, "stream": True}) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+        monkeypatch.setattr(runs, "_SILENCE", 0.01)
+        with client.stream("POST", path, json={**body, "stream": True}) as response:
+            assert next(response.iter_text()).startswith(": still here\n\n")
 
 
 def test_the_page_and_its_files_are_served_and_nothing_else_of_the_folder(client: httpx.Client) -> None:

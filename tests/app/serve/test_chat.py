@@ -127,13 +127,13 @@ def test_a_model_that_cannot_be_asked_is_an_error_and_logged(
     assert says(*logged).search(caplog.text)
 
 
-def test_a_stream_that_fails_before_its_first_piece_has_the_status_of_the_error(
-    served: Served, scripted_llm: Any
-) -> None:
+def test_a_stream_that_fails_before_its_first_chunk_holds_the_error_alone(served: Served, scripted_llm: Any) -> None:
     scripted_llm.script({"status": 401, "repeat": True})
     asked = {"model": "ras-agent", "messages": ASKED, "stream": True}
     response = served(Settings(llm=scripted_llm.spec, retries=0)).post("/v1/chat/completions", json=asked)
-    assert (response.status_code, response.headers["content-type"]) == (503, "application/json")
+    error, done, _ = response.text.split("\n\n")
+    assert (response.status_code, json.loads(error[6:])["error"]["code"]) == (200, "model_unavailable")
+    assert done == "data: [DONE]"
 
 
 def test_an_answer_is_streamed_as_its_model_writes_it(served: Served, scripted_llm: Any) -> None:

@@ -46,7 +46,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "SECONDS", 1)
     monkeypatch.setitem(silence.TCP, "connect_timeout", 2)  # libpq's shortest
     monkeypatch.setitem(checkpoints._CONNECTION, "connect_timeout", 2)
-    monkeypatch.setitem(checkpoints._POOL, "reconnect_timeout", 1)
+    for limit in ("timeout", "reconnect_timeout"):
+        monkeypatch.setitem(checkpoints._POOL, limit, 1)
 
 
 def _parts(client: httpx.Client) -> Any:
@@ -108,7 +109,11 @@ def test_a_process_that_hangs_at_its_database_ends_when_it_is_asked_to(
     proxy, through = stalled
     PassageIndex.create(Address(postgres, "ends")).add(PASSAGES)
     index = f"--index={through}?schema=ends"
-    with _process(index, sample=False) as (process, address), httpx.Client(base_url=address, trust_env=False) as client:
+    soon = "from ras_agent.app.serve import server; server._GRACE, server._END = 1, 2; "
+    with (
+        _process(index, sample=False, begin=soon) as (process, address),
+        httpx.Client(base_url=address, trust_env=False) as client,
+    ):
         assert client.get("/api/retrieve?q=Edinburgh").status_code == 200
         proxy.stall()
         _leave(client, "/api/retrieve?q=Edinburgh")
@@ -178,7 +183,7 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
 ) -> None:
     held = _Held()
     monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
-    monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 1.0)
+    monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 0.3)
     client = served(Settings(index=index))
     with ThreadPoolExecutor(32) as callers:
         told = list(callers.map(client.get, ["/api/retrieve?q=Bell"] * 32))

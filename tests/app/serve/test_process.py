@@ -21,14 +21,18 @@ from tests.messages import says
 
 TOKEN = "right-0123456789abcdef"
 CHAT = {"model": "ras-agent", "messages": [{"role": "user", "content": "Who?"}]}
-COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()", "serve", "--port=0"]
+MAIN = "from ras_agent.app.cli import main; main()"
 
 
 @contextmanager
-def _process(*options: str, sample: bool = True, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def _process(
+    *options: str, sample: bool = True, begin: str = "", **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a server, and yield its process and its address. begin: Python to run first."""
+    command = [sys.executable, "-P", "-c", begin + MAIN, "serve", "--port=0", *["--sample"] * sample, *options]
     environment = {**os.environ, **variables}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*COMMAND, *["--sample"] * sample, *options], env=environment, **pipes) as process:
+    with subprocess.Popen(command, env=environment, **pipes) as process:
         assert process.stdout is not None
         try:
             yield process, process.stdout.readline().split()[-1]

@@ -68,7 +68,7 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client)
 def test_a_stream_has_its_headers_before_its_first_event_and_signs_of_life(
     served: Served, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted_llm.script({"hang": True})
+    scripted_llm.script({"hang": True, "repeat": True})
     client = served(Settings(llm=scripted_llm.spec))
     for path, body in (("/api/ask", {"question": QUESTION}), ("/v1/chat/completions", CHAT)):
         monkeypatch.setattr(runs, "_SILENCE", None)

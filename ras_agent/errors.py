@@ -94,14 +94,7 @@ class ModelCallError(RasError, RuntimeError):
 
 
 class PromptTooLong(ModelCallError):
-    """Raised when a model's server refuses a prompt because it does not fit into the model's context window.
-
-    window, prompt: their tokens, where the server named them.
-    """
-
-    def __init__(self, message: str, window: int | None = None, prompt: int | None = None) -> None:
-        super().__init__(message)
-        self.window, self.prompt = window, prompt
+    """Raised when a model's server refuses a prompt because it does not fit into the model's context window."""
 
 
 class ModelRefused(RasError, RuntimeError):

@@ -35,6 +35,8 @@ Of embeddings (`/<name>/v1/embeddings`) the log has the request's "authorization
     shape       whose reply it is: "openai" (base64 unless numbers are asked for), "vllm", "tei" or "ollama"
     most        the largest batch that is taken; a larger one is refused as TEI does, with 422
 
+An entry with `lists` is what the server's list (`/<name>/v1/models`) says of its model; without one it has no list.
+
 Without a matching entry the server answers 400, which no client retries.
 """
 
@@ -64,8 +66,13 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.name()
         with LOCK:
-            log = list(LOGS.get(name, []))
-        self.send(200, json.dumps(log))
+            log, script = list(LOGS.get(name, [])), list(SCRIPTS.get(name, []))
+        if not self.path.endswith("/models"):
+            self.send(200, json.dumps(log))
+        elif models := [{"id": "scripted", **entry["lists"]} for entry in script if "lists" in entry]:
+            self.send(200, json.dumps({"object": "list", "data": models}))
+        else:
+            self.send(404, "{}")
 
     def do_PUT(self) -> None:
         name = self.name()
@@ -150,7 +157,7 @@ def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
         LOGS.setdefault(name, []).append(body)
         script = SCRIPTS.get(name, [])
         for place, entry in enumerate(script):
-            if entry.get("when", "") in prompt:
+            if entry.get("when", "") in prompt and "lists" not in entry:
                 return entry if entry.get("repeat") else script.pop(place)
     return {"status": 400, "reply": "the script has no entry for this request"}
 

@@ -158,6 +158,8 @@ class _Connection(asyncio.Protocol):
         elif line == [b"PUT", b"/gate"]:
             ledger.answers_left = json.loads(body)["answer"]
             self._send(ledger.counts())
+        elif line == [b"GET", b"/v1/models"] and ledger.window and not ledger.vague:
+            self._send({"object": "list", "data": [{"id": "loopback", "max_model_len": ledger.window}]})
         elif line[0] == b"POST":
             ledger.received += 1
             key = hashlib.sha256(body).digest()
@@ -289,7 +291,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
     parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
-    parser.add_argument("--vague", action="store_true", help="a refusal names no numbers, as Bedrock's")
+    parser.add_argument(
+        "--vague", action="store_true", help="a refusal names no numbers, as Bedrock's, and there is no list of models"
+    )
     parser.add_argument("--core", type=int, help="the number of the only core to run on")
     options = parser.parse_args(arguments)
     if options.core is not None:

@@ -47,7 +47,7 @@ from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, read_overflow
+from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, is_overflow
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.conversions import _book, _html, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
@@ -212,8 +212,8 @@ READERS = {
     "listed_names": TextReader(lambda text: listed_names(text, "Who was Alan?"), "tools.kg.llm_mentions"),
     "read_numbers": TextReader(_any(lambda text: read_numbers(text, 9)), "train.subq.decompose"),
     "read_search": TextReader(_any(read_search), "train.subq.decompose train.subq.label"),
-    "read_overflow": TextReader(
-        lambda text: (read_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
+    "is_overflow": TextReader(
+        lambda text: (is_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
         "tools.chat.window",
     ),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),

@@ -18,6 +18,7 @@ from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in
+from ras_agent.tools.chat.window import window_in
 
 MOST_CHARACTERS = 1_000_000
 """The longest text of a reply that is read."""
@@ -116,6 +117,11 @@ async def matching(model: Any, pattern: str) -> dict[str, Any]:
     if pattern and asks_in_any_loop(model) and await model.keeps_patterns():
         return {"structured_outputs": {"regex": pattern}}
     return {}
+
+
+async def listed_window(model: Any) -> int | None:
+    """Return the window that the server of a model of ours lists, in tokens; None where it lists none."""
+    return window_in(await model.about()) if asks_in_any_loop(model) else None
 
 
 async def _wait_for_thread(model: Any, request: Request) -> Any:

@@ -22,7 +22,7 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, matching, reply_in
+from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, listed_window, matching, reply_in
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
@@ -43,12 +43,12 @@ from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
     UNKNOWN_WINDOW,
-    Overflow,
     estimate_tokens,
     estimate_turns,
     fit_into,
-    read_overflow,
+    is_overflow,
     shared_window,
+    smaller_window,
     stated_window,
     to_ask_again,
     writes_thoughts,
@@ -209,31 +209,34 @@ class Chat:
             stored = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
             if reply is None:
-                with _refusals_kept(slot):
+                try:
                     reply = await fresh()
+                except PromptTooLong:  # kept, as a replayed run asks for the same prompts as the first
+                    await asyncio.to_thread(slot.put, {"refused": self.window})
+                    raise
                 await asyncio.to_thread(slot.put, _to_json(reply))
             return reply
         finally:
             self._in_flight.finish(slot.key, reply)
 
-    def _known(self, request: Request, found: Reply | Overflow | None) -> Reply | None:
+    def _known(self, request: Request, found: Reply | int | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.
 
         Where a window is set, it is believed: the server may have another one by now.
         """
-        if isinstance(found, Overflow):
-            if self.settings.context_window:
-                return None
-            self._window.learn(found, estimate_turns(request.turns), self.window)
-            refused = f"{self.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
-            raise PromptTooLong(f"{refused}, by the replies in {self.settings.cache}", found.window, found.prompt)
-        return found
+        if not isinstance(found, int):
+            return found
+        if self.settings.context_window:
+            return None
+        self._window.shrink(found)
+        refused = f"{self.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
+        raise PromptTooLong(f"{refused}, by the replies in {self.settings.cache}")
 
     async def _fresh(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the model's own reply, after as many tries as it takes."""
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
         tokens = _estimated_tokens(request) if self.limiter.counts_tokens else 0
-        with self._errors_named(tries, deadline, request):
+        with self._errors_named(tries, deadline):
             async for attempt in tries:
                 with attempt:
                     async with self.limiter.hold(tokens, deadline.left()) as booking:
@@ -255,7 +258,17 @@ class Chat:
                         message = await ask(model, request, in_a_thread=in_a_thread)
                 return reply_in(message, time.perf_counter() - started, self.model)
             except Exception as error:
+                if is_overflow(error):
+                    await self._learn_window(request, deadline)
+                    raise
                 self._without_what_is_refused(error, model, request)
+
+    async def _learn_window(self, request: Request, deadline: Deadline) -> None:
+        """Take note that a prompt was refused as too long, and ask the server what it lists of its window."""
+        asked, assumed = estimate_turns(request.turns) + (self.limit(request) or 0), self.window
+        async with deadline.one_try():
+            listed = await listed_window(self._asked)
+        self._window.shrink(smaller_window(asked, assumed, listed))
 
     def _without_what_is_refused(self, error: Exception, model: Any, request: Request) -> None:
         """Ask otherwise from now on if `error` refuses a part of what `model` was sent; else raise it.
@@ -272,7 +285,7 @@ class Chat:
                 raise error
             return
         refused = {name for name in limits_sent(model) if name in told}
-        if status not in (400, 422) or not refused or not _NO_SUCH_OPTION.search(told) or read_overflow(error):
+        if status not in (400, 422) or not refused or not _NO_SUCH_OPTION.search(told):
             raise error
         self._window.refused |= refused
         if refused & limits_sent(self._model_for(request)):
@@ -331,7 +344,7 @@ class Chat:
 
         def worth_it(error: BaseException) -> bool:
             in_time = (retry_after(error) or 0.0) < deadline.left()
-            return in_time and read_overflow(error) is None and decide(error)
+            return in_time and not is_overflow(error) and decide(error)
 
         def pause_everybody(state: RetryCallState) -> None:
             error = state.outcome.exception() if state.outcome else None
@@ -345,7 +358,7 @@ class Chat:
         }
 
     @contextmanager
-    def _errors_named(self, tries: AsyncRetrying, deadline: Deadline, request: Request) -> Iterator[None]:
+    def _errors_named(self, tries: AsyncRetrying, deadline: Deadline) -> Iterator[None]:
         """Turn whatever a provider's client raises into a RasError without credentials."""
         try:
             yield
@@ -361,9 +374,8 @@ class Chat:
             kind: Callable[[str], RasError] = ModelRefused if unusable else ModelCallError
             # a server that went away fails one whole call; if the next call finds nobody either, no other will
             self._has_replied &= not gone
-            if overflow := read_overflow(error):
-                kind = partial(PromptTooLong, window=overflow.window, prompt=overflow.prompt)
-                self._window.learn(overflow, estimate_turns(request.turns), self.window)
+            if is_overflow(error):
+                kind = PromptTooLong
             remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
             if why := without_secrets(diagnosis(error, self.endpoint), self.model):
                 remedy = f": {why}"
@@ -407,20 +419,10 @@ def _estimated_tokens(request: Request) -> int:
     return estimate_turns(request.turns) + (request.max_tokens or USUAL_REPLY)
 
 
-@contextmanager
-def _refusals_kept(slot: ReplySlot) -> Iterator[None]:
-    """Cache that a prompt was refused as too long: a replayed run asks for the same prompts as the first."""
-    try:
-        yield
-    except PromptTooLong as error:
-        slot.put({"refused": {"window": error.window, "prompt": error.prompt}})
-        raise
-
-
-def _replayed(cached: dict[str, Any]) -> Reply | Overflow:
-    """Return a cached reply, or refusal. Raises TypeError for another form."""
+def _replayed(cached: dict[str, Any]) -> Reply | int:
+    """Return a cached reply, or the window that a refusal left. Raises TypeError for another form."""
     if "refused" in cached:
-        return Overflow(**cached["refused"])
+        return int(cached["refused"])
     calls = tuple(ToolCall(**call) for call in cached.pop("calls", ()))
     reply = Reply(**cached, calls=calls, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)

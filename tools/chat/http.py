@@ -30,6 +30,7 @@ MOST_BYTES = 32 * 2**20
 MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
+_LIST_WITHIN = 10.0  # seconds
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
@@ -67,6 +68,9 @@ class ErrorStatus(Exception):
         self.status_code, self.headers, self.code = status, headers, self.body.get("code")
 
 
+_listed: dict[tuple[str, str], Mapping[str, Any]] = {}
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Address that speaks OpenAI's protocol. url: up to /v1. headers: sent with every request, the key among them.
@@ -87,6 +91,23 @@ class Endpoint:
         """Return the JSON that the server has at a path. Raises as `post` does."""
         async with self._response("GET", path, None, seconds) as response:
             return _parsed(await _whole(response, MOST_BYTES))
+
+    async def about(self, model: str) -> Mapping[str, Any]:
+        """Return what the server's list says of a model; {} for nothing. It is asked once in a process.
+
+        A server of one model may answer to any name, as llama.cpp's does.
+        """
+        key = self.url, model
+        if key not in _listed:
+            try:
+                models = [dict(one) for one in (await self.get("/models", _LIST_WITHIN))["data"]]
+                named = [one for one in models if one["id"] == model]
+                _listed[key] = next(iter(named or models if len(models) == 1 else named), {})
+            except (ErrorStatus, BrokenReply, RefusedReply, LookupError, TypeError, ValueError):
+                _listed[key] = {}
+            except (ConnectionError, TimeoutError):
+                return {}
+        return _listed[key]
 
     async def post(self, path: str, body: Any, seconds: float | None = None, most: int | None = None) -> Any:
         """Return the JSON that the server replies to `body`, of at most `most` bytes.

@@ -19,12 +19,10 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
-from ras_agent.tools.chat.http import BrokenReply, Endpoint, ErrorStatus, RefusedReply, run, run_iterator
+from ras_agent.tools.chat.http import BrokenReply, Endpoint, RefusedReply, run, run_iterator
 
 _PATH = "/chat/completions"
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
-_LIST_WITHIN = 10.0  # seconds
-_listed: dict[tuple[str, str], Mapping[str, Any]] = {}
 # what a caller may bind or give with a call, beside what the model's fields say
 _NOT_SENT = frozenset(("ls_structured_output_format", "structured_output_format", "strict_tools"))
 
@@ -74,16 +72,7 @@ class OpenAIChat(BaseChatModel):
 
     async def about(self) -> Mapping[str, Any]:
         """Return what the server's list says of this model, such as "owned_by"; {} for nothing. It is asked once."""
-        key = (self.base_url, self.model_name)
-        if key not in _listed:
-            try:
-                reply = await self._endpoint.get("/models", _LIST_WITHIN)
-                _listed[key] = next((dict(one) for one in reply["data"] if one["id"] == self.model_name), {})
-            except (ErrorStatus, BrokenReply, RefusedReply, LookupError, TypeError, ValueError):
-                _listed[key] = {}
-            except (ConnectionError, TimeoutError):
-                return {}
-        return _listed[key]
+        return await self._endpoint.about(self.model_name)
 
     async def keeps_patterns(self) -> bool:
         """Return whether the server makes a reply match the regular expression that a request names, as vLLM does."""

@@ -1,14 +1,15 @@
-"""How much a model takes in: its context window, what a server's refusal says of it, and a text's likely tokens.
+"""How much a model takes in: its context window, what a server says of it, and a text's likely tokens.
 
 A window holds a prompt and its reply together. It is what a setting says, else what the model's profile says, else a
-guess; a server that refuses a prompt as too long knows better, and is believed by every role that asks it later.
+guess; a server that refuses a prompt as too long knows better. It is asked what it lists of the model, and every role
+that asks it later keeps to that.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ OLLAMA_WINDOW = 4096
 SHOWN_TOKENS = 256
 """The tokens that are shown of a reply that could not be used."""
 
+# vLLM and SGLang, llama.cpp, OpenRouter and Together, Groq, Mistral
+_LISTED = ("max_model_len", "n_ctx", "context_length", "context_window", "max_context_length")
 _REPAIR_TOKENS = 512
 _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
@@ -87,14 +90,6 @@ def estimate_turns(turns: Iterable[Turn]) -> int:
     return sum(estimate_tokens(turn.text) + TOKENS_PER_TURN for turn in turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
-    """Says that a prompt was refused as too long: the model's `window` and the `prompt`, in tokens, where named."""
-
-    window: int | None = None
-    prompt: int | None = None
-
-
 @dataclass
 class Window:
     """Holds the tokens that the model at one endpoint takes, prompt and reply together. Thread safe.
@@ -109,21 +104,21 @@ class Window:
     refused: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def learn(self, overflow: Overflow, estimated: int, assumed: int) -> None:
-        """Take note that a prompt of `estimated` tokens was refused, where `assumed` was taken for the window.
-
-        The next prompt is shorter, or leaves less for its reply: as the server's numbers say, else by half, or by a
-        quarter where only the window is named, and the prompt fits into it by the estimate.
-        """
-        known = estimated // 2 * REPLY_SHARE // (REPLY_SHARE - 1)
-        if overflow.window:
-            known = overflow.window
-            if overflow.prompt and overflow.prompt > estimated:  # the text has more tokens than estimated
-                known = known * estimated // overflow.prompt
-        if estimated < assumed <= known:
-            known = assumed * 3 // 4
+    def shrink(self, tokens: int) -> None:
+        """Take note that the model takes no more than so many tokens."""
         with self._lock:
-            self.tokens = min(self.tokens or known, known)
+            self.tokens = min(self.tokens or tokens, tokens)
+
+
+def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
+    """Return what to take for a window that was too small for `asked` tokens, where `assumed` had been taken for it.
+
+    asked: a prompt by the estimate, and the limit of its reply. listed: what the server lists, and is believed; where
+    that would let the prompt pass again, its texts have more tokens than estimated, and less is taken. Without a list
+    it is half of what was asked.
+    """
+    window = listed or max(asked // 2, _LEAST)
+    return assumed * 3 // 4 if asked < assumed <= window else window
 
 
 _windows: dict[str, Window] = {}
@@ -155,6 +150,18 @@ def _own_window(model: Any) -> int | None:
     return stated if isinstance(stated, int) and stated >= _LEAST else None
 
 
+def window_in(listed: Mapping[str, Any]) -> int | None:
+    """Return the window in what a server's list says of a model, in tokens; None where it names none.
+
+    >>> window_in({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131072}})
+    4096
+    """
+    meta = listed.get("meta")
+    about = {**meta, **listed} if isinstance(meta, Mapping) else listed
+    stated = (about.get(name) for name in _LISTED)
+    return next((tokens for tokens in stated if isinstance(tokens, int) and tokens >= _LEAST), None)
+
+
 def to_ask_again(window: int) -> int:
     """Return the tokens that a first prompt leaves for a second: what is wrong, the form, and a part of the reply."""
     return min(_REPAIR_TOKENS, window // REPLY_SHARE)
@@ -168,24 +175,7 @@ def writes_thoughts(model: Any) -> bool:
 
 # ---- what a server says when a prompt is too long
 
-_NUMBER = r"((?<!\d)\d{1,12}+(?:[,_]\d{3}){0,3}+(?![,_]?\d))"  # no window has more digits
-_IS = r"[^\d.;]{0,40}?"
 # OpenAI, vLLM, SGLang, llama.cpp, LM Studio, OpenRouter, Mistral, xAI, Gemini, Cohere, TGI, Anthropic, TensorRT-LLM
-_WINDOW = re.compile(
-    rf"context (?:length|size|window|limit){_IS}{_NUMBER}(?! ?\+)"
-    rf"|{_NUMBER} maximum context length|maximum prompt length{_IS}{_NUMBER}|max_(?:input|model)_len{_IS}{_NUMBER}"
-    rf"|tokens allowed{_IS}{_NUMBER}|configured limit{_IS}{_NUMBER}|cannot exceed {_NUMBER}"
-    rf"|must (?:be <=|have less than) {_NUMBER}|> {_NUMBER}|n_ctx[\"']?: {_NUMBER}|\bLimit {_NUMBER}, Requested",
-    re.IGNORECASE,
-)
-_PROMPT = re.compile(
-    rf"{_NUMBER} (?:tokens )?(?:in|from|of) (?:the |your )?(?:input )?(?:messages|text input|prompt)"
-    rf"|{_NUMBER} input tokens|{_NUMBER} `inputs` tokens|messages resulted in {_NUMBER}"
-    rf"|(?:request|input|prompt|tokens|length|count) \({_NUMBER}(?: tokens)?\)|prompt is too long: {_NUMBER}"
-    rf"|prompt contains {_NUMBER}|request contains {_NUMBER}|received {_NUMBER}|Given: {_NUMBER}|first {_NUMBER} tokens"
-    rf"|n_prompt_tokens[\"']?: {_NUMBER}|{_NUMBER} \+ \d+ >|Requested {_NUMBER},",
-    re.IGNORECASE,
-)
 _TOO_LONG = re.compile(
     r"context[_ ](?:length|size|window|limit)|exceed_context|ContextWindowExceeded|maximum prompt length"
     r"|max_(?:input|model)_len|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)\b|too many tokens"
@@ -197,22 +187,21 @@ _TOO_LARGE = 413
 _OTHER_REASONS = frozenset({401, 403, 404, 408, 429})
 
 
-def read_overflow(error: BaseException | None) -> Overflow | None:
-    """Return what an error says of a prompt that is too long for the model; None for an error of another kind.
+def is_overflow(error: BaseException | None) -> bool:
+    """Return whether an error says that a prompt is too long for the model.
 
-    >>> read_overflow(ValueError("This model's maximum context length is 4096 tokens. However, your request has 5000 "
-    ...                          "input tokens. Please reduce the length of the input messages."))
-    Overflow(window=4096, prompt=5000)
+    >>> is_overflow(ValueError("This model's maximum context length is 4096 tokens. However, your request has 5000 "
+    ...                        "input tokens. Please reduce the length of the input messages."))
+    True
     """
     for link in causes(error):
         status = getattr(link, "status_code", None)
-        text = " ; ".join(_told(link))
-        known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
         if status in _OTHER_REASONS:
-            return None
-        if known or status == _TOO_LARGE or _TOO_LONG.search(text):
-            return Overflow(_number(_WINDOW, text), _number(_PROMPT, text))
-    return None
+            return False
+        known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
+        if known or status == _TOO_LARGE or _TOO_LONG.search(" ; ".join(_told(link))):
+            return True
+    return False
 
 
 def _told(error: BaseException) -> Iterator[str]:
@@ -223,11 +212,3 @@ def _told(error: BaseException) -> Iterator[str]:
         yield from (f"{name}: {value}" for name, value in body.items())
     elif isinstance(body, str):
         yield body
-
-
-def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    for found in pattern.finditer(text):
-        number = int(re.sub(r"\D", "", next(filter(None, found.groups()))))
-        if number >= _LEAST:  # no status, nor another small number beside the words
-            return number
-    return None

@@ -67,6 +67,10 @@ class ServedGraphLLM(GraphLLMChat):
         """
         return cls(_load_client(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
 
+    async def about(self) -> Mapping[str, Any]:
+        """Return what the server's list says of the model; {} for nothing."""
+        return await self._endpoint.about(self.served)
+
     async def keeps_patterns(self) -> bool:
         """Return whether the server makes a reply match a regular expression: vLLM does."""
         return True

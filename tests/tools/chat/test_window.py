@@ -15,19 +15,20 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
-from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.call import Reply, Request, listed_window
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
 from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.window import (
     TOKENS_PER_TURN,
-    Overflow,
     Window,
     cut_to_tokens,
     estimate_tokens,
     estimate_turns,
-    read_overflow,
+    is_overflow,
+    smaller_window,
     stated_window,
+    window_in,
     writes_thoughts,
 )
 from ras_agent.tools.kg.llm_mentions import LLMMentions
@@ -78,59 +79,52 @@ def test_a_text_is_cut_to_its_beginning(text: str, most: int) -> None:
 
 TOO_LONG = [
     # OpenAI, vLLM
-    ("This model's maximum context length is 4097 tokens. However, you requested 5000 tokens (4500 in the messages, "
-     "500 in the completion). Please reduce the length of the messages or completion.", 4097, 4500),
-    ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9120 tokens. Please "
-     "reduce the length of the messages.", 8192, 9120),
-    ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens. Please "
-     "reduce the length of the messages.", 272000, 300000),
-    ("Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
-    ("This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please reduce "
-     "the length of the input messages.", 4096, 5000),
-    ("'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens "
-     "and your request has 1000 input tokens (5000 > 4096 - 1000).", 4096, 1000),
-    ("max_tokens must be at least 1, got -186.", None, None),
+    "This model's maximum context length is 4097 tokens. However, you requested 5000 tokens (4500 in the messages, "
+    "500 in the completion). Please reduce the length of the messages or completion.",
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9120 tokens. Please "
+    "reduce the length of the messages.",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens. Please "
+    "reduce the length of the messages.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. Please reduce "
+    "the length of the input messages.",
+    "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens "
+    "and your request has 1000 input tokens (5000 > 4096 - 1000).",
+    "max_tokens must be at least 1, got -186.",
     # SGLang, OpenRouter, xAI, Mistral
-    ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096, 5000),
-    ("This endpoint's maximum context length is 4096 tokens. However, you requested about 5000 tokens (4000 of text "
-     "input, 1000 in the output). Please reduce the length of either one.", 4096, 4000),
-    ("This model's maximum prompt length is 131072 but the request contains 140000 tokens.", 131072, 140000),
-    ("Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length", 32768,
-     40000),
-    ("max_tokens=2048 cannot be greater than max_model_len=1024. Please request fewer output tokens.", 1024, None),
-    ("max_tokens=2048 cannot be greater than max_model_len=max_total_tokens=1024.", 1024, None),
+    "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+    "This endpoint's maximum context length is 4096 tokens. However, you requested about 5000 tokens (4000 of text "
+    "input, 1000 in the output). Please reduce the length of either one.",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "max_tokens=2048 cannot be greater than max_model_len=1024. Please request fewer output tokens.",
+    "max_tokens=2048 cannot be greater than max_model_len=max_total_tokens=1024.",
     # llama.cpp, its Python package, LM Studio, Ollama
-    ('{"code": 400, "message": "the request exceeds the available context size. try increasing the context size", '
-     '"type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}', 4096, 5000),
-    ("request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", 4096, 5000),
-    ("Requested tokens (5160) exceed context window of 5120", 5120, 5160),
-    ("Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "
-     "length of only 4096 tokens, which is not enough.", 4096, 5000),
-    ("the input length exceeds the context length", None, None),
+    '{"code": 400, "message": "the request exceeds the available context size. try increasing the context size", '
+    '"type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}',
+    "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+    "Requested tokens (5160) exceed context window of 5120",
+    "Trying to keep the first 5000 tokens when context the overflows. However, the model is loaded with context "
+    "length of only 4096 tokens, which is not enough.",
+    "the input length exceeds the context length",
     # TGI, TensorRT-LLM
-    ("Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 "
-     "`max_new_tokens`", 4096, 4000),
-    ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1168", 1024, 1168),
-    ("prompt length (5000) should not exceed max_input_len (4096)", 4096, 5000),
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 "
+    "`max_new_tokens`",
+    "Input validation error: `inputs` must have less than 1024 tokens. Given: 1168",
+    "prompt length (5000) should not exceed max_input_len (4096)",
     # Anthropic, Bedrock, Gemini, Cohere
-    ("prompt is too long: 207791 tokens > 200000 maximum", 200000, 207791),
-    ("input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000, decrease input length or "
-     "`max_tokens` and try again", 200000, 182831),
-    ("Input is too long for requested model.", None, None),
-    ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).", 1048575, 1200000),
-    ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4500.", 4081, 4500),
+    "prompt is too long: 207791 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 182831 + 64000 > 200000, decrease input length or "
+    "`max_tokens` and try again",
+    "Input is too long for requested model.",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4500.",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("message", "window", "prompt"), TOO_LONG)
-def test_a_refusal_of_a_long_prompt_is_read_with_its_numbers(message: str, window: int, prompt: int) -> None:
-    assert read_overflow(ValueError(message)) == Overflow(window, prompt)
-
-
-def test_a_number_that_is_no_window_is_left_out() -> None:
-    for number in ("1" * 5000, "1" + ",111" * 5000):
-        told = f"This model's maximum context length is {number} tokens."
-        assert read_overflow(ValueError(told)) == Overflow(None, None)
+@pytest.mark.parametrize("message", TOO_LONG)
+def test_a_refusal_of_a_long_prompt_is_told_by_its_words(message: str) -> None:
+    assert is_overflow(ValueError(message))
 
 
 @pytest.mark.parametrize(
@@ -146,14 +140,14 @@ def test_a_number_that_is_no_window_is_left_out() -> None:
     ],
 )
 def test_other_errors_are_no_refusals_of_a_prompt(message: str) -> None:
-    assert read_overflow(ValueError(message)) is None
+    assert not is_overflow(ValueError(message))
 
 
 def test_a_status_decides_where_words_do_not() -> None:
-    assert read_overflow(Refused(413, "Limit 6000, Requested 7000, please reduce your size")) == Overflow(6000, 7000)
+    assert is_overflow(Refused(413, "Limit 6000, Requested 7000, please reduce your size"))
     for status in (401, 403, 404, 408, 429):
-        assert read_overflow(Refused(status, "maximum context length is 4096 tokens")) is None
-    assert read_overflow(Refused(400, "maximum context length is 4096 tokens")) == Overflow(4096)
+        assert not is_overflow(Refused(status, "maximum context length is 4096 tokens"))
+    assert is_overflow(Refused(400, "maximum context length is 4096 tokens"))
 
 
 class Refused(Exception):
@@ -163,20 +157,42 @@ class Refused(Exception):
 
 
 @pytest.mark.parametrize(
-    ("overflow", "estimated", "tokens"),
+    ("asked", "assumed", "listed", "window"),
     [
-        (Overflow(4096, 5000), 6000, 4096),
-        (Overflow(4096, 8000), 6000, 3072),  # the text has more tokens than estimated
-        (Overflow(40_000), 2000, 24_576),  # the estimate had it fit
-        (Overflow(), 7000, 4000),
+        (6000, 32_768, 4096, 4096),
+        (3000, 4096, 4096, 3072),  # the list had it fit
+        (5000, 4096, 4096, 4096),  # a prompt of which nothing could be left out
+        (7000, 32_768, None, 3500),
+        (600, 32_768, None, 512),  # no model has less
     ],
 )
-def test_a_refusal_makes_the_window_smaller(overflow: Overflow, estimated: int, tokens: int) -> None:
+def test_a_refusal_makes_the_window_smaller(asked: int, assumed: int, listed: int | None, window: int) -> None:
+    assert smaller_window(asked, assumed, listed) == window
+
+
+def test_a_window_does_not_grow_again() -> None:
     window = Window()
-    window.learn(overflow, estimated, 32_768)
-    assert window.tokens == tokens
-    window.learn(Overflow(90_000), 100_000, 32_768)
-    assert window.tokens == tokens
+    for tokens in (4096, 90_000):
+        window.shrink(tokens)
+        assert window.tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("listed", "window"),
+    [
+        ({"owned_by": "vllm", "max_model_len": 1024}, 1024),
+        ({"owned_by": "llamacpp", "meta": {"n_ctx": 4096, "n_ctx_train": 131_072}}, 4096),
+        ({"context_length": 200_000}, 200_000),  # OpenRouter
+        ({"context_window": 131_072}, 131_072),  # Groq
+        ({"max_context_length": 32_768}, 32_768),  # Mistral
+        ({"owned_by": "openai", "meta": None}, None),
+        ({"max_model_len": None}, None),  # vLLM, of an adapter
+        ({"max_model_len": 0}, None),
+        ({"context_length": "many"}, None),
+    ],
+)
+def test_the_window_that_a_server_lists_is_read(listed: dict[str, Any], window: int | None) -> None:
+    assert window_in(listed) == window
 
 
 def test_a_model_says_its_window_itself() -> None:
@@ -249,31 +265,24 @@ async def test_a_prompt_is_made_smaller_until_the_server_takes_it_and_the_next_o
     scripted_model: Any,
 ) -> None:
     served = Served(scripted_model, 5000, "yes")
-    assert converse(as_chat(served.model), first_that_is_taken(as_chat(served.model))) == "4478 yes"
-    assert served.sizes == [15873, 4479]
+    assert converse(as_chat(served.model), first_that_is_taken(as_chat(served.model))) == "3983 yes"
+    assert served.sizes == [15873, 3984]
     chat = as_chat(served.model)
-    assert await aconverse(chat, first_that_is_taken(chat)) == "4478 yes"
+    assert await aconverse(chat, first_that_is_taken(chat)) == "3983 yes"
     assert len(served.sizes) == 3
-
-
-def test_the_number_that_the_server_names_is_taken(scripted_model: Any) -> None:
-    served = Served(scripted_model, 4000, "yes", "This model's maximum context length is 4096 tokens.")
-    chat = as_chat(served.model)
-    assert converse(chat, first_that_is_taken(chat)) == "1536 yes"
-    assert chat.window == 4096
 
 
 async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
     scripted_llm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ChatSettings(cache=tmp_path / "replies.db")
-    scripted_llm.script({"status": 400, "reply": NUMBERS}, {"reply": "yes"})
+    scripted_llm.script({"lists": {"max_model_len": 4096}}, {"status": 400, "reply": NUMBERS}, {"reply": "yes"})
     for replay in ("first", "again", "in a coroutine"):
         monkeypatch.setattr("ras_agent.tools.chat.window._windows", {})  # as in another process
         chat = as_chat(scripted_llm.spec, settings)
         asked = first_that_is_taken(chat)
         reply = await aconverse(chat, asked) if replay == "in a coroutine" else converse(chat, asked)
-        assert (reply.partition(" ")[2], chat.window) == ("yes", 3577)
+        assert (reply.partition(" ")[2], chat.window) == ("yes", 4096)
     assert len(scripted_llm.requests()) == 2
 
 
@@ -346,7 +355,8 @@ def test_every_servers_refusal_is_read_over_http(
     scripted_llm: Any, settings: ChatSettings, server: str, streamed: bool
 ) -> None:
     status, body = OVER_HTTP[server]
-    scripted_llm.script({"status": status, "body": json.dumps(body)}, {"reply": "yes"})
+    listed = {"meta": {"n_ctx": 4096}} if "llama.cpp" in server else {"max_model_len": 4096}
+    scripted_llm.script({"lists": listed}, {"status": status, "body": json.dumps(body)}, {"reply": "yes"})
 
     def render(room: int) -> Request:
         return Request(words(room).turns, (lambda text: None) if streamed else None)
@@ -358,14 +368,15 @@ def test_every_servers_refusal_is_read_over_http(
     chat = as_chat(scripted_llm.spec, settings)
     assert converse(chat, dialogue(chat)) == "yes"
     assert len(scripted_llm.requests()) == 2
-    assert chat.window <= 4096
+    assert chat.window == 4096
 
 
 def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
     scripted_llm: Any, settings: ChatSettings
 ) -> None:
     body = {"error": {"message": "max_tokens=2048 cannot be greater than max_model_len=1024.", "code": 400}}
-    scripted_llm.script({"status": 400, "body": json.dumps(body)}, {"reply": "yes"})
+    listed = {"max_model_len": 1024}
+    scripted_llm.script({"lists": listed}, {"status": 400, "body": json.dumps(body)}, {"reply": "yes"})
 
     def dialogue(chat: Any) -> Dialogue[str]:
         _, reply = yield from fitted(chat, 2048, lambda room: Request(words(min(room, 100)).turns, max_tokens=2048))
@@ -376,6 +387,16 @@ def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
     first, second = (request["max_tokens"] for request in scripted_llm.requests())
     assert (first, chat.window) == (2048, 1024)
     assert 128 <= second <= 1024 - 100
+
+
+async def test_a_server_that_answers_to_any_name_lists_its_one_model(scripted_llm: Any) -> None:
+    scripted_llm.script({"lists": {"id": "qwen3-8b.gguf", "meta": {"n_ctx": 2048}}})
+    assert await listed_window(build_chat_model(scripted_llm.spec)) == 2048
+
+
+async def test_of_several_models_in_a_list_the_one_that_is_asked_counts(scripted_llm: Any) -> None:
+    scripted_llm.script({"lists": {"id": "other", "max_model_len": 1024}}, {"lists": {"max_model_len": 2048}})
+    assert await listed_window(build_chat_model(scripted_llm.spec)) == 2048
 
 
 # ---- each role
@@ -398,7 +419,7 @@ def test_a_long_passage_is_read_in_parts_and_no_sentence_is_lost(scripted_model:
     assert extraction.failures == ()
     last = extraction.triples[-1].sources[0]
     assert LONG.text[last.start : last.end] == SENTENCES[-1]
-    assert [size > 1000 for size in served.sizes] == [True] + [False] * (len(served.sizes) - 1)
+    assert [size > 1000 for size in served.sizes] == [True, True] + [False] * (len(served.sizes) - 2)
 
 
 def test_a_window_that_is_set_is_kept_to_without_asking(scripted_model: Any) -> None:

@@ -178,9 +178,10 @@ def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str]
     folder = trained("frozen")
     with serving(tiny_llm, window=600) as server:
         long = Request((Turn("user", "word " * 700),), max_tokens=8)
-        with pytest.raises(PromptTooLong) as refused:
-            _served(folder, server, str(tiny_llm)).complete(long)
-        assert refused.value.window == 600
+        chat = _served(folder, server, str(tiny_llm))
+        with pytest.raises(PromptTooLong):
+            chat.complete(long)
+        assert chat.window == 600
     with serving(tiny_llm, key="another") as server, pytest.raises(ModelRefused, match="check the API key"):
         _served(folder, server, str(tiny_llm), key="wrong-key-of-mine").complete(WHERE)
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM

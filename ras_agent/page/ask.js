@@ -1,6 +1,12 @@
 // The page that `ras-agent serve` shows: asks, and draws what the run reports while it runs.
 const GROWS = "The graph of a question grows here.";
-const ENDED = { sufficient: "enough", no_retrieval: "no search" };
+const DRAWS = "Drawing the graph …";
+const ENDED = {
+  sufficient: "Enough was found.", single_shot: "One search was to be made.", no_retrieval: "Nothing had to be looked up.", max_hops: "As many searches were made as are allowed.",
+  max_llm_calls: "The model was asked as often as is allowed.", max_tokens: "As much text went to the model as is allowed.", max_seconds: "The time that is allowed was over.",
+  recursion_limit: "As many steps were made as are allowed.", static: "The searches that were planned at first have been made.", repeated_subquery: "The next search would have been one that was made already.", no_new_facts: "The last search found nothing new.",
+  planner_failed: "What to search next could not be decided.", model_refused: "The model cannot be asked.",
+};
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { get top() { return document.querySelector(".head").offsetHeight + 24; }, right: 60, bottom: 50, left: 24 } });
 const writeDetails = paneOf($("details"));
 const blank = () => ({
@@ -23,8 +29,14 @@ function readFilter() {
   return filter;
 }
 
-function ask(question) {
+/** From here on the page is about a question, and no longer about the collection. */
+function leaveFirst() {
   $("first").hidden = true;
+  document.body.classList.remove("first");
+}
+
+function ask(question) {
+  leaveFirst();
   if (now.asked) now.turns.push({ question: now.trace.asked, answer: now.trace.answer });
   now.thread ||= threadName();
   now.trace = { ...blank(), question, asked: question };
@@ -89,7 +101,7 @@ function takeEvent(name, data) {
   if (name === "planned") {
     trace.plans.push({ hop: data.hop, ...data.plan });
     if (data.plan.action === "subq") Object.assign(stepOf(data.hop, data.plan.subquery), { subquery: data.plan.subquery, now: "searching" });
-    status(data.plan.action === "subq" ? `Hop ${data.hop}: searching` : "Answering");
+    status(data.plan.action === "subq" ? `Search ${data.hop}: looking for “${data.plan.subquery}”` : "Answering");
   } else if (name === "rewritten") {
     trace.question = data.standalone;
     writeQuestion();
@@ -98,7 +110,7 @@ function takeEvent(name, data) {
     const hits = data.hits.map((hit) => ({ passage_id: hit.passage.id, title: hit.passage.title, score: hit.score, ...(hit.why?.length ? { why: hit.why } : {}) }));
     for (const hit of data.hits) trace.passages[hit.passage.id] = hit.passage;
     Object.assign(stepOf(data.hop, data.subquery), { hits, now: "reading" });
-    status(`Hop ${data.hop}: reading ${count(hits.length, "passage")}`);
+    status(`Search ${data.hop}: reading ${[...new Set(hits.map((hit) => hit.title || hit.passage_id))].slice(0, 3).join(", ") || "nothing"}`);
   } else if (name === "triples") {
     stepOf(data.hop, "").triple_ids = data.triples.map(() => "");
     return false;
@@ -177,25 +189,37 @@ function hideTrouble() {
   $("trouble").hidden = true;
 }
 
-// what the sample can be asked, offered where its documents are
-const EXAMPLES = [
-  ["Which river flows through the city where the inventor of the telephone was born?", ["telephone", "alexander-graham-bell", "water-of-leith"]],
-  ["In which town did the father of Ada Lovelace die?", ["ada-lovelace", "lord-byron"]],
-  ["Which mountain is higher, Mount Kilimanjaro or Aconcagua?", ["kilimanjaro", "aconcagua"]],
-];
+/** Names of documents as files: the records of one file are one document. */
+function filesOf(documents) {
+  const files = new Map();
+  for (const id of documents) {
+    const file = id.replace(/(\.\w{1,8}):\d+$/, "$1");
+    if (!files.has(file)) files.set(file, { id: file, name: file.split("/").pop(), records: [] });
+    files.get(file).records.push(id);
+  }
+  return [...files.values()];
+}
 
-/** What a newcomer sees: what is searched, and what might be asked. */
+/** What the page is about: the collection and the models; on its first screen, what is searched and might be asked. */
 async function introduce() {
   try {
-    const { documents, total } = await getJSON("api/documents?limit=1000");
+    const [about, { documents, total }] = await Promise.all([getJSON("api/about"), getJSON("api/documents?limit=1000")]);
+    now.about = about;
+    const models = [...new Set(Object.values(about.models))];
+    $("collection").textContent = about.collection;
+    $("badge").textContent = models.join(", ") || "offline";
+    $("badge").title = models.length ? Object.entries(about.models).map((pair) => pair.join(": ")).join("\n") : "No language model is asked: facts and answers are read from the text by rules and small models.";
+    $("badge").hidden = false;
+    document.title = `${about.collection} · ras-agent`;
     if (now.asked) return;
     hideTrouble();
-    const some = documents.slice(0, 5).join(", ");
+    const files = filesOf(documents);
+    const some = files.slice(0, 5).map((file) => file.name).join(", ");
     $("searched").textContent = total
-      ? `Searched: ${count(total, "document")} (${some}${total > 5 ? ", …" : ""}).`
+      ? `Searched: ${count(files.length, "document")}${total > documents.length ? " and more" : ""} (${some}${files.length > 5 ? ", …" : ""}).`
       : "This server has no documents yet. Make an index with “ras-agent index FOLDER --out my.index”, and serve it with “ras-agent serve --index my.index”.";
-    const examples = EXAMPLES.filter(([, needed]) => needed.every((one) => documents.includes(one)));
-    $("examples").replaceChildren(...examples.map(([question]) => make("li", {}, make("button", { type: "button", click: () => begin(question) }, question))));
+    $("examples").replaceChildren(...about.examples.map((question) => make("li", {}, make("button", { type: "button", click: () => begin(question) }, question))));
+    $("see-graph").hidden = !about.graph;
   } catch (error) {
     if (!now.asked) showTrouble(error, introduce);
   }
@@ -242,8 +266,8 @@ function writeSteps() {
 function writeStats(entities) {
   const { trace } = now;
   const tokens = (trace.usage?.input_tokens ?? 0) + (trace.usage?.output_tokens ?? 0);
-  const stats = [[trace.graph.facts.length, "fact"], [entities, "entity", "entities"], [trace.steps.length, "hop"],
-    ...(trace.usage ? [[trace.usage.llm_calls, "LLM call"]] : []), ...(tokens ? [[tokens, "token"]] : [])];
+  const stats = [[trace.graph.facts.length, "fact"], [entities, "entity", "entities"], [trace.steps.length, "search", "searches"],
+    ...(trace.usage?.llm_calls ? [[trace.usage.llm_calls, "LLM call"]] : []), ...(tokens ? [[tokens, "token"]] : [])];
   $("stats").replaceChildren(...(trace.graph.facts.length ? stats : []).map(([value, one, many = `${one}s`]) => make("li", {}, make("b", {}, value.toLocaleString("en")), value === 1 ? one : many)));
 }
 
@@ -257,7 +281,7 @@ function write(picture) {
     if (!facts.has(edge.id)) facts.set(edge.id, factOf(picture, edge));
   }
   now.facts = facts;
-  now.story = storyOf({ trace: now.trace, picture, facts, files: {}, marks: ENDED }, {
+  now.story = storyOf({ trace: now.trace, picture, facts, files: {}, marks: ENDED, plain: true }, {
     show: reveal, chain: showChain, hop: (hop) => { view.choose(null); view.showHop(hop); view.fit(true); }, close: () => view.choose(null),
   });
   writeTalk();
@@ -295,12 +319,14 @@ async function drawGraph(last = false) {
   const cited = Object.fromEntries(trace.citations.map(({ passage_id: id }) => [id, { id, text: "" }]));
   const body = { question: trace.question, answer: trace.answer, citations: last ? trace.citations : [], passages: cited, graph: { conflicts: [], shelf: [], ...trace.graph } };
   let picture = EMPTY;
+  if (!now.picture?.nodes.length && !now.stored) $("nothing").textContent = trace.graph.facts.length ? DRAWS : GROWS;
   try {
     if (trace.graph.facts.length) picture = await postJSON("api/picture", body);
   } catch (error) {
     if (last) showTrouble(error, () => drawGraph(last));
   }
   if (number !== now.drawings) return;
+  $("nothing").textContent = last ? "No facts were read for this answer." : GROWS;
   picture.hops = Math.max(picture.hops, ...trace.steps.map((step) => step.hop));
   write(aligned(picture, now.picture ?? EMPTY));
   now.picture = picture;
@@ -313,8 +339,8 @@ function show(picture, facts, story) {
   view.show(picture, new Map([...facts].map(([id, fact]) => [id, story.sentence(fact)])));
   view.hop = Math.min(hop, picture.hops - 1);
   const { seen } = view.showHop(picture.hops);
-  const step = now.trace.steps.at(-1);
-  $("caption").replaceChildren(...(now.stored ? [] : step ? [make("span", { hop: step.hop }, make("b", {}, `Hop ${step.hop} `), step.subquery), " ", make("small", {}, `${count(seen, "fact")} in the graph`)] : []));
+  const step = now.running ? now.trace.steps.at(-1) : null;
+  $("caption").replaceChildren(...(now.stored ? [] : step ? [make("span", { hop: step.hop }, make("b", {}, `Search ${step.hop} `), step.subquery), " ", make("small", {}, `${count(seen, "fact")} in the graph`)] : []));
   $("nothing").hidden = picture.nodes.length > 0;
   const some = {
     ".conflict": picture.edges.some((edge) => edge.conflict), ".cited": picture.edges.some((edge) => edge.cited.length), ".join": picture.joins.length,
@@ -322,7 +348,15 @@ function show(picture, facts, story) {
   };
   for (const [name, there] of Object.entries(some)) document.querySelector(`.legend ${name}`).parentElement.hidden = !there;
   view.setPrint();
-  view.fit(true);
+  spotlight(!now.stored && picture.edges.some((edge) => edge.cited.length));
+}
+
+/** Show the evidence large, and the rest dimmed, or all that was read. */
+function spotlight(on) {
+  $("of-evidence").hidden = !(now.picture ?? EMPTY).edges.some((edge) => edge.cited.length);
+  $("of-evidence").setAttribute("aria-pressed", String(on));
+  $("of-question").setAttribute("aria-pressed", String(!on && !now.stored));
+  view.light(on);
 }
 
 const shownStory = () => (now.stored ? now.stored.story : now.story);
@@ -365,6 +399,7 @@ function showEvidence(citation) {
 // ---- the stored knowledge graph
 
 function showStored(on) {
+  document.body.classList.toggle("stored", on);
   $("of-index").setAttribute("aria-pressed", String(on));
   $("of-question").setAttribute("aria-pressed", String(!on));
   $("look").hidden = !on;
@@ -383,6 +418,7 @@ const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subque
 
 async function around(entity) {
   const number = ++now.drawings;
+  $("nothing").textContent = DRAWS;
   try {
     const nearby = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
     const list = nearby.facts.map((fact) => ({ ...fact, sources: fact.sources.slice(0, 20).map(asSource) }));
@@ -410,6 +446,7 @@ async function around(entity) {
     if (number !== now.drawings) return;
     now.stored = { picture: EMPTY, story: null, facts: new Map(), trace: blank() };
     view.show(EMPTY, new Map());
+    spotlight(false);
     $("caption").replaceChildren();
     $("nothing").hidden = false;
     $("nothing").textContent = error.status === 404 && entity ? `No entity of the graph is called “${entity}”.` : error.message;
@@ -436,7 +473,15 @@ $("of-index").addEventListener("click", () => {
   around($("entity").value.trim());
   $("entity").focus();
 });
-$("of-question").addEventListener("click", () => showStored(false));
+$("see-graph").addEventListener("click", () => $("of-index").click());
+$("of-question").addEventListener("click", () => {
+  showStored(false);
+  spotlight(false);
+});
+$("of-evidence").addEventListener("click", () => {
+  showStored(false);
+  spotlight(true);
+});
 const namesBeginning = async (prefix) => (await getJSON(`api/entities?${new URLSearchParams({ prefix })}`)).entities;
 
 $("look").addEventListener("submit", async (event) => {
@@ -507,7 +552,8 @@ async function restore() {
     const state = await getJSON(`api/threads/${thread}`);
     now.thread = thread;
     now.asked = true;
-    $("first").hidden = true;
+    leaveFirst();
+    introduce();
     const said = state.messages ?? [];
     const places = said.flatMap((one, at) => (one.role === "user" ? [at] : []));
     now.turns = places.slice(0, -1).map((at) => ({ question: String(said[at].content), answer: said[at + 1]?.role === "assistant" ? String(said[at + 1].content) : "" }));

@@ -119,6 +119,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     const held = world.contains(document.activeElement) ? stop.key : null;
     view.picture = picture;
     view.chosen = null;
+    lit = new Set();
     world.replaceChildren();
     edgeOf = new Map(picture.edges.map((edge) => [edge.id, edge]));
     for (const edge of picture.edges) drawEdge(edge, names.get(edge.id) ?? edge.text);
@@ -162,7 +163,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     const same = chosen && view.chosen && ["fact", "node", "row"].every((kind) => chosen[kind] === view.chosen[kind]);
     view.chosen = same ? null : chosen;
     const now = view.chosen;
-    const related = new Set();
+    const related = new Set(now ? [] : lit);
     if (now) {
       const around = view.picture.edges.filter((edge) =>
         now.chain ? now.chain.includes(edge.id) : now.fact ? edge.id === now.fact : edge.from === now.node || edge.to === now.node);
@@ -171,13 +172,13 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     }
     for (const item of items()) {
       item.element.classList.toggle("dim", related.size > 0 && !related.has(item));
-      item.element.classList.toggle("related", related.has(item));
+      item.element.classList.toggle("related", Boolean(now) && related.has(item));
       const isChosen = now && (item.lines ? view.picture.nodes[now.node] === item : now.fact === item.id || now.chain?.includes(item.id));
       item.element.classList.toggle("chosen", Boolean(isChosen));
       if (item.lines) item.element.setAttribute("aria-pressed", String(Boolean(isChosen)));
     }
     for (const join of joined) join.element.classList.toggle("dim", related.size > 0 && !join.ends.every((end) => related.has(end)));
-    if ((view.picture.crowded || now?.chain) && related.size) frameRelated(true);
+    if (now && (view.picture.crowded || now.chain) && related.size) frameRelated(true);
     untangle();
     onChoose(now);
   }
@@ -213,10 +214,24 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
   }
   const frameRelated = (glide = false) => frame(items().filter((item) => item.element.classList.contains("related")), 1.5, glide);
 
-  /** Frame everything; on a small screen, where that would be too small to read, the chain of the answer. */
+  // ---- the evidence in the light
+
+  let lit = new Set();
+
+  /** Dim all but the evidence, or nothing, and frame what is left. */
+  function light(on) {
+    const { nodes, edges } = view.picture;
+    const cited = on ? edges.filter((edge) => edge.cited.length) : [];
+    lit = new Set(cited.flatMap((edge) => [edge, nodes[edge.from], nodes[edge.to]]));
+    choose(null);
+    fit(true);
+  }
+
+  /** Frame the evidence in the light, or everything; on a small screen, where that would be too small to read, the chain of the answer. */
   function fit(glide = false) {
+    if (lit.size) return frame([...lit], 1.1, glide === true);
     frame(items(), 1.35, glide === true);
-    if (place.scale >= 0.62 || stage.clientWidth > 700) return;
+    if (place.scale >= 0.62 || stage.clientWidth > 480) return;
     const { nodes, edges, chain } = view.picture;
     const chained = new Set((chain ?? []).flatMap((link) => [nodes[link.from], nodes[link.to], edgeOf.get(link.fact)]).filter(Boolean));
     const cited = chained.size ? [...chained] : [...nodes.filter((node) => node.role), ...edges.filter((edge) => edge.cited.length)];
@@ -396,5 +411,5 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     stage.style.setProperty("--print-look", `translate(${(8 - left * scale).toFixed(1)}px, ${(8 - top * scale).toFixed(1)}px) scale(${scale.toFixed(4)})`);
   }
 
-  return Object.assign(view, { show, showHop, choose, fit, zoom, squeeze, setPrint, edge: (id) => edgeOf.get(id) });
+  return Object.assign(view, { show, showHop, choose, light, fit, zoom, squeeze, setPrint, edge: (id) => edgeOf.get(id) });
 }

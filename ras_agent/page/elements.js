@@ -51,17 +51,20 @@ function sourceOf(passage, files = {}) {
   const about = passage.metadata ?? {};
   const link = [about.url, about.source, about.path].map(webAddress).find(Boolean) ?? "";
   const named = [about.path, about.file, about.source, webAddress(about.url)].find((one) => typeof one === "string" && one.trim());
-  const name = String(named || passage.document_id || passage.id || "");
+  const id = String(passage.document_id || passage.id || "");
+  const record = id.match(/\.\w{1,8}:(\d+)$/); // a record of a table or of JSON lines
+  const name = record ? String(named || id.slice(0, id.lastIndexOf(":"))) : String(named || id);
   const page = ["number", "string"].includes(typeof about.page) && about.page !== "" ? String(about.page) : "";
+  const part = page ? `page ${page}` : record ? `line ${record[1]}` : "";
   const file = Object.hasOwn(files, passage.document_id) ? files[passage.document_id] : "";
   const place = /\.pdf$/i.test(decodeURI(file)) && /^\d+$/.test(page) ? `#page=${page}` : "";
-  return { name, page, link: link || (file && file + place) };
+  return { name, page, part, link: link || (file && file + place) };
 }
 
 /** "guide.pdf, page 3", as a link where there is one. */
 function sourceLine(passage, files) {
-  const { name, page, link } = sourceOf(passage, files);
-  const text = [name, page && `page ${page}`].filter(Boolean).join(", ");
+  const { name, part, link } = sourceOf(passage, files);
+  const text = [name, part].filter(Boolean).join(", ");
   const plain = (one) => one.toLowerCase().replace(/[\s_-]+/g, " ").trim();
   if (!text || (!link && plain(text) === plain(passage.title || ""))) return ""; // a record whose id is its title
   return make("p", { class: "source" }, link ? make("a", { href: link, rel: "noopener noreferrer", target: "_blank" }, text) : text);

@@ -1,14 +1,15 @@
 /**
  * What a run says in words: its evidence in the order of the answer's chain, its steps, its facts.
  *
- * run: {trace, picture, facts: Map of id to fact, files, marks}. on: {show({fact}|{node}), chain(ids, row), hop(n),
+ * run: {trace, picture, facts: Map of id to fact, files, marks, plain}. plain: steps are told without scores, for who
+ * asks and not for who develops. on: {show({fact}|{node}), chain(ids, row), hop(n),
  * close()}, called when the reader chooses something.
  */
 function storyOf(run, on) {
-  const { trace, picture, facts, files, marks } = run;
+  const { trace, picture, facts, files, marks, plain = false } = run;
   const edges = new Map(picture.edges.map((edge) => [edge.id, edge]));
   const sentence = (fact) => `${fact.subject} ${fact.predicate} ${fact.object}`;
-  const titleOf = (citation) => citation.title || citation.passage_id;
+  const titleOf = ({ title, passage_id: id }) => title || sourceOf(trace.passages[id] ?? { id }).name.split("/").pop();
   const hopOf = (id) => edges.get(id)?.hop ?? 0;
 
   // ---- facts and entities
@@ -65,8 +66,8 @@ function storyOf(run, on) {
 
   /** The text of a card as it is copied: the quote and where it is from. */
   function asText(citation) {
-    const { name, page } = sourceOf(trace.passages[citation.passage_id] ?? { id: citation.passage_id });
-    const from = [...new Set([titleOf(citation), name, page && `page ${page}`].filter(Boolean))].join(", ");
+    const { name, part } = sourceOf(trace.passages[citation.passage_id] ?? { id: citation.passage_id });
+    const from = [...new Set([titleOf(citation), name, part].filter(Boolean))].join(", ");
     return `“${citation.quote || trace.passages[citation.passage_id]?.text || ""}” (${from})`;
   }
 
@@ -126,6 +127,7 @@ function storyOf(run, on) {
 
   // ---- why a passage was retrieved
 
+  const sentenceOf = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
   const factKey = (parts) => parts.map((part) => part.toLowerCase()).join("|");
   const factOf = new Map([...facts.values()].map((fact) => [factKey([fact.subject, fact.predicate, fact.object]), fact.id]));
 
@@ -172,7 +174,7 @@ function storyOf(run, on) {
 
   function hitRow(hit, place) {
     const { page } = sourceOf(trace.passages[hit.passage_id] ?? { id: hit.passage_id });
-    const name = `${hit.title || hit.passage_id}${page ? `, page ${page}` : ""} `;
+    const name = `${titleOf(hit)}${page ? `, page ${page}` : ""} `;
     const score = make("small", { title: "The retriever's score. Only scores of one search compare." }, `score ${Number(hit.score.toPrecision(3))}`);
     if (!hit.why) return make("li", {}, name, score);
     return make("li", {}, make("details", { class: "why", open: place === 0 }, make("summary", {}, name, score), hit.why.map(chainRow)));
@@ -186,7 +188,31 @@ function storyOf(run, on) {
     return `${count(all, "fact")} read in these passages; ${which}.`;
   }
 
+  /** "Read A, B and C: 12 facts, 3 of them new." */
+  function plainRead(step) {
+    if (step.now) return `${step.now} …`;
+    if (!step.hits.length) return "Nothing was found.";
+    const titles = [...new Set(step.hits.map(titleOf))];
+    const list = titles.length > 1 ? `${titles.slice(0, -1).join(", ")} and ${titles.at(-1)}` : titles[0];
+    const [all, fresh] = [step.triple_ids.length, step.new_triple_ids.length];
+    const news = !all ? "no facts" : `${count(all, "fact")}, ${fresh === all ? (all === 1 ? "new" : "all new") : fresh ? `${fresh.toLocaleString("en")} of them new` : all === 1 ? "known already" : "all known already"}`;
+    return `Read ${list}: ${news}.`;
+  }
+
+  function plainRow(step) {
+    const plan = trace.plans.find((one) => one.hop === step.hop && one.action === "subq");
+    const reasons = step.hits.filter((hit) => hit.why?.length);
+    return make("li", { class: "step", hop: step.hop },
+      make("b", { "aria-hidden": "true" }, String(step.hop)),
+      make("button", { type: "button", class: "subquery", "data-step": step.hop, click: () => on.hop(step.hop) }, make("span", { class: "unseen" }, `Search ${step.hop}: `), step.subquery),
+      plan?.reason ? make("p", { class: "note" }, sentenceOf(plan.reason)) : "",
+      step.thought ? make("p", { class: "note" }, step.thought) : "",
+      make("p", { class: "note" }, plainRead(step)),
+      reasons.length ? make("details", { class: "note more" }, make("summary", {}, "Why these"), make("ul", { class: "hits" }, reasons.map(hitRow))) : "");
+  }
+
   function stepRow(step) {
+    if (plain) return plainRow(step);
     return make("li", { class: "step", hop: step.hop },
       make("b", { "aria-hidden": "true" }, String(step.hop)),
       make("button", { type: "button", class: "subquery", "data-step": step.hop, click: () => on.hop(step.hop) }, make("span", { class: "unseen" }, `Hop ${step.hop}: `), step.subquery),
@@ -200,10 +226,11 @@ function storyOf(run, on) {
     const list = make("ol", {}, trace.steps.map(stepRow));
     const plan = trace.plans.at(-1);
     const last = plan && plan.action !== "subq" ? plan : null;
-    const why = last ? last.reason : `stopped: ${words(trace.stop_reason)}`;
+    const why = last ? last.reason : plain ? "" : `stopped: ${words(trace.stop_reason)}`;
     if (last || trace.stop_reason) {
       list.append(make("li", { class: "step", hop: 0 }, make("b", { "aria-hidden": "true" }, "■"),
-        make("span", {}, last ? make("span", { class: "action" }, marks[last.action] || last.action) : "", ` ${why}`)));
+        plain ? make("span", {}, marks[trace.stop_reason || last.action] ?? `It ended: ${words(trace.stop_reason || last.action)}.`, why ? make("span", { class: "note" }, ` ${sentenceOf(why)}`) : "")
+          : make("span", {}, last ? make("span", { class: "action" }, marks[last.action] || last.action) : "", ` ${why}`)));
     }
     return [make("h2", {}, "Steps"), list];
   }

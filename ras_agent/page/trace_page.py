@@ -133,7 +133,10 @@ def _joins_and_chain(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple
     if not answers:
         text = f" {canonical_key(answer)} "
         answers = [end for end in cited if not nodes[end]["role"] and f" {nodes[end]['key']} " in text]
-    question_nodes = [number for number, node in enumerate(nodes) if node["role"] == "asked"]
+    # what two things share by being rivers, or towns, leads from none to the other: a word without a capital is no name
+    named = {number for number, node in enumerate(nodes) if not node["label"].islower()}.union(answers)
+    facts = [link for link in facts if {link.start, link.end} <= named]
+    question_nodes = [number for number in named if nodes[number]["role"] == "asked"]
     return joins, chain_of(facts, joins, question_nodes, answers)
 
 

@@ -70,7 +70,7 @@ CLICK_EVERYTHING = """(() => {
 })()"""
 
 
-NEVER = "a[href^=javascript], object, embed, base, form:not(#ask, #look, #access, #search)"
+NEVER = "a[href^=javascript], object, embed, base, form:not(#ask, #look, #access, #search, #upload)"
 
 
 def _trace(evil: str) -> Trace:

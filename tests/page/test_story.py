@@ -73,6 +73,25 @@ def test_the_answer_is_told_as_a_chain_of_sentences(page: Browser) -> None:
     assert page.ask("document.querySelectorAll('#graph .join').length") == 2
 
 
+def test_no_chain_goes_through_a_word_that_is_no_name(browser: Browser, tmp_path: Path) -> None:
+    said = (("Ombrel", "is", "river"), ("Ashcombe", "is town on river", "Ombrel"))
+    text = "Ashcombe is a town on the river Ombrel."
+    facts = tuple(Triple(*fact, (Source("a", 0, len(text), 1),)) for fact in said)
+    cited = (Citation(1, "a", "Ashcombe", 0, len(text), text, tuple(fact.id for fact in facts)),)
+    passages = {"a": Passage("a", text, "Ashcombe")}
+    trace = Trace("Which river flows there?", "Ombrel", citations=cited, graph=QuestionGraph(facts), passages=passages)
+    path = tmp_path / "river.html"
+    path.write_text(trace_html(trace), "utf-8")
+    browser.open(path.as_uri())
+    assert browser.ask("document.querySelector('.story')") is None
+    assert text_of_evidence(browser) == text
+
+
+def text_of_evidence(page: Browser) -> str:
+    found: str = page.ask("document.querySelector('#evidence blockquote').textContent")
+    return found
+
+
 def test_evidence_names_and_links_its_file_and_page_and_never_a_script(page: Browser) -> None:
     links = page.ask("[...document.querySelectorAll('.source a')].map((a) => [a.innerText, a.getAttribute('href')])")
     assert links == [

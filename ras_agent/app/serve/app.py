@@ -104,6 +104,13 @@ async def ready(request: Request) -> JSONResponse:
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 
 
+@router.get("/api/about", tags=["Server"])
+async def about(request: Request) -> wire.About:
+    """Say what is asked here: the collection, the models, and questions that it answers."""
+    service, caller = _service(request), _caller(request)
+    return await service.reading.run(service.about, caller)
+
+
 # ---- questions and threads
 
 

@@ -14,11 +14,12 @@ from uuid import uuid4
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.types import Command
 
+from ras_agent import __version__
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
 from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
-from ras_agent.app.serve.wire import LONGEST_QUESTION, AskRequest, Message, RequestLimits, ResumeRequest
+from ras_agent.app.serve.wire import LONGEST_QUESTION, About, AskRequest, Message, RequestLimits, ResumeRequest
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
@@ -30,7 +31,9 @@ from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.graphs.threads import aforget_thread, alist_threads
 from ras_agent.graphs.tool import without_sources
+from ras_agent.page.examples import example_questions
 from ras_agent.records import JSON, Hit, Passage
+from ras_agent.registry import find
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
@@ -54,6 +57,8 @@ _STORED_SECONDS = 10.0
 _REMEMBERED = 1000
 # how many knowledge graphs are kept open, one for each filter
 _GRAPHS = 8
+# of how many passages facts are read for the questions that a page offers
+_EXAMPLE_PASSAGES = 300
 # how many names are shown in place of one that the graph does not have
 _NAMES = 5
 # under which a checkpoint says where its run waits for a person
@@ -88,6 +93,7 @@ class Service:
         self.has_shares = False  # of runs: set where several tokens are known
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._open_graph = lru_cache(_GRAPHS)(lambda commit, seen: graph_of(index.within(seen)))
+        self._examples = lru_cache(_GRAPHS)(lambda commit, seen: _examples(index.within(seen)))
 
     @property
     def runs(self) -> int:
@@ -159,6 +165,20 @@ class Service:
             name: "down" if isinstance(answer, BaseException) else "ok"
             for name, answer in zip(asked, answers, strict=True)
         }
+
+    def about(self, caller: Caller) -> About:
+        """Return what a page says of the server before a question is asked."""
+        self.index.refresh()
+        place, changes = self.settings.index, bool(self.settings.index and self.settings.max_upload_mb)
+        return About(
+            version=__version__,
+            collection=str(place).rstrip("/").rpartition("/")[2] if place else "The bundled sample",
+            models={role: name for role, name in self._parts.role_names.items() if name.partition(":")[0] != "offline"},
+            graph=self.has_graph,
+            changes=changes,
+            corrects=changes and caller.sees_all and self.has_graph,
+            examples=self._examples(self.index.commit, self._seen_by(caller)),
+        )
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
         """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
@@ -310,6 +330,19 @@ def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})
+
+
+def _examples(index: PassageIndex) -> list[str]:
+    """Return questions that facts of an index's first passages answer, each about something that its text names."""
+    facts = []
+    extractor = find("extractor", "offline")()
+    for passage in index.passages[:_EXAMPLE_PASSAGES]:
+        heading, _, text = passage.text.partition("\n")
+        if not text or heading.strip("# ") != passage.title:  # a heading is no name of what its text is about
+            text = passage.text
+        text = text.casefold()
+        facts += [fact for fact in extractor.extract([passage]).triples if fact.subject.casefold() in text]
+    return example_questions(facts)
 
 
 @asynccontextmanager

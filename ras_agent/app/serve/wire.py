@@ -124,6 +124,23 @@ class Health(BaseModel):
     runs: NonNegativeInt
 
 
+class About(BaseModel):
+    """What a page says of the server before a question is asked.
+
+    collection: the index's name. models: role by role; empty in offline mode. graph: whether a knowledge graph is
+    stored. changes: whether the caller may upload and remove documents. corrects: whether he may correct the graph.
+    examples: questions that facts of the collection answer.
+    """
+
+    version: str
+    collection: str
+    models: dict[str, str]
+    graph: bool
+    changes: bool
+    corrects: bool
+    examples: list[str]
+
+
 class FoundPassages(BaseModel):
     """Hits of a retriever, best first: each a passage, its score, and why."""
 

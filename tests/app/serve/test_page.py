@@ -79,6 +79,25 @@ def test_a_question_is_answered_with_its_chain_its_steps_and_its_graph(asked: Br
     assert text(asked, "#state") == ""
 
 
+def test_the_evidence_is_in_the_light_and_the_rest_is_there_on_demand(asked: Browser) -> None:
+    def lit() -> int:
+        found: int = asked.ask("document.querySelectorAll('.edge:not(.dim)').length")
+        return found
+
+    assert lit() == asked.ask("document.querySelectorAll('.edge.cited').length") < 20
+    click(asked, "#of-question")
+    assert lit() > 50
+    click(asked, "#of-evidence")
+    assert lit() < 20
+
+
+def test_the_steps_are_told_in_words_of_a_reader(asked: Browser) -> None:
+    steps = text(asked, "#steps")
+    assert "Read Telephone, " in steps
+    assert steps.split("■ ")[1].startswith("Enough was found.")
+    assert "score" not in steps
+
+
 def test_a_click_on_an_edge_shows_its_sentence(asked: Browser) -> None:
     click(asked, ".story [data-show]")
     assert text(asked, "#details mark").startswith("The first practical telephone was patented by")
@@ -220,18 +239,23 @@ def test_a_server_that_wants_a_token_says_so_at_once_and_is_given_one(browser: B
 def test_the_first_screen_says_what_is_searched_and_what_may_be_asked(browser: Browser, address: str) -> None:
     browser.open("about:blank")
     browser.open(address)
-    until(browser, "document.querySelectorAll('#examples button').length === 3")
+    until(browser, "document.querySelectorAll('#examples button').length === 4")
+    assert text(browser, "#brand") == "ras-agent The bundled sample offline"
+    assert text(browser, "#examples").startswith(
+        "Which river flows through the city where Alexander Graham Bell was born?"
+    )
     assert text(browser, "#searched").startswith("Searched: 96 documents (telephone, ")
+    assert browser.ask("document.querySelector('#stage').checkVisibility()") is False
     with screen(browser):
         assert pale(browser) == []
     click(browser, "#examples li:last-child button")
-    until(browser, "document.querySelector('#answer').textContent === 'Aconcagua' && !now.running")
+    until(browser, "document.querySelector('#answer').textContent === 'Paris' && !now.running")
     assert browser.ask("document.querySelector('#first').checkVisibility()") is False
     before = browser.ask("location.hash")
     leave(browser, "document.querySelector('#fresh').click()")
-    until(browser, "location.hash === '' && document.querySelectorAll('#examples button').length === 3")
+    until(browser, "location.hash === '' && document.querySelectorAll('#examples button').length === 4")
     leave(browser, "history.back()")
-    until(browser, "document.querySelector('#answer')?.textContent === 'Aconcagua'")
+    until(browser, "document.querySelector('#answer')?.textContent === 'Paris'")
     assert browser.ask("location.hash") == before
 
 

@@ -1,0 +1,94 @@
+"""Questions that a collection can be asked, made from facts that were read in it: English, and few."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ras_agent.records import Triple
+from ras_agent.text.canonical import canonical_key
+
+_MAKERS = {
+    **{"founded": "founder", "invented": "inventor", "discovered": "discoverer", "designed": "designer"},
+    **{"written": "author", "directed": "director", "composed": "composer", "painted": "painter"},
+}
+_PAST = {"written": "wrote"}  # where it is not the participle
+_OFFICES = ("mayor", "chief executive", "president", "director", "chair", "head", "rector", "owner")
+_MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
+_PLACE = re.compile(r"\b(city|town|village|river)\b")
+_BORN = "was born in"
+
+
+def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:
+    """Return at most `most` questions, each of which one or two of the facts answer; no two about one subject.
+
+    Those that need two facts come first, but are half of them at most; then the facts' own order decides. A question is
+    made by a few fixed forms of predicates ("was founded by", "was born in"), so facts in other words, or in another
+    language, give none.
+    """
+    forms = _Forms(fact for fact in facts if fact.subject[:1].isupper() and fact.object[:1].isalnum())
+    hard = list(_first_of_each(forms.of_two()).items())[: most // 2]
+    questions = dict(hard)
+    for about, question in forms.of_one():
+        questions.setdefault(about, question)
+    return list(questions.values())[:most]
+
+
+def _first_of_each(questions: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the first question about each subject."""
+    firsts: dict[str, str] = {}
+    for about, question in questions:
+        firsts.setdefault(about, question)
+    return firsts
+
+
+class _Forms:
+    """Forms of questions over facts; each question comes with the key of what it is about."""
+
+    def __init__(self, facts: Iterable[Triple]) -> None:
+        self._facts: dict[tuple[str, str], list[Triple]] = defaultdict(list)  # by subject and predicate
+        self._kinds: dict[str, str] = {}  # of cities, towns, villages and rivers
+        for fact in facts:
+            key = canonical_key(fact.subject)
+            self._facts[key, fact.predicate].append(fact)
+            if fact.predicate.startswith("is") and (kind := _PLACE.search(f"{fact.predicate} {fact.object}")):
+                self._kinds.setdefault(key, kind[1])
+
+    def of_one(self) -> Iterator[tuple[str, str]]:
+        """Yield questions that one fact answers."""
+        for fact, key in self._single():
+            subject, predicate = fact.subject, fact.predicate
+            office, named = predicate.removesuffix(" is"), fact.object[:1].isupper()
+            if (made := _MADE_BY.fullmatch(predicate)) and named:
+                yield key, f"Who {_PAST.get(made[1], made[1])} {subject}?"
+            elif predicate == _BORN and named:
+                kind = self._kinds.get(canonical_key(fact.object))
+                yield key, f"In which {kind} was {subject} born?" if kind else f"Where was {subject} born?"
+            elif predicate in ("was founded in", "was launched in") and fact.object.isdecimal():
+                yield key, f"When was {subject} {predicate.split()[1]}?"
+            elif office in _OFFICES and office != predicate and named:
+                yield key, f"Who is the {office} of {subject}?"
+
+    def of_two(self) -> Iterator[tuple[str, str]]:
+        """Yield questions that a fact and one about its object, or about the same object, answer."""
+        through = {
+            canonical_key(fact.object)
+            for fact, key in self._single()
+            if fact.predicate == "flows through" and self._kinds.get(key) == "river"
+        }
+        for fact, key in self._single():
+            place = canonical_key(fact.object)
+            if fact.predicate == _BORN and place in through and self._kinds.get(place, "river") != "river":
+                yield key, f"Which river flows through the {self._kinds[place]} where {fact.subject} was born?"
+            made, office = _MADE_BY.fullmatch(fact.predicate), fact.predicate.removesuffix(" is")
+            maker = _MAKERS[made[1]] if made else office if office in _OFFICES and office != fact.predicate else ""
+            births = self._facts.get((place, _BORN), ())
+            if maker and any(birth.object[:1].isupper() for birth in births):
+                yield key, f"Where was the {maker} of {fact.subject} born?"
+
+    def _single(self) -> Iterator[tuple[Triple, str]]:
+        """Yield facts that alone say this of their subject, each with the subject's key."""
+        for (key, _), facts in self._facts.items():
+            if len({canonical_key(fact.object) for fact in facts}) == 1:
+                yield facts[0], key

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from math import inf
+from time import monotonic
 from typing import NoReturn
 
 from ras_agent.errors import BudgetExceeded
@@ -77,7 +77,7 @@ class Ledger:
     role: str = ""
     hop: int = 0
     limits: Limits = field(default_factory=Limits)
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=monotonic)
     earlier: Sequence[Call] = ()
     reviews: Sequence[JSON] = ()
     calls: list[Call] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Ledger:
     def seconds_left(self) -> float:
         """Return the seconds that the running role may take; infinity without max_seconds."""
         limit = self.limits.max_seconds if self.role == _ANSWERER else self.limits.loop_seconds
-        return inf if limit is None else self.started + limit - time.monotonic()
+        return inf if limit is None else self.started + limit - monotonic()
 
     def tokens_left(self) -> float:
         """Return the tokens that the running role may use, less those of its open calls; infinity for no limit."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from math import inf
+from time import monotonic, process_time, thread_time
 from typing import Any, TypeVar
 
 from ras_agent.budget import Ledger, Limits, current_ledger, metered
@@ -40,7 +40,7 @@ def call(role: object, method: str, *args: Any, within: float = inf) -> Any:
     work = getattr(role, method)
     if within == inf:
         return work(*args)
-    began = time.monotonic()
+    began = monotonic()
     with emitting_until_the_end():
         future = in_thread(lambda: work(*args))
         try:
@@ -72,7 +72,7 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
 
 
 async def _limited(work: Callable[..., Any], is_coroutine: bool, args: tuple[Any, ...], within: float) -> Any:
-    began = time.monotonic()
+    began = monotonic()
     with emitting_until_the_end():
         if is_coroutine:
             task: asyncio.Future[Any] = asyncio.ensure_future(work(*args))
@@ -181,7 +181,7 @@ class Turns:
 
 def _work_done() -> float:
     """Return the seconds that this process has worked at least: its event loop's, or all cores' by their number."""
-    return max(time.thread_time(), time.process_time() / (os.cpu_count() or 1))
+    return max(thread_time(), process_time() / (os.cpu_count() or 1))
 
 
 def _in_time(result: T, began: float, within: float) -> T:
@@ -189,7 +189,7 @@ def _in_time(result: T, began: float, within: float) -> T:
 
     A coroutine that never awaits holds the event loop, so that its lateness is found only here, at its end.
     """
-    if time.monotonic() - began > within:
+    if monotonic() - began > within:
         raise StillRunning
     return result
 

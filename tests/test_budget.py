@@ -89,7 +89,7 @@ def test_tokens_of_earlier_nodes_count():
 
 
 def test_seconds_count_from_the_runs_start(monkeypatch):
-    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: 10.0)
+    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: 10.0)
     Ledger("planner", limits=Limits(max_seconds=8), started=5.0).admit()
     with pytest.raises(BudgetExceeded, match="max_seconds = 8 is used up"):
         Ledger("planner", limits=Limits(max_seconds=8), started=4.0).admit()

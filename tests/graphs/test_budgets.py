@@ -86,7 +86,7 @@ def test_input_and_output_tokens_are_counted_before_every_hop(ras, fakes):
 def test_a_model_call_has_what_earlier_nodes_left_of_the_seconds(ras, fakes, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
     left = []
 
     class Slow(fakes.EchoRetriever):

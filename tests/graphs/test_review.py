@@ -380,8 +380,8 @@ def test_nothing_is_called_twice_and_the_person_s_time_is_not_the_run_s(ras, fak
         review = waiting(out)
         places_seen.append(f"{review['at']} {review['hop']}")
         hours += 3600.0  # the person thinks for an hour, by every clock that limits are read from
-        for name in ("time.monotonic", "ras_agent.graphs.node.monotonic"):
-            monkeypatch.setattr(name, lambda later=hours: clock() + later)
+        for module in ("budget", "calling", "graphs.node"):
+            monkeypatch.setattr(f"ras_agent.{module}.monotonic", lambda later=hours: clock() + later)
         out = decide(agent, APPROVE)
     assert places_seen == ["plan 1", "facts 1", "plan 2", "answer 1"]
     assert calls == ["plan", "retrieve", "extract", "plan", "answer"]

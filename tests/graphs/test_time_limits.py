@@ -106,7 +106,8 @@ def test_a_graph_without_a_plan_ends_too(blocked, run):
 def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(ras, run, fakes, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: now[0])  # which is calling's too
+    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.calling.monotonic", lambda: now[0])
 
     class Regex(fakes.EchoRetriever):
         def retrieve(self, query, k=5):
@@ -121,7 +122,7 @@ def test_what_holds_the_interpreter_until_the_time_is_over_is_late_and_named(ras
 def test_time_that_is_over_ends_the_loop_before_a_hop_without_facts_does(ras, fakes, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("ras_agent.graphs.node.monotonic", lambda: now[0])
-    monkeypatch.setattr("ras_agent.budget.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ras_agent.budget.monotonic", lambda: now[0])
 
     class JustLate(fakes.EchoRetriever):
         def retrieve(self, query, k=5):

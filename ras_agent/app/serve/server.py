@@ -29,10 +29,10 @@ _CONNECTIONS = 512
 async def run_server(settings: Settings, *, sample: bool, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. Raises RasError children for what cannot be set up."""
     access = read_access(settings.host, settings.tokens, os.environ)
-    LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
-    if settings.log is None:
-        log_to("-", level=logging.WARNING)  # what fails is seen, whether or not there is a log
     with listening(settings.host, settings.port) as listener:
+        LOGGER.propagate = False  # some package, as MCP's, sets up the root's handlers at its first warning
+        if settings.log is None:
+            log_to("-", level=logging.WARNING)  # what fails is seen, whether or not there is a log
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),

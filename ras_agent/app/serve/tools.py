@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mcp.server.fastmcp import Context, FastMCP
-from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool, ToolAnnotations
@@ -26,6 +25,18 @@ from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.events import Planned
 from ras_agent.text.markup import inert_markup
+
+if TYPE_CHECKING or version("mcp").startswith("1."):  # which LangChain's adapters ask for
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
+
+    Request = Context[Any, Any, Any]
+else:
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    Request = Context[Any, Any]
 
 _INSTRUCTIONS = (
     "Answers questions from one collection of documents. Ask one whole question at a time: the agent searches several "
@@ -77,7 +88,7 @@ _Filter = Annotated[
 _READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 
-class _Tools(FastMCP):
+class _Tools(MCPServer):
     """Server that lists the tools which the index can serve at the time."""
 
     service: Service
@@ -87,20 +98,20 @@ class _Tools(FastMCP):
         return tools if self.service.has_graph else [tool for tool in tools if tool.name != "get_graph"]
 
 
-def tools_over(service: Service) -> FastMCP:
+def tools_over(service: Service) -> MCPServer:
     """Return a server of the Model Context Protocol over an open service."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     server = _Tools("ras-agent", instructions=_INSTRUCTIONS)
     server.service = service
-    server._mcp_server.version = __version__  # FastMCP would say its own
+    _core_of(server).version = __version__  # it would say the one of mcp
     # it has set up logging for the whole program, which is the program's own to do
     root.handlers[:], root.level = handlers, level
 
     @server.tool(annotations=_READS)
     async def ask(
         question: Annotated[str, Field(max_length=wire.LONGEST_QUESTION, description="One whole question.")],
-        context: Context[Any, Any, Any],
+        context: Request,
         filter: _Filter = None,
         thread: Annotated[
             str | None,
@@ -133,7 +144,7 @@ def tools_over(service: Service) -> FastMCP:
     @server.tool(annotations=_READS)
     async def retrieve(
         query: Annotated[str, Field(max_length=wire.LONGEST_QUERY, description="What to search for.")],
-        context: Context[Any, Any, Any],
+        context: Request,
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
         filter: _Filter = None,
     ) -> list[Found]:
@@ -154,7 +165,7 @@ def tools_over(service: Service) -> FastMCP:
     @server.tool(annotations=_READS)
     async def get_graph(
         entity: Annotated[str, Field(max_length=wire.LONGEST_NAME, description="The name of a person or thing.")],
-        context: Context[Any, Any, Any],
+        context: Request,
         entities: Annotated[int, Field(ge=2, le=_MOST_ENTITIES, description="How many entities around it.")] = 20,
     ) -> Around:
         """Show what the documents' knowledge graph says around an entity."""
@@ -176,8 +187,8 @@ class OverHTTP:
     the application, whose start an application that mounts it does not run.
     """
 
-    def __init__(self, server: FastMCP) -> None:
-        self._server = server._mcp_server  # FastMCP would make the one manager itself
+    def __init__(self, server: MCPServer) -> None:
+        self._server = _core_of(server)
 
     async def __call__(self, scope: wire.Scope, receive: wire.Receive, send: wire.Send) -> None:
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
@@ -191,6 +202,11 @@ class OverHTTP:
                 failed = error
         if failed is not None:
             raise failed
+
+
+def _core_of(server: MCPServer) -> Any:
+    """Return the protocol's server inside another, which would make one manager for all requests."""
+    return getattr(server, "_lowlevel_server", None) or server._mcp_server
 
 
 @contextmanager
@@ -209,7 +225,7 @@ def _place(file: object, page: object) -> str:
     return f"{file}, page {page}" if file and page else str(file or "")
 
 
-def _caller(context: Context[Any, Any, Any]) -> Caller:
+def _caller(context: Request) -> Caller:
     """Return the caller: over HTTP the one that the guard has let in, over standard input this process's user."""
     request = context.request_context.request
     caller = None if request is None else request.state.caller

@@ -4,11 +4,10 @@
 
     parse   a reply of facts        | one regular expression over the same reply
     merge   five hops' facts        | the same facts as edges of networkx's MultiDiGraph, sources in a list
-    layout  a question's graph      | networkx's spring_layout of the same graph, 50 rounds
-    page    a trace as HTML         | spring_layout as above and json.dumps of the trace
+    page    a trace as HTML         | json.dumps of the trace
 
 The peers do less: the regular expression drops a broken line in silence, networkx knows neither spellings of one name
-nor facts that disagree, spring_layout lets labels overlap, and a dumped trace cannot be looked at. Ours and the
+nor facts that disagree, and a dumped trace cannot be looked at. Ours and the
 peer take turns; a figure is the median of `runs`, the ratio is of medians, its spread that of the middle half of runs.
 """
 
@@ -28,7 +27,7 @@ from typing import Any
 
 from ras_agent.errors import MissingExtra
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
-from ras_agent.page import box_centres, trace_html
+from ras_agent.page import trace_html
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Source, Step, Triple
@@ -67,13 +66,10 @@ def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
     hops = [facts[start::_HOPS] for start in range(_HOPS)]
     graph = _merged(hops)
     reply, trace = "\n".join(map(str, facts)), _trace(graph)
-    boxes, links, network = _boxes(graph)
-    spring = partial(_networkx().spring_layout, network, iterations=50, seed=0)
     return [
         ("parse", "one regular expression", partial(parse_triples, reply), partial(_PLAIN.findall, reply)),
         ("merge", "networkx MultiDiGraph", partial(_merged, hops), partial(_as_edges, hops)),
-        ("layout", "networkx spring_layout", partial(box_centres, boxes, links), spring),
-        ("page", "spring_layout, json.dumps", partial(trace_html, trace), lambda: (spring(), _dumped(trace))),
+        ("page", "json.dumps", partial(trace_html, trace), partial(_dumped, trace)),
     ]
 
 
@@ -119,17 +115,6 @@ def _as_edges(hops: Sequence[Sequence[Triple]]) -> Any:
             else:
                 network.add_edge(subject, object_, fact.predicate, sources=list(fact.sources))
     return network
-
-
-def _boxes(graph: QuestionGraph) -> tuple[list[tuple[float, float]], list[tuple[int, int]], Any]:
-    """Make the input of a layout, label sizes and links, and the same for networkx."""
-    names = {key: number for number, key in enumerate(graph.entities)}
-    keys = [fact.key for fact in graph.facts]
-    links = sorted({(names[key[0]], names[key[2]]) for key in keys if key[0] in names and key[2] in names})
-    links = [link for link in links if link[0] != link[1]]
-    network = _networkx().Graph(links)
-    network.add_nodes_from(range(len(names)))
-    return [(90.0, 24.0)] * len(names), links, network
 
 
 def _trace(graph: QuestionGraph) -> Trace:

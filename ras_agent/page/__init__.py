@@ -1,6 +1,5 @@
 """Pages to look at: the page of a run, and what every self-contained page is made with."""
 
-from ras_agent.page.layout import box_centres
 from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
 from ras_agent.page.trace_page import picture, trace_data, trace_frame, trace_html, trace_script
 
@@ -10,7 +9,6 @@ __all__ = [
     "page_file",
     "page_script",
     "picture",
-    "box_centres",
     "policy",
     "trace_data",
     "trace_frame",

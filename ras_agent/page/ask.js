@@ -33,6 +33,7 @@ function readFilter() {
 function leaveFirst() {
   $("first").hidden = true;
   document.body.classList.remove("first");
+  $("of-question").textContent = "All that was read";
 }
 
 function ask(question) {
@@ -321,7 +322,7 @@ async function drawGraph(last = false) {
   let picture = EMPTY;
   if (!now.picture?.nodes.length && !now.stored) $("nothing").textContent = trace.graph.facts.length ? DRAWS : GROWS;
   try {
-    if (trace.graph.facts.length) picture = await postJSON("api/picture", body);
+    if (trace.graph.facts.length) picture = layOut(await postJSON("api/picture", body));
   } catch (error) {
     if (last) showTrouble(error, () => drawGraph(last));
   }
@@ -422,7 +423,7 @@ async function around(entity) {
   try {
     const nearby = await getJSON(`api/graph?${new URLSearchParams({ ...(entity ? { entity } : {}), nodes: "100" })}`);
     const list = nearby.facts.map((fact) => ({ ...fact, sources: fact.sources.slice(0, 20).map(asSource) }));
-    const picture = await postJSON("api/picture", { question: nearby.entity || "?", answer: "", graph: { conflicts: [], shelf: [], facts: list } });
+    const picture = layOut(await postJSON("api/picture", { question: nearby.entity || "?", answer: "", graph: { conflicts: [], shelf: [], facts: list } }));
     if (number !== now.drawings) return;
     for (const node of picture.nodes) if (node.role === "asked" && node.label !== nearby.entity) node.role = "";
     const facts = new Map(list.map((fact) => [fact.id, fact]));

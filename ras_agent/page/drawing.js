@@ -271,23 +271,33 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
       if (edge.shown && on(edge)) boxes.push({ x: edge.x, y: edge.y, w: edge.text.length * 6.4 + 24 * edge.cited.length, h: 15 });
     }
     const some = view.chosen != null;
-    const related = (node) => node.element.classList.contains("related");
+    const related = (item) => item.element.classList.contains("related");
+    const wanted = (item) => (some ? related(item) : place.scale >= 1.1 || view.picture.labels);
+    const put = (item, text, places) => {
+      const free = wanted(item) && places.find((one) => within(one) && !boxes.some((other) => overlap(one, other)));
+      if (free) boxes.push(free);
+      item.element.classList.toggle("labelled", Boolean(free));
+      text.style.fontSize = `${size}px`;
+      return free || places[0];
+    };
     const dots = view.picture.nodes.filter((node) => !node.shown && on(node)).sort((a, b) => related(b) - related(a));
     for (const node of dots) {
       const text = node.element.querySelector("text");
-      text.style.fontSize = `${size}px`;
       const wide = node.lines.join(" ").length * size * 0.56;
-      const places = [
+      const spot = put(node, text, [
         { x: node.x, y: node.y - 6 - size * 0.75, anchor: "middle" }, { x: node.x, y: node.y + 6 + size * 0.75, anchor: "middle" },
         { x: node.x + 9 + wide / 2, y: node.y, anchor: "start" }, { x: node.x - 9 - wide / 2, y: node.y, anchor: "end" },
-      ].map((one) => ({ ...one, w: wide + size * 0.5, h: size * 1.25 }));
-      const free = (some ? related(node) : place.scale >= 1.1 || view.picture.labels) && places.find((one) => within(one) && !boxes.some((other) => overlap(one, other)));
-      const spot = free || places[0];
-      if (free) boxes.push(free);
-      node.element.classList.toggle("labelled", Boolean(free));
+      ].map((one) => ({ ...one, w: wide + size * 0.5, h: size * 1.25 })));
       text.setAttribute("text-anchor", spot.anchor);
       text.setAttribute("x", spot.anchor === "start" ? 9 : spot.anchor === "end" ? -9 : 0);
       text.setAttribute("y", spot.y - node.y + size * 0.35);
+    }
+    // what is left of the room is for the names of facts
+    for (const edge of view.picture.edges) {
+      if (edge.shown || !on(edge)) continue;
+      const text = edge.element.querySelector("text");
+      put(edge, text, [{ x: edge.x, y: edge.y, w: edge.text.length * size * 0.56, h: size * 1.25 }]);
+      text.setAttribute("y", edge.y + size * 0.35);
     }
   }
 

@@ -167,6 +167,7 @@ function follow() {
 }
 addEventListener("hashchange", follow);
 
+layOut(picture);
 view.show(picture, new Map([...facts].map(([id, fact]) => [id, story.sentence(fact)])));
 writeHeader();
 $("evidence").append(...story.evidence());

@@ -1,6 +1,6 @@
 """A run as one page: question, answer, evidence, and the question graph growing hop by hop.
 
-The geometry is computed here: every box, line break and place, so that the page's script only has to draw.
+What is drawn is decided here, each box with its size and its lines; the page's script finds a place for each.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from types import MappingProxyType
 
 from ras_agent.marks import ACTIONS
 from ras_agent.page.chain import Link, chain_of, joins_of
-from ras_agent.page.layout import box_centres
 from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
 from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
@@ -27,7 +26,7 @@ from ras_agent.trace import Trace
 # the best connected, up to _LABELS.
 _CROWD = 70
 _LABELS = 48
-# Above _MOST facts, only the best supported are drawn: the layout would take many seconds.
+# Above _MOST facts, only the best supported are drawn: a reader sees no more in a picture of so many.
 _MOST = 600
 _LINE = 24  # characters per line of a node; there are at most two lines
 _LINE_HEIGHT = 17.0
@@ -65,17 +64,17 @@ def trace_frame(title: str, data: str = "@@DATA@@") -> str:
 
 def trace_script() -> str:
     """Return the script of the page."""
-    return page_script("elements", "drawing", "story", "trace")
+    return page_script("elements", "layout", "drawing", "story", "trace")
 
 
 def picture(
     graph: QuestionGraph, question: str, answer: str, citations: Iterable[Citation], *, most: int = _MOST
 ) -> JSON:
-    """Return nodes and edges with their places, in pixels at scale 1, for the page's script.
+    """Return nodes and edges with the sizes of their labels, in pixels at scale 1, for the page's script.
 
-    Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. An edge bends through
-    its (x, y). `left_out`: the number of facts that are not drawn. `joins`: pairs of cited entities that are one thing
-    under two names. `chain`: the links that lead from the question to the answer.
+    Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. `left_out`: the number
+    of facts that are not drawn. `joins`: pairs of cited entities that are one thing under two names. `chain`: the links
+    that lead from the question to the answer.
     """
     cited: dict[str, list[int]] = {}
     for citation in citations:
@@ -104,10 +103,10 @@ def picture(
         edges.append(
             {"id": name, "from": index[canonical_key(fact.subject)], "to": index[canonical_key(fact.object)]}
             | {"text": text, "hop": first_hop(fact), "conflict": name in disputed, "cited": cited.get(name, [])}
-            | {"shown": not crowded or name in cited}
+            | {"shown": not crowded or name in cited, "h": _LINE_HEIGHT}
+            | {"w": round(_width(text) * (1.0 if name in cited else 0.88) + 24 * len(cited.get(name, ())), 1)}
         )
     joins, chain = _joins_and_chain(nodes, edges, answer)
-    _place(nodes, edges, joins)
     left_out = len(full) - len(graph)
     return {
         "nodes": nodes,
@@ -138,33 +137,6 @@ def _joins_and_chain(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple
     facts = [link for link in facts if {link.start, link.end} <= named]
     question_nodes = [number for number in named if nodes[number]["role"] == "asked"]
     return joins, chain_of(facts, joins, question_nodes, answers)
-
-
-def _place(nodes: list[JSON], edges: list[JSON], joins: Iterable[tuple[int, int]]) -> None:
-    """Set x and y of nodes and edges. Each label is a box of its own, linked to both ends of its edge."""
-    sizes = [(node["w"], node["h"]) for node in nodes]
-    links = list(joins)
-    for edge in edges:
-        if edge["shown"]:
-            links += [(edge["from"], len(sizes)), (len(sizes), edge["to"])]
-            sizes.append((_width(edge["text"]) * 0.88 + 22 * len(edge["cited"]), _LINE_HEIGHT))
-        elif edge["from"] != edge["to"]:
-            links.append((edge["from"], edge["to"]))
-    places = box_centres(sizes, links).round(1).tolist()
-    for node, (x, y) in zip(nodes, places, strict=False):
-        node["x"], node["y"] = x, y
-    labels = iter(places[len(nodes) :])
-    between: dict[tuple[int, int], int] = {}
-    for edge in edges:
-        if edge["shown"]:
-            edge["x"], edge["y"] = next(labels)
-            continue
-        start, end = nodes[edge["from"]], nodes[edge["to"]]
-        # facts between the same two entities fan out
-        pair = min(edge["from"], edge["to"]), max(edge["from"], edge["to"])
-        fan = between[pair] = between.get(pair, -1) + 1
-        edge["x"] = round((start["x"] + end["x"]) / 2 + 9 * fan, 1)
-        edge["y"] = round((start["y"] + end["y"]) / 2 - (14 * fan if edge["from"] != edge["to"] else 34), 1)
 
 
 def _choose_labels(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:

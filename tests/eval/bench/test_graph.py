@@ -17,11 +17,10 @@ def test_every_part_is_measured_beside_its_peer(tmp_path: Path, capsys: pytest.C
     assert [(one["benchmark"], one["size"]) for one in found] == [
         ("parse", 20),
         ("merge", 20),
-        ("layout", 20),
         ("page", 20),
     ]
     assert all(one["ours"] > 0 and one["theirs"] > 0 for one in found)
-    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert len(capsys.readouterr().out.splitlines()) == 5
 
 
 def test_both_parsers_find_all_facts() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
 from ras_agent.app.serve import guard
+from ras_agent.app.serve import server as server_process
 from ras_agent.app.serve.documents import Documents
 from ras_agent.settings import Settings
 from ras_agent.tools.index.text_files import HeldFile
@@ -77,7 +78,7 @@ async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
 def test_clients_that_dawdle(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that send or read slowly, or not at all: they are dropped, and others are served meanwhile"""
     monkeypatch.setattr(guard, "BODY_SECONDS", 2.0)
-    monkeypatch.setattr(guard, "SEND_SECONDS", 2.0)
+    monkeypatch.setattr(server_process, "SEND_SECONDS", 2)
     long = [Passage(f"p{number}", f"telephone {number} " + "word " * 40_000, "Long") for number in range(100)]
     PassageIndex.create(tmp_path / "long.index").add(long)
     with serving(Settings(index=tmp_path / "long.index")) as address, _client(address) as client:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, File, Form, Query, Request, UploadFile
+from fastapi import APIRouter, Depends, FastAPI, File, Form, Query, Request, UploadFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
@@ -21,12 +21,13 @@ from ras_agent.app.serve import chat, wire
 from ras_agent.app.serve.access import Access, Caller
 from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.guard import Guard
+from ras_agent.app.serve.runs import Run
 from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
 from ras_agent.page.reference import reference_page
 from ras_agent.records import JSON
 from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning
-from ras_agent.trace import Trace, json_document
+from ras_agent.trace import Trace
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
@@ -41,6 +42,20 @@ _MOST_FACTS = 400
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 
 router = APIRouter()
+
+
+async def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.state.caller
+    return caller
+
+
+Served = Annotated[Service, Depends(_service)]
+Asking = Annotated[Caller, Depends(_caller)]
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
@@ -66,7 +81,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
 
         # without sessions there is nothing to listen to (GET) or to end (DELETE)
         app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service)), methods=["POST"]))
-    for raised in (RequestValidationError, HTTPException, ApiError, ValueError, OSError, RuntimeError):
+    for raised in (RequestValidationError, HTTPException):  # the guard answers all others
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
     app.add_middleware(
@@ -81,33 +96,22 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     return app
 
 
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
-
-
-def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
-    return caller
-
-
 @router.get("/health", tags=["Server"])
-async def health(request: Request) -> wire.Health:
+async def health(service: Served) -> wire.Health:
     """Say that the server answers."""
-    return wire.Health(version=__version__, runs=_service(request).runs)
+    return wire.Health(version=__version__, runs=service.runs)
 
 
 @router.get("/ready", tags=["Server"])
-async def ready(request: Request) -> JSONResponse:
+async def ready(service: Served) -> JSONResponse:
     """Say of each part whether it answers: status 200 if all do, else 503. A search is no model's: none is asked."""
-    parts = await _service(request).parts()
+    parts = await service.parts()
     return JSONResponse({"parts": parts}, 200 if set(parts.values()) == {"ok"} else 503)
 
 
 @router.get("/api/about", tags=["Server"])
-async def about(request: Request) -> wire.About:
+async def about(service: Served, caller: Asking) -> wire.About:
     """Say what is asked here: the collection, the models, and questions that it answers."""
-    service, caller = _service(request), _caller(request)
     return await service.reading.run(service.about, caller)
 
 
@@ -115,43 +119,45 @@ async def about(request: Request) -> wire.About:
 
 
 @router.post("/api/ask", response_model=None, tags=["Questions"])
-async def ask(body: wire.AskRequest, request: Request) -> Response:
+async def ask(body: wire.AskRequest, request: Request, service: Served, caller: Asking) -> Response:
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
     The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
     an earlier turn are remembered by their thread: give `thread` and the new question.
     """
-    thread, run = _service(request).ask(body, _caller(request))
-    if body.stream:
-        return RunStream(run, as_events(run, thread))
-    return json_response((await ended_or_left(run, request.receive)).document(thread))
+    return await _told(*service.ask(body, caller), body.stream, request)
 
 
 @router.post("/api/threads/{thread}/resume", response_model=None, tags=["Questions"])
-async def resume(thread: wire.Thread, body: wire.ResumeRequest, request: Request) -> Response:
+async def resume(
+    thread: wire.Thread, body: wire.ResumeRequest, request: Request, service: Served, caller: Asking
+) -> Response:
     """Go on with a run that waits for a decision, or that was cancelled or interrupted."""
-    run = await _service(request).resume(thread, body, _caller(request))
-    if body.stream:
+    return await _told(thread, await service.resume(thread, body, caller), body.stream, request)
+
+
+async def _told(thread: str, run: Run, stream: bool, request: Request) -> Response:
+    if stream:
         return RunStream(run, as_events(run, thread))
     return json_response((await ended_or_left(run, request.receive)).document(thread))
 
 
 @router.get("/api/threads/{thread}", response_model=None, tags=["Questions"])
-async def thread_state(thread: wire.Thread, request: Request) -> Response:
+async def thread_state(thread: wire.Thread, service: Served, caller: Asking) -> Response:
     """Return a thread's state, and whether its run is under way, has ended, or waits (`review`)."""
-    return json_response(await _service(request).thread(thread, _caller(request)))
+    return json_response(await service.thread(thread, caller))
 
 
 @router.get("/api/threads", response_model=None, tags=["Questions"])
-async def threads(request: Request, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
+async def threads(service: Served, caller: Asking, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
     """List the caller's threads, the last begun first, each with its first question and when that was asked."""
-    return json_response(await _service(request).threads(_caller(request), limit))
+    return json_response(await service.threads(caller, limit))
 
 
 @router.delete("/api/threads/{thread}", response_model=None, tags=["Questions"])
-async def forget(thread: wire.Thread, request: Request) -> Response:
+async def forget(thread: wire.Thread, service: Served, caller: Asking) -> Response:
     """Forget a thread: its checkpoints, and the facts that it remembers."""
-    return json_response(await _service(request).forget(thread, _caller(request)))
+    return json_response(await service.forget(thread, caller))
 
 
 # ---- passages and the knowledge graph
@@ -159,44 +165,45 @@ async def forget(thread: wire.Thread, request: Request) -> Response:
 
 @router.get("/api/retrieve", response_model=wire.FoundPassages, tags=["Index"])
 async def retrieve(
-    request: Request,
+    service: Served,
+    caller: Asking,
     q: Annotated[str, Query(min_length=1, max_length=wire.LONGEST_QUERY)],
     k: Annotated[int, Query(ge=1, le=100)] = 5,
     filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
 ) -> Response:
     """Search the index as the agent does."""
-    hits = await _service(request).retrieve(q, k, _caller(request), _json("filter", filter))
+    hits = await service.retrieve(q, k, caller, _json("filter", filter))
     return json_response(
         {"hits": [{"passage": hit.passage.to_dict(), "score": hit.score, "why": list(hit.why)} for hit in hits]}
     )
 
 
 @router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
-async def passage(passage_id: str, request: Request) -> Response:
+async def passage(passage_id: str, service: Served, caller: Asking) -> Response:
     """Return a passage."""
-    passage = await _service(request).reading.run(_service(request).passage, passage_id, _caller(request))
+    passage = await service.reading.run(service.passage, passage_id, caller)
     return json_response(passage.to_dict())
 
 
 @router.get("/api/graph", tags=["Index"])
 async def graph(
-    request: Request,
+    service: Served,
+    caller: Asking,
     entity: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
-    service, caller = _service(request), _caller(request)
     return await service.reading.run(service.around, entity, nodes, caller)
 
 
 @router.get("/api/entities", tags=["Index"])
 async def entities(
-    request: Request,
+    service: Served,
+    caller: Asking,
     prefix: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
 ) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins with `prefix`."""
-    service, caller = _service(request), _caller(request)
     names = await service.reading.run(lambda: names_beginning(service.graph(caller), prefix, limit))
     return wire.Names(entities=names)
 
@@ -206,20 +213,22 @@ async def entities(
 
 @router.get("/api/documents", tags=["Documents"])
 async def documents(
-    request: Request,
+    service: Served,
+    caller: Asking,
     containing: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> wire.DocumentNames:
     """List the documents of the index."""
-    ids = await _service(request).reading.run(_service(request).document_ids, _caller(request))
+    ids = await service.reading.run(service.document_ids, caller)
     names = [name for name in ids if containing.casefold() in name.casefold()]
     return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
 
 
 @router.post("/api/documents", tags=["Documents"])
 async def add_documents(
-    request: Request,
+    service: Served,
+    caller: Asking,
     files: Annotated[list[UploadFile], File()],
     metadata: Annotated[
         str | None, Form(max_length=10_000, description='Fields of all passages, as JSON, such as {"team": "x"}')
@@ -230,18 +239,18 @@ async def add_documents(
     What is uploaded with a token that sees a part of the index gets the metadata of that part, and replaces only what
     was uploaded with the same filter.
     """
-    return await _service(request).documents.add(files, _json("metadata", metadata), _caller(request))
+    return await service.documents.add(files, _json("metadata", metadata), caller)
 
 
 @router.get("/api/documents/file", tags=["Documents"], response_class=Response)
 async def uploaded_file(
-    request: Request, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
+    service: Served, caller: Asking, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
 ) -> Response:
     """Return an uploaded file as it was sent.
 
     A token that sees a part of the index gets files that were uploaded with the same filter, by their names.
     """
-    data = await _service(request).documents.file(document, _caller(request))
+    data = await service.documents.file(document, caller)
     name = quote(document.rpartition("/")[2], safe="")
     headers = {**_SAFE, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
     return Response(data, media_type="application/octet-stream", headers=headers)
@@ -249,13 +258,13 @@ async def uploaded_file(
 
 @router.delete("/api/documents", tags=["Documents"])
 async def remove_document(
-    request: Request, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
+    service: Served, caller: Asking, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
 ) -> wire.Removed:
     """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph.
 
     A token that sees a part of the index removes files that were uploaded with the same filter, by their names.
     """
-    return await _service(request).documents.remove(document, _caller(request))
+    return await service.documents.remove(document, caller)
 
 
 # ---- pages
@@ -277,12 +286,11 @@ async def page_file(name: str) -> Response:
 
 
 @router.post("/api/picture", include_in_schema=False, response_model=None)
-async def picture(run: dict[str, Any], request: Request) -> Response:
+async def picture(run: dict[str, Any], service: Served) -> Response:
     """Return what the page draws of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
     trace = Trace.from_state(run)
     facts = (trace.graph, trace.question, trace.answer, trace.citations)
-    drawn = await _service(request).drawing.run(partial(page.picture, *facts, most=_MOST_FACTS))
-    return Response(json_document(drawn), media_type="application/json")
+    return json_response(await service.drawing.run(partial(page.picture, *facts, most=_MOST_FACTS)))
 
 
 @router.get("/docs", include_in_schema=False)

@@ -12,7 +12,6 @@ import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,15 +22,15 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.wire import Removed, Skip, Uploaded
 from ras_agent.calling import Threads
-from ras_agent.errors import FilterError
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
+from ras_agent.records import JSON
 from ras_agent.settings import Settings
 from ras_agent.tools.index.apart import UPLOAD_SECONDS, Apart
 from ras_agent.tools.index.chunk import Chunking
 from ras_agent.tools.index.conversions import CONVERTERS
-from ras_agent.tools.index.fields import FieldRules, Fields
+from ras_agent.tools.index.fields import Fields
 from ras_agent.tools.index.find_files import SourceFile
-from ras_agent.tools.index.ingest import IngestReport, dry_run, ingest, upload_label
+from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.load import SUFFIXES, Skipped
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import HeldFile, NotText
@@ -49,13 +48,15 @@ class Documents:
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index, self._settings = index, settings
         size = settings.chunk_size
-        self._chunking = Chunking(size or 1000, settings.overlap, cut_records=size is not None)
-        self._fields = _fields(settings)
+        self._how: dict[str, Any] = {  # as `ras-agent index` has it
+            "chunking": Chunking(size or 1000, settings.overlap, cut_records=size is not None),
+            "fields": {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
+        }
         self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
         self._converting = Threads(4, _CHANGE_SECONDS)
         self._changing, self._reading = Threads(1, _CHANGE_SECONDS), Threads(4, _CHANGE_SECONDS)
 
-    async def add(self, files: Sequence[UploadFile], metadata: object, caller: Caller) -> Uploaded:
+    async def add(self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller) -> Uploaded:
         """Store files, and index them with metadata. Raises ApiError for what cannot be; then nothing has changed.
 
         They get the fields that the caller's filter asks for, and those of `metadata`. What a caller uploads who sees a
@@ -63,7 +64,8 @@ class Documents:
         was.
         """
         own = own_part(caller)
-        given = (self._settings.metadata or {}) | within(_read(metadata), self._settings.filter, caller.filter)
+        chosen = within(read_metadata(metadata or {}), self._settings.filter, caller.filter)
+        given = {**(self._settings.metadata or {}), **chosen}
         names = [safe_name(file.filename or "") for file in files]
         if len({name.casefold() for name in names}) < len(names):
             raise ApiError(422, "two files of this upload have the same name", "same_name")
@@ -78,9 +80,7 @@ class Documents:
 
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
-        own = own_part(caller)
-        removed = await self._changing.run(partial(self._remove_own, own=own) if own else self._remove, name)
-        return Removed(documents_removed=removed)
+        return Removed(documents_removed=await self._changing.run(self._remove, name, own_part(caller)))
 
     async def file(self, name: str, caller: Caller) -> bytes:
         """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""
@@ -107,12 +107,12 @@ class Documents:
             path, name = upload_path(own, file.name), f"{own}/{file.name}" if own else file.name
             source = SourceFile(path, path, "", name, apart=bool(own), data=file.data, converted=file.converted)
             # tried before anything is written: a file of which nothing can be read replaces none
-            trial = dry_run([source], place, chunking=self._chunking, fields=self._fields, metadata=given)
+            trial = dry_run([source], place, metadata=given, **self._how)
             if trial.documents_written or trial.documents_unchanged:
                 readable.append(source)
             else:
                 unreadable += trial.skipped
-        report = self._ingest(readable, given) if readable else None
+        report = ingest(readable, place, metadata=given, **self._how) if readable else None
         skipped = [*unreadable, *(report.skipped if report else ())]
         skips = [Skip(place=item.place.removeprefix(f"{own}/"), reason=item.reason) for item in skipped]
         if report is None:
@@ -128,45 +128,18 @@ class Documents:
             skipped=skips,
         )
 
-    def _remove_own(self, name: str, own: str) -> int:
-        label = self._label(_within_part(name, own))
-        if label is None:
-            raise _unknown(name, own)
-        return self._forget(label)
-
-    def _remove(self, name: str) -> int:
+    def _remove(self, name: str, own: str) -> int:
         from ras_agent.tools.kg.build import delete_documents
 
         place = self._place()
-        if name in self._index.document_ids():
+        if not own and name in self._index.document_ids():
             delete_documents(place, name)
             return 1
-        # several documents may come from one file
-        label = self._label(name)
+        path = uploaded_as(_within_part(name, own))
+        label = None if path is None else upload_label(path, place)
         if label is None:
-            raise _unknown(name)
-        return self._forget(label)
-
-    def _label(self, name: str) -> str | None:
-        """Return what the index calls an uploaded file, or one of a part of the index; None for any other name."""
-        place, path = self._place(), uploaded_as(name)
-        return None if path is None else upload_label(path, place)
-
-    def _forget(self, label: str) -> int:
-        """Take what came from an uploaded file out of the index."""
-        return self._ingest([], forget=[label]).documents_removed
-
-    def _ingest(
-        self, files: Sequence[SourceFile], given: Mapping[str, Any] | None = None, forget: Sequence[str] = ()
-    ) -> IngestReport:
-        return ingest(
-            files,
-            self._place(),
-            chunking=self._chunking,
-            fields=self._fields,
-            metadata=given,
-            forget=forget,
-        )
+            raise _unknown(name, own)
+        return ingest([], place, forget=[label], **self._how).documents_removed  # one file may be several documents
 
 
 def _converted(files: Sequence[IO[bytes]], names: Sequence[str]) -> tuple[list[HeldFile], list[Skipped]]:
@@ -181,11 +154,6 @@ def _converted(files: Sequence[IO[bytes]], names: Sequence[str]) -> tuple[list[H
             except NotText as error:
                 unreadable.append(Skipped(name, str(error), error=not error.empty))
     return readable, unreadable
-
-
-def _fields(settings: Settings) -> FieldRules:
-    """Return by which fields records are read, as `ras-agent index` has it."""
-    return {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()}
 
 
 def safe_name(given: str) -> str:
@@ -214,7 +182,7 @@ def _within_part(name: str, own: str) -> str:
     return f"{own}/{name.removeprefix(f'{own}/')}" if own else name
 
 
-def _unknown(name: str, own: str = "") -> ApiError:
+def _unknown(name: str, own: str) -> ApiError:
     of = " of an upload with this token's filter" if own else ""
     return ApiError(404, f"there is no document {name!r}{of}", "unknown_document")
 
@@ -256,10 +224,3 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
         if not texts or not all(map(condition.admits, texts)):
             raise ApiError(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")
     return chosen
-
-
-def _read(metadata: object) -> dict[str, Any]:
-    try:
-        return read_metadata(metadata or {})
-    except FilterError as error:
-        raise ApiError(422, str(error), "metadata") from None

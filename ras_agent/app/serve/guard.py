@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ras_agent.app.serve.access import Access, Caller, is_loopback
 from ras_agent.app.serve.errors import ApiError, response_of
-from ras_agent.app.serve.wire import AsgiMessage, Receive, Scope, Send
 
 UPLOADS = "/api/documents"
 # paths that show nothing of the index
@@ -23,11 +22,7 @@ MOST_BYTES = 4 * 1024 * 1024
 """of a request that is no upload"""
 BODY_SECONDS = 300.0
 """in which a request's body has to arrive"""
-SEND_SECONDS = 60.0
-"""in which a client has to take the next piece of an answer"""
 _DRAIN_SECONDS = 5.0
-
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Guard:
@@ -38,7 +33,7 @@ class Guard:
     """
 
     def __init__(
-        self, app: App, *, access: Access | None, host: str, most_upload: int, origins: tuple[str, ...]
+        self, app: ASGIApp, *, access: Access | None, host: str, most_upload: int, origins: tuple[str, ...]
     ) -> None:
         self._app, self._access = app, access
         self._host, self._origins = host, origins
@@ -67,20 +62,18 @@ class Guard:
             return
         has_begun = False
 
-        async def noting(message: AsgiMessage) -> None:
+        async def noting(message: Message) -> None:
             nonlocal has_begun
             has_begun = True
             await send(message)
 
         try:
-            await self._app(scope, _limit_body(receive, most), _limit_waiting(noting))
+            await self._app(scope, _limit_body(receive, most), noting)
         except asyncio.CancelledError:
             if self._access is None:
                 raise  # an application around this one cancels what is its own
             if not has_begun:  # its time to end is over; uvicorn closes what has begun, and would log a traceback
                 await response_of(ApiError(503, "the server is ending: ask again soon", "ending"))(scope, receive, send)
-        except ClientGone:  # the server closes a connection whose answer is not complete
-            pass
         except Exception as error:  # not left to the server, which would log it with the keys that it may hold
             response = response_of(error)
             if not has_begun:
@@ -131,7 +124,7 @@ def _limit_body(receive: Receive, most: int) -> Receive:
     """Wrap `receive`, to refuse a body of more than `most` bytes and one that does not arrive in time."""
     received, complete, until = 0, False, monotonic() + BODY_SECONDS
 
-    async def bounded() -> AsgiMessage:
+    async def bounded() -> Message:
         nonlocal received, complete
         if complete:  # what comes now is that the client leaves
             return await receive()
@@ -149,20 +142,3 @@ def _limit_body(receive: Receive, most: int) -> Receive:
         return message
 
     return bounded
-
-
-def _limit_waiting(send: Send) -> Send:
-    """Wrap `send`, to give up on a client that does not read."""
-
-    async def in_time(message: AsgiMessage) -> None:
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await send(message)
-        except TimeoutError:
-            raise ClientGone from None
-
-    return in_time
-
-
-class ClientGone(OSError):
-    """Client that has stopped reading: the connection is closed."""

@@ -12,7 +12,6 @@ from types import FrameType
 
 import uvicorn
 
-from ras_agent.app.serve import guard
 from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
@@ -22,6 +21,8 @@ from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
 _GRACE, _END = 6, 8
+# seconds in which a client has to take the next piece of an answer
+SEND_SECONDS = 60
 # connections besides those of runs; more are refused before anything is read from them
 _CONNECTIONS = 512
 
@@ -70,5 +71,5 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # a client that stopped reading keeps what it was sent in the kernel, and its connection, for ever otherwise
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(guard.SEND_SECONDS * 1000))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_SECONDS * 1000)
     return listener

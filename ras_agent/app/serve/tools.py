@@ -16,6 +16,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import Tool, ToolAnnotations
 from pydantic import Field
+from starlette.types import Receive, Scope, Send
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12
 
 from ras_agent import __version__
@@ -190,7 +191,7 @@ class OverHTTP:
     def __init__(self, server: MCPServer) -> None:
         self._server = _core_of(server)
 
-    async def __call__(self, scope: wire.Scope, receive: wire.Receive, send: wire.Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(self._server, stateless=True, security_settings=security)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,12 +14,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-
-# what a server and an application pass each other, as ASGI has it
-Scope = MutableMapping[str, Any]
-AsgiMessage = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[AsgiMessage]]
-Send = Callable[[AsgiMessage], Awaitable[None]]
 
 LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""

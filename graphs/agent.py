@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import GraphOutput
 from pydantic import BaseModel
 
 from ras_agent.budget import Limits
@@ -19,6 +20,14 @@ from ras_agent.errors import UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.graphs.tool import as_tool
+
+
+def _as_v1(output: GraphOutput[Any]) -> Any:
+    """Return an output as the first version of `invoke` does.
+
+    LangGraph's second version finds interrupts beside the values, so that it need not gather what each node wrote.
+    """
+    return {**(output.value or {}), "__interrupt__": list(output.interrupts)} if output.interrupts else output.value
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
@@ -33,7 +42,17 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         """Return the graph as an agent."""
         return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
 
-    if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke come through here
+    if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke call stream
+
+        def invoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
+            if stream_mode != "values" or version != "v1":
+                return super().invoke(input, config, stream_mode=stream_mode, version=version, **kwargs)
+            return _as_v1(super().invoke(input, config, version="v2", **kwargs))
+
+        async def ainvoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
+            if stream_mode != "values" or version != "v1":
+                return await super().ainvoke(input, config, stream_mode=stream_mode, version=version, **kwargs)
+            return _as_v1(await super().ainvoke(input, config, version="v2", **kwargs))
 
         def stream(self, input, config=None, **kwargs):
             return super().stream(self._checked(input, config), config, **kwargs)

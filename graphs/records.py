@@ -45,9 +45,7 @@ class Records:
         same = len(known) if known is not None and entries[: len(known)] == known else 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
-            {"id": name, **data}
-            if len(readings) == 1 and (data := dumped.get(id(fact)))
-            else dump_fact(name, fact, readings)
+            data if len(readings) == 1 and (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
             for name, (fact, readings) in entries[same:]
         ]
         self._remember(facts, entries)
@@ -56,8 +54,13 @@ class Records:
         return dumped_graph
 
     def dump_triples(self, triples: tuple[Triple, ...]) -> list[JSON]:
-        """Return the JSON of facts that a hop read."""
-        data = [triple.to_dict() for triple in triples]
+        """Return the JSON of facts that a hop read, as a graph holds it; those of one sentence share its sources."""
+        shared: dict[int, list[JSON]] = {}
+        data = []
+        for triple in triples:
+            if (sources := shared.get(id(triple.sources))) is None:
+                sources = shared[id(triple.sources)] = [source.to_dict() for source in triple.sources]
+            data.append(dump_fact(triple.id, triple, sources=sources))
         self._remember(data, triples)
         self._remember(triples, data)
         return data

@@ -148,27 +148,29 @@ def valid_facts(
     wrong: dict[str, list[Triple]] = {}
     places: dict[tuple[Any, ...], _Place] = {}  # the facts of one sentence share its place
     for triple in extraction.triples:
-        problems: list[str] = []
         sources: tuple[Source, ...] = ()
+        problems: tuple[str, ...] = ()
         try:
             if "" in triple.key:
-                problems.append(_BLANK)
+                problems = (_BLANK,)
             else:
                 for source in triple.sources:
                     if (place := places.get(where := _WHERE(source))) is None:
                         place = places[where] = _valid_place(source, passages, extractor, hop, subquery)
-                    sources += place.sources
+                    sources = sources + place.sources if sources else place.sources
                     problems += place.problems
                 if not sources:
-                    problems = [_NO_PASSAGE]
+                    problems = (_NO_PASSAGE,)
         except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
-            problems, sources = [_NO_TRIPLE], ()
+            problems, sources = (_NO_TRIPLE,), ()
         if sources:
             texts = triple.subject, triple.predicate, triple.object
-            subject, predicate, object_ = texts if all(map(str.isascii, texts)) else map(replace_surrogates, texts)
-            triples.append(Triple(subject, predicate, object_, sources))
-        for problem in set(problems) if problems else ():
-            wrong.setdefault(problem, []).append(triple)
+            if not "".join(texts).isascii():
+                texts = replace_surrogates(texts[0]), replace_surrogates(texts[1]), replace_surrogates(texts[2])
+            triples.append(Triple(*texts, sources))
+        if problems:
+            for problem in set(problems):
+                wrong.setdefault(problem, []).append(triple)
     failures = [replace(failure, role="extractor", hop=hop) for failure in extraction.failures]
     for problem, facts in sorted(wrong.items()):
         message = f"{extractor}: {len(facts)} {'fact' if len(facts) == 1 else 'facts'} {problem}"

@@ -221,13 +221,14 @@ class GraphJSON(Record):
 _SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor")
 
 
-def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...]) -> JSON:
-    """Return the JSON of a fact with the id `name`.
+def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), sources: list[JSON] | None = None) -> JSON:
+    """Return the JSON of a fact with the id `name`. sources: the JSON of its sources, for a caller that has it.
 
     A fact that was read in several surface forms has `readings`: [subject, predicate, object, [indexes into the fact's
     sources]] for each form.
     """
-    data = {"id": name, **fact.to_dict()}
+    sources = [source.to_dict() for source in fact.sources] if sources is None else sources
+    data = {"id": name, **vars(fact), "sources": sources}
     if len(readings) > 1:
         place = {source: index for index, source in enumerate(fact.sources)}
         data["readings"] = [

@@ -53,10 +53,7 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
         by_form[form] = _with_sources(
             by_form[form], [s for triple in (by_form[form], *mentions) for s in triple.sources]
         )
-    # forms are distinct, so the sort never compares two readings
-    return Readings(
-        [by_form[form] for _, form in sorted([(_place(reading), form) for form, reading in by_form.items()])]
-    )
+    return Readings(sorted(by_form.values(), key=_order))
 
 
 def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
@@ -71,7 +68,7 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     if len(facts) == len(readings):
         return facts
     # the form that was read first is not always the form that is shown
-    return dict(sorted(facts.items(), key=lambda item: (_place(item[1][0]), _form(item[1][0]))))
+    return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
 
 
 def entities_of(facts: Mapping[str, tuple[Triple, Sequence[Triple]]]) -> dict[str, Entity]:
@@ -123,6 +120,11 @@ def _place(reading: Triple) -> _Place:
         (source,) = reading.sources
         return source.hop, source.passage_id, source.start, source.end
     return min(((source.hop, source.passage_id, source.start, source.end) for source in reading.sources), default=())
+
+
+def _order(reading: Triple) -> tuple[_Place, str, str, str]:
+    """Return where a reading stands among all: by its place, then by its form."""
+    return _place(reading), reading.subject, reading.predicate, reading.object
 
 
 def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:

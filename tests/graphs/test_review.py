@@ -7,6 +7,7 @@ import time
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
@@ -14,6 +15,7 @@ from ras_agent import Limits, Settings, create_ircot_agent, create_ras_agent, cr
 from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.events import Answered, Planned
+from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import Passage, Plan
 from ras_agent.review import Decision, Review, Reviewed, notes, places
@@ -78,6 +80,29 @@ def test_a_plan_is_shown_and_followed_when_it_is_approved(asked):
     }
     out = decide(agent, APPROVE)
     assert (out["steps"][0]["subquery"], waiting(out)["hop"]) == ("Who?", 2)
+
+
+def without_times(out):
+    return {**out, "seconds": 0.0, "steps": [step | {"seconds": 0.0} for step in out["steps"]]}
+
+
+def test_what_a_run_returns_that_waits_and_that_ends_is_what_langgraph_returns(ras):
+    def outputs(kind):
+        agent, given, returned = ras("one", review=("plan",), checkpointer=InMemorySaver()), {"question": "Who?"}, []
+        while not returned or "__interrupt__" in returned[-1]:
+            returned.append(without_times(kind.invoke(agent, given, THREAD)))
+            given = Command(resume=APPROVE)
+        return [out | {"__interrupt__": [one.value for one in out.get("__interrupt__", ())]} for out in returned]
+
+    ours = outputs(Agent)
+    assert ours == outputs(CompiledStateGraph)
+    assert [len(out["__interrupt__"]) for out in ours] == [1, 1, 1, 0]
+
+
+async def test_an_asynchronous_run_that_waits_shows_its_review(ras):
+    agent = ras("one", review=("plan",), checkpointer=InMemorySaver())
+    assert waiting(await agent.ainvoke({"question": "Who?"}, THREAD))["at"] == "plan"
+    assert isinstance(await agent.ainvoke(Command(resume=APPROVE), THREAD, stream_mode="updates"), list)
 
 
 def test_an_edited_plan_is_what_plans_and_steps_hold_with_who_changed_it(asked):

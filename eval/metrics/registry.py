@@ -54,7 +54,7 @@ class Outcome:
             abstained=bool(out.get("abstained")),
             citations=tuple(Citation.from_dict(citation) for citation in out.get("citations") or ()),
             passages=tuple(Passage.from_dict(passage) for passage in (out.get("passages") or {}).values()),
-            facts={fact["id"]: Triple(fact["subject"], fact["predicate"], fact["object"]) for fact in facts},
+            facts={fact["id"]: Triple.from_dict(fact) for fact in facts},
             hops=len(out.get("steps") or ()),
             stop_reason=out.get("stop_reason") or "",
         )

@@ -24,6 +24,9 @@ _METRICS = {
     "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
     "citation_support": "The share of answers that stand, word for word, in a cited passage.",
     "citation_precision": "The share of cited passages that hold the answer word for word.",
+    "proof_shown": "The share of answers to which cited sentences lead from a name in the question; yes, no and a "
+    "choice between two named things do not count.",
+    "proof_complete": "The share of the proofs that are shown with a sentence of every gold passage.",
     "answer_in_passages": "The share of questions with a gold answer somewhere in the retrieved passages.",
     "answer_in_facts": "The share of questions with a gold answer somewhere in the facts of the graph.",
 }

@@ -2,6 +2,7 @@
 
 from ras_agent.eval.study.ablations import ablations_design
 from ras_agent.eval.study.abundance import abundance_design
+from ras_agent.eval.study.counterfactuals import Removal, removals
 from ras_agent.eval.study.crossings import roles_design, sweep_design
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.extractors import extractors_design
@@ -11,11 +12,13 @@ from ras_agent.eval.study.run import run_study
 
 __all__ = [
     "Design",
+    "Removal",
     "Shown",
     "ablations_design",
     "abundance_design",
     "extractors_design",
     "oracles_design",
+    "removals",
     "retrieval_design",
     "roles_design",
     "run_study",

@@ -392,7 +392,7 @@ function showChain(ids, row) {
 
 function showEvidence(citation) {
   document.querySelector(`[data-citation="${citation.number}"]`)?.scrollIntoView({ block: "nearest" });
-  const factOnChain = now.picture?.chain.find((link) => link.cited === citation.number)?.fact;
+  const factOnChain = now.picture?.chain.find((link) => link.cited === citation.number)?.facts[0];
   const first = factOnChain ?? citation.triple_ids.find((id) => view.edge(id));
   if (first) reveal({ fact: first });
 }

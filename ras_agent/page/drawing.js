@@ -233,7 +233,7 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
     frame(items(), 1.35, glide === true);
     if (place.scale >= 0.62 || stage.clientWidth > 480) return;
     const { nodes, edges, chain } = view.picture;
-    const chained = new Set((chain ?? []).flatMap((link) => [nodes[link.from], nodes[link.to], edgeOf.get(link.fact)]).filter(Boolean));
+    const chained = new Set((chain ?? []).flatMap((link) => [...link.nodes.map((index) => nodes[index]), ...link.facts.map((id) => edgeOf.get(id))]).filter(Boolean));
     const cited = chained.size ? [...chained] : [...nodes.filter((node) => node.role), ...edges.filter((edge) => edge.cited.length)];
     if (cited.length) frame(cited, 1, glide === true);
     if (place.scale < 0.62) zoom(0.62 / place.scale);

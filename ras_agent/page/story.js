@@ -96,30 +96,19 @@ function storyOf(run, on) {
   function evidence() {
     if (!trace.citations.length) return [];
     const byNumber = new Map(trace.citations.map((citation) => [citation.number, citation]));
-    const label = (index) => picture.nodes[index].label;
-    const rows = [];
-    const used = new Set();
-    let last = null;
-    for (const link of picture.chain ?? []) {
-      const citation = byNumber.get(link.cited);
-      if (!link.fact) {
-        rows.push({ same: make("li", { class: "same" }, make("span", {}, `“${label(link.from)}” and “${label(link.to)}” are taken for one thing`)) });
-        last = null;
-      } else if (last && last.citation === citation) last.factIds.push(link.fact);
-      else if (citation) {
-        rows.push((last = { citation, factIds: [link.fact] }));
-        used.add(citation);
-      }
-    }
+    const chain = (picture.chain ?? []).filter((link) => byNumber.has(link.cited));
+    const used = new Set(chain.map((link) => byNumber.get(link.cited)));
     const rest = trace.citations.filter((citation) => !used.has(citation));
-    const chained = rows.length > 0;
-    const end = picture.chain?.at(-1);
+    const chained = chain.length > 0;
+    const end = chain.at(-1)?.end;
     return [
       make("h2", {}, chained ? "How the answer follows" : "Evidence"),
       chained ? make("ol", { class: "story" },
-        make("li", { class: "end" }, make("b", {}, label(picture.chain[0].from)), " is in the question"),
-        rows.map((row) => row.same ?? make("li", {}, card(row.citation, row.factIds))),
-        make("li", { class: "end" }, make("b", { class: "answer-name" }, label(end.to)), picture.nodes[end.to].role === "answer" ? " is the answer" : " is in the answer")) : "",
+        make("li", { class: "end" }, make("b", {}, chain[0].start), " is in the question"),
+        chain.map((link) => make("li", {},
+          link.facts.length ? "" : make("p", { class: "leads" }, `from ${link.start} to ${link.end}:`),
+          card(byNumber.get(link.cited), link.facts))),
+        make("li", { class: "end" }, make("b", { class: "answer-name" }, end), end === trace.answer ? " is the answer" : " is in the answer")) : "",
       chained && rest.length ? make("h2", { class: "also" }, "Cited as well") : "",
       ...rest.map((citation) => card(citation, [])),
     ];

@@ -84,7 +84,7 @@ function showChain(ids, row) {
 function showEvidence(citation) {
   const card = document.querySelector(`[data-citation="${citation.number}"]`);
   card?.scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
-  const factOnChain = picture.chain.find((link) => link.cited === citation.number)?.fact;
+  const factOnChain = picture.chain.find((link) => link.cited === citation.number)?.facts[0];
   const first = factOnChain ?? citation.triple_ids.find((id) => view.edge(id));
   if (first) reveal({ fact: first });
 }

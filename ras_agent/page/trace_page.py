@@ -13,11 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ras_agent.marks import ACTIONS
-from ras_agent.page.chain import Link, chain_of, joins_of
+from ras_agent.page.joins import joins_of
 from ras_agent.page.self_contained import filled, json_for_html, page_file, page_script, policy
 from ras_agent.page.sources import source_files
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.merge import first_hop
+from ras_agent.question_graph.proof import proof_of
 from ras_agent.records import JSON, Citation
 from ras_agent.text.canonical import canonical_key
 from ras_agent.trace import Trace
@@ -73,9 +74,10 @@ def picture(
     """Return nodes and edges with the sizes of their labels, in pixels at scale 1, for the page's script.
 
     Entities are named by index, facts by id. `shown`: whether a label is drawn at every scale. `left_out`: the number
-    of facts that are not drawn. `joins`: pairs of cited entities that are one thing under two names. `chain`: the links
-    that lead from the question to the answer.
+    of facts that are not drawn. `joins`: pairs of cited entities that are one thing under two names. `chain`: the cited
+    sentences that lead from the question to the answer (see `proof_of`).
     """
+    citations = tuple(citations)
     cited: dict[str, list[int]] = {}
     for citation in citations:
         for name in citation.triple_ids:
@@ -106,37 +108,24 @@ def picture(
             | {"shown": not crowded or name in cited, "h": _LINE_HEIGHT}
             | {"w": round(_width(text) * (1.0 if name in cited else 0.88) + 24 * len(cited.get(name, ())), 1)}
         )
-    joins, chain = _joins_and_chain(nodes, edges, answer)
+    linked = [end for edge in edges if edge["cited"] for end in (edge["from"], edge["to"])]
+    linked += [number for number, node in enumerate(nodes) if node["role"] == "answer"]
+    joins = joins_of({number: nodes[number]["label"] for number in linked})
     left_out = len(full) - len(graph)
     return {
         "nodes": nodes,
         "edges": edges,
         "joins": joins,
-        "chain": [{"from": link.start, "to": link.end, "fact": link.fact, "cited": link.citation} for link in chain],
+        "chain": [
+            {"start": step.start, "end": step.end, "cited": step.citation}
+            | {"facts": [name for name in step.facts if name in graph.by_id]}
+            | {"nodes": [index[key] for key in map(canonical_key, (step.start, step.end)) if key in index]}
+            for step in proof_of(question, answer, citations, full.by_id)
+        ],
         "hops": max([0, *(edge["hop"] for edge in edges)]),
         "crowded": crowded,
         "left_out": left_out,
     }
-
-
-def _joins_and_chain(nodes: list[JSON], edges: list[JSON], answer: str) -> tuple[list[tuple[int, int]], list[Link]]:
-    """Return pairs of cited entities that are one thing under two names, and the chain from the question to the answer.
-
-    An answer in whole sentences is no entity: the cited entities that it names stand for it.
-    """
-    facts = [Link(edge["from"], edge["to"], edge["id"], edge["cited"][0]) for edge in edges if edge["cited"]]
-    cited = dict.fromkeys(end for link in facts for end in (link.start, link.end))
-    answers = [number for number, node in enumerate(nodes) if node["role"] == "answer"]
-    labels = {number: nodes[number]["label"] for number in [*cited, *answers]}
-    joins = joins_of(labels)
-    if not answers:
-        text = f" {canonical_key(answer)} "
-        answers = [end for end in cited if not nodes[end]["role"] and f" {nodes[end]['key']} " in text]
-    # what two things share by being rivers, or towns, leads from none to the other: a word without a capital is no name
-    named = {number for number, node in enumerate(nodes) if not node["label"].islower()}.union(answers)
-    facts = [link for link in facts if {link.start, link.end} <= named]
-    question_nodes = [number for number in named if nodes[number]["role"] == "asked"]
-    return joins, chain_of(facts, joins, question_nodes, answers)
 
 
 def _choose_labels(graph: QuestionGraph, roles: Mapping[str, str], cited: Collection[str]) -> set[str]:

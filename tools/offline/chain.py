@@ -20,7 +20,7 @@ from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import MONTHS
+from ras_agent.text.words import MONTHS, stems
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
 from ras_agent.tools.offline.reader import Reader, with_title
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -195,7 +195,21 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
             continue
-        yield Found(text, _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank, sentence)
+        worth = _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank
+        yield Found(text, worth, _telling(question, text, sentence))
+
+
+def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
+    """Return the sentence of a passage that says most of what is asked of an answer; `sentence` before its equals.
+
+    A reader points at a name where a text first has it, which need not be where the text says what was asked. Where
+    the answer is what the passage is about, each of its sentences tells of it.
+    """
+    passage, said = sentence.passage, _padded(answer)
+    about = canonical_key(answer) in passage.keys
+    asked = set(stems(question)) - set(stems(answer))
+    holding = [one for one in passage.sentences if about or said in _padded(one.text)]
+    return max((sentence, *holding), key=lambda one: len(asked & one.stems))
 
 
 def fits(question: str, answer: str) -> bool:

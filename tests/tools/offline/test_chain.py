@@ -103,6 +103,23 @@ def test_texts_that_do_not_answer_a_link_stop_the_chain() -> None:
     assert (chain.open, chain.links, chain.end) == ("", (), None)
 
 
+class First(Scripted):
+    """Points at where a text, behind its title, first has the word."""
+
+    def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+        word = self._answers[question]
+        places = [text.index(word, text.index(". ") + 1) for text in texts]
+        return [[Span(at, at + len(word), 20.0)] for at in places]
+
+
+@pytest.mark.parametrize("title", ["A sculptor", "Bartholdi"])
+def test_the_sentence_of_an_answer_is_the_one_that_says_what_was_asked(title: str) -> None:
+    text = "Bartholdi was a French sculptor. Bartholdi made the Lion of Belfort. Its maker died in 1904."
+    question = "Who made the Lion of Belfort?"
+    (found,) = answers(question, First({}, {question: "Bartholdi"}), read([Passage("b", text, title)]))
+    assert (found.text, found.sentence.text) == ("Bartholdi", "Bartholdi made the Lion of Belfort.")
+
+
 def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_question() -> None:
     (bell,) = read([BELL])
     reader = Scripted({}, {"Where?": "Canada", "Who?": "Alexander", "Was it Edinburgh?": "Edinburgh"})

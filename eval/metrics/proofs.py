@@ -1,0 +1,42 @@
+"""Metrics of the proof that is shown with an answer ("How the answer follows"): is there one, and does it prove?"""
+
+from __future__ import annotations
+
+from ras_agent.eval.metrics.grounding import checkable
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
+from ras_agent.question_graph.proof import proof_of
+from ras_agent.records import Citation
+from ras_agent.text.canonical import canonical_key
+
+
+def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
+    """Return the citations of the proof, in its order; [] where none is shown, None where no proof is due.
+
+    None is due where nothing is answered, and to answers that are not led to: yes, no, and one of the things that the
+    question names.
+    """
+    named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
+    if outcome.abstained or not checkable(outcome.answer) or named:
+        return None
+    by_number = {citation.number: citation for citation in outcome.citations}
+    steps = proof_of(question, outcome.answer, outcome.citations, outcome.facts)
+    return [by_number[step.citation] for step in steps]
+
+
+@metric("proof_shown")
+def _proof_shown(question: Question, outcome: Outcome) -> float | None:
+    proof = proof_citations(question.question, outcome)
+    return None if proof is None else float(bool(proof))
+
+
+@metric("proof_complete")
+def _proof_complete(question: Question, outcome: Outcome) -> float | None:
+    """Tell whether a shown proof has a sentence of every gold passage; None where none is shown or no gold is known."""
+    proof = proof_citations(question.question, outcome)
+    if not proof or not question.supporting:
+        return None
+    passages = {passage.id: passage for passage in outcome.passages}
+    told = {citation.title if question.by_title else citation.passage_id for citation in proof}
+    told.update(question.names(passages[one.passage_id] for one in proof if one.passage_id in passages))
+    return float(told.issuperset(question.supporting))

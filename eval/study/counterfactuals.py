@@ -1,0 +1,98 @@
+"""Does an answer rest on what is shown as its proof? Each sentence is taken away, and the answerer is asked again.
+
+An answer that stays without a sentence of its proof did not follow from it: another passage says the same, or the
+answerer never needed it. As a control, a sentence that is not cited is taken away, and the answer has to stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ras_agent.eval.metrics.proofs import proof_citations
+from ras_agent.eval.metrics.registry import Outcome
+from ras_agent.protocols import Answerer
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Citation, Passage, Source, Step
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Result of taking away characters `start` to `end` of a passage.
+
+    in_proof: whether they are a sentence of the proof; else they are the control. falls: whether another answer or none
+    was given without them. answer: blank for none.
+    """
+
+    passage_id: str
+    start: int
+    end: int
+    in_proof: bool
+    falls: bool
+    answer: str
+
+
+def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
+    """Ask again without each sentence of a run's proof, and without a control; [] for a run that shows no proof.
+
+    answerer: of the run, or any other; its answer with everything there is asked for first, and what counts is whether
+    that one falls.
+    """
+    outcome = Outcome(trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id)
+    proof = proof_citations(trace.question, outcome)
+    if not proof:
+        return []
+    before = _answer(trace, answerer)
+    found = []
+    for number, one in enumerate([*proof, *_control(trace)]):
+        after = _answer(without(trace, one), answerer)
+        falls = canonical_key(after) != canonical_key(before)
+        found.append(Removal(one.passage_id, one.start, one.end, number < len(proof), falls, after))
+    return found
+
+
+def without(trace: Trace, citation: Citation) -> Trace:
+    """Return a run whose passages lack a citation's characters, and whose graph lacks the facts read there alone.
+
+    Blanks take their place, so that all other places stay. A passage that says nothing any more was not found.
+    """
+    passage = trace.passages[citation.passage_id]
+    blank = " " * (citation.end - citation.start)
+    left = replace(passage, text=passage.text[: citation.start] + blank + passage.text[citation.end :])
+    changed = {**trace.passages, passage.id: left}
+    passages = {name: one for name, one in changed.items() if one is not left or left.text.strip()}
+    steps = tuple(_step(step, passages) for step in trace.steps)
+    facts = []
+    for fact in trace.graph.facts:
+        sources = tuple(source for source in fact.sources if not _inside(source, citation))
+        if sources or not fact.sources:
+            facts.append(replace(fact, sources=sources))
+    return replace(trace, passages=passages, steps=steps, graph=QuestionGraph(tuple(facts)))
+
+
+def _step(step: Step, passages: dict[str, Passage]) -> Step:
+    hits = tuple(replace(hit, passage=passages[hit.passage.id]) for hit in step.hits if hit.passage.id in passages)
+    return replace(step, hits=hits)
+
+
+def _inside(source: Source, citation: Citation) -> bool:
+    overlaps = source.start < citation.end and citation.start < source.end
+    return source.passage_id == citation.passage_id and overlaps
+
+
+def _control(trace: Trace) -> Iterator[Citation]:
+    """Yield the first sentence that no citation touches, in the order of what was found."""
+    for passage in trace.passages.values():
+        for start, end in sentence_spans(passage.text):
+            if not any(_inside(Source(passage.id, start, end), one) for one in trace.citations):
+                yield Citation(0, passage.id, passage.title, start, end, passage.text[start:end])
+                return
+
+
+def _answer(trace: Trace, answerer: Answerer) -> str:
+    """Return what the answerer says to a run's evidence; blank where it abstains."""
+    answer = answerer.answer(trace.question, trace.graph, tuple(trace.passages.values()), trace.steps)
+    return "" if answer.abstained else answer.text

@@ -1,0 +1,48 @@
+"""Two names of one thing ("river Dorve" and "Dorve") are two entities of the question graph, which the page joins.
+
+They are one where one name is the other with a description beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_MOST_NAMES = 200  # every pair of them is compared
+_BESIDE = frozenset({"at", "in", "near", "on"})  # "Quenne at Mittenau" is Quenne
+_OF = frozenset(
+    {"at", "by", "for", "from", "in", "near", "of", "on", "to", "with"}
+)  # "capital of France" is not France
+
+
+def same_thing(label: str, other: str) -> bool:
+    """Tell whether two labels name one thing because the longer one is the shorter one with a description beside it.
+
+    >>> same_thing("Dorve", "river Dorve"), same_thing("Quenne at Mittenau", "Quenne")
+    (True, True)
+    >>> same_thing("France", "capital of France"), same_thing("Bell", "Bell Telephone Company")
+    (False, False)
+    """
+    short, long = sorted((label.replace(",", " ,").split(), other.replace(",", " ,").split()), key=len)
+    if short[:1] in (["the"], ["The"]):
+        short = short[1:]
+    if not short or len(short) >= len(long) or not short[0][0].isupper():
+        return False
+    for at in range(len(long) - len(short) + 1):
+        if long[at : at + len(short)] == short:
+            before, after = long[:at], long[at + len(short) :]
+            described = all(word.islower() for word in before[1:]) and not (before and before[-1].lower() in _OF)
+            described = described and (not before or before[0].islower() or before == ["The"])
+            return described and (not after or after[0] == "," or after[0] in _BESIDE)
+    return False
+
+
+def joins_of(labels: Mapping[int, str]) -> list[tuple[int, int]]:
+    """Return the pairs of entities that are one thing by their labels. A label inside two others joins neither."""
+    if len(labels) > _MOST_NAMES:
+        return []
+    longer: dict[int, list[int]] = {}
+    for entity, label in labels.items():
+        for other, name in labels.items():
+            if len(label) < len(name) and same_thing(label, name):
+                longer.setdefault(entity, []).append(other)
+    return [(entity, others[0]) for entity, others in sorted(longer.items()) if len(others) == 1]

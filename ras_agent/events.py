@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+
+
 class _Event:
     """Base of all events: their JSON form."""
 
@@ -36,6 +39,8 @@ class _Event:
 
 
 def _to_json_value(value: Any) -> Any:
+    if type(value) in _LEAVES:  # nearly all are
+        return value
     if is_dataclass(value):
         return {field.name: _to_json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

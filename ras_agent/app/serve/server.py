@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -46,6 +47,10 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
             # uvicorn raises the signal that ended it once more: here the process ends in its own order
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: None)
+            # what the program consists of stays: a search for garbage would look through it each time, for a tenth of
+            # a second in which nobody is answered (lab/speed.md)
+            gc.collect()
+            gc.freeze()
             host, port = listener.getsockname()[:2]
             announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
             await _Server(config).serve(sockets=[listener])

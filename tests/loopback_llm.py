@@ -22,6 +22,7 @@ Each test has a script and a log of its own under `/<name>/`. A request is answe
     cut         how many bytes of the body, or of the stream's pieces, go out before the connection breaks
     hang        true: no response at all until the client gives up
     drip        seconds before each byte of the body, or of a stream
+    held        true: no reply before the script gets an entry {"release": true}
     whole       true: no stream, though the request asks for one
     unfinished  true: the stream ends, cleanly, after the reply's words
     done        true: the stream says that it is done, though it gives no finish reason
@@ -55,7 +56,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-LOCK = threading.Lock()
+LOCK = threading.Condition()
+RELEASED: set[str] = set()
 SCRIPTS: dict[str, list[dict[str, Any]]] = {}
 LOGS: dict[str, list[dict[str, Any]]] = {}
 
@@ -77,7 +79,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         name = self.name()
         with LOCK:
-            SCRIPTS.setdefault(name, []).extend(self.received())
+            for entry in self.received():
+                if entry.get("release"):
+                    RELEASED.add(name)
+                    LOCK.notify_all()
+                else:
+                    SCRIPTS.setdefault(name, []).append(entry)
         self.send(200, "{}")
 
     def do_POST(self) -> None:
@@ -85,6 +92,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.path.endswith("/embeddings"):
             body["authorization"] = self.headers.get("Authorization", "")
         entry = take(name, body)
+        if entry.get("held"):
+            with LOCK:
+                LOCK.wait_for(lambda: name in RELEASED)
         if "vectors" in entry:
             self.send(*embeddings(body, entry), entry.get("headers"))
         elif entry.get("hang"):

@@ -40,11 +40,19 @@ def _process(
             process.kill()
 
 
+def _listens(address: str) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))):
+            return True
+    except OSError:
+        return False
+
+
 def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_both(
     tmp_path: Path, scripted_llm: Any, served: Served
 ) -> None:
     scripted_llm.script(
-        {"when": "You steer", "reply": "[SUFFICIENT]", "drip": 0.003, "repeat": True},
+        {"when": "You steer", "reply": "[SUFFICIENT]", "held": True, "repeat": True},
         {"reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True},
     )
     threads = f"sqlite:{tmp_path / 'threads.sqlite'}"
@@ -56,12 +64,15 @@ def test_a_run_under_way_ends_before_the_server_does_and_its_thread_outlives_bot
         headers = {"Authorization": f"Bearer {TOKEN}"}
         for url, body in ((ask, {"question": "Who?"}), (ask.replace("api/ask", "v1/chat/completions"), CHAT)):
             for stream in (True, False):  # these callers leave
-                with suppress(httpx.ReadTimeout):
+                with suppress(httpx.TimeoutException):
                     httpx.post(url, json={**body, "stream": stream}, headers=headers, trust_env=False, timeout=0.3)
         with httpx.stream("POST", ask, json=asked, headers=headers, trust_env=False, timeout=60) as response:
-            while not scripted_llm.requests():
+            while not any(asked["question"] in str(request) for request in scripted_llm.requests()):
                 pass
             process.send_signal(signal.SIGTERM)
+            while _listens(address):
+                pass
+            scripted_llm.script({"release": True})
             told = response.read().decode()
         assert "event: done" in told
         assert process.wait(60) == 0

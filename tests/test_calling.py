@@ -165,6 +165,35 @@ async def test_runs_begin_in_the_order_of_arrival_whether_or_not_those_before_th
     await asyncio.wait(tasks.values())
 
 
+async def test_runs_that_have_ended_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sleep(seconds: float) -> None:
+        raise AssertionError("nobody is at work")
+
+    monkeypatch.setattr(calling, "_AT_ONCE", 2)
+    monkeypatch.setattr(calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep))
+    turns = calling.Turns()
+    for _ in range(5):
+        async with turns.turn():
+            pass
+
+
+@pytest.mark.parametrize(("loop", "cores", "done"), [(1.0, 4, 2.0), (3.0, 4, 3.0), (3.0, None, 8.0)])
+def test_the_work_done_is_the_event_loops_or_each_cores_share(
+    monkeypatch: pytest.MonkeyPatch, loop: float, cores: int | None, done: float
+) -> None:
+    monkeypatch.setattr(calling, "thread_time", lambda: loop)
+    monkeypatch.setattr(calling, "process_time", lambda: 8.0)
+    monkeypatch.setattr(calling.os, "cpu_count", lambda: cores)
+    assert calling._work_done() == done
+
+
+def test_what_comes_at_the_last_moment_is_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "monotonic", lambda: 15.0)
+    assert calling._in_time("bell", 10.0, within=5.0) == "bell"
+    with pytest.raises(StillRunning):
+        calling._in_time("bell", 9.0, within=5.0)
+
+
 async def test_a_run_is_taken_to_cost_what_the_last_ones_did_and_other_work_counts_little(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

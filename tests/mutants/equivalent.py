@@ -49,6 +49,29 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             )
         },
     },
+    "tools/chat/limits.py": {
+        (
+            "return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try < _ENDLESS else "
+            "inf)",
+            "return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try <= _ENDLESS else "
+            "inf)",
+        ): "146 years are as endless as infinity",
+    },
+    "tools/kg/edit_rows.py": {
+        ('return row[0] if row else ""', 'return row[ -1] if row else ""'): "the row has one column",
+    },
+    "tools/kg/facts.py": {
+        (
+            "named = np.zeros(0 if last is None else last + 1, dtype=np.bool_)",
+            "named = np.zeros(0 if last is None else last + 2, dtype=np.bool_)",
+        ): "no name has the number behind the last",
+    },
+    "tools/kg/graph_state.py": {
+        ("return secrets.randbits(60) | 1 << 60", f"return secrets.randbits( {bits}) | 1 << 60"): (
+            "half or twice as many stamps are as good as never the same"
+        )
+        for bits in (59, 61)
+    },
     "tools/index/ties.py": {
         (
             "allowed = np.abs(scores) * TIE if relative else np.full(len(scores), TIE)",

@@ -27,6 +27,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "ras_agent/marks.py": ("tests/test_marks.py", "tests/tools/plan", "tests/tools/structure", "tests/replies"),
     "tools/store/array_file.py": ("tests/tools/store/test_array_file.py", "tests/tools/index/test_segment.py"),
     "tools/kg/facts.py": (
+        "tests/tools/kg/test_rows.py",
         "tests/tools/kg/test_build.py",
         "tests/tools/kg/test_writer.py",
         "tests/tools/kg/test_edits.py",
@@ -36,8 +37,16 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/tools/kg/test_index.py",
         "tests/tools/retrieve/test_tenants.py",
     ),
-    "tools/kg/graph_state.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_writer.py"),
-    "tools/kg/edit_rows.py": ("tests/tools/kg/test_build.py", "tests/tools/kg/test_edits.py"),
+    "tools/kg/graph_state.py": (
+        "tests/tools/kg/test_rows.py",
+        "tests/tools/kg/test_build.py",
+        "tests/tools/kg/test_writer.py",
+    ),
+    "tools/kg/edit_rows.py": (
+        "tests/tools/kg/test_rows.py",
+        "tests/tools/kg/test_build.py",
+        "tests/tools/kg/test_edits.py",
+    ),
     "tools/kg/make.py": (
         "tests/tools/kg/test_build.py",
         "tests/tools/kg/test_writer.py",

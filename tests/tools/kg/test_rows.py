@@ -1,0 +1,131 @@
+"""The rows of a graph: its state, the edits of persons, the files of its triples, and which names its facts use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ras_agent.errors import IndexMismatch
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg import edit_rows, facts, graph_state
+from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
+from ras_agent.tools.kg.passage_facts import PassageFacts
+from ras_agent.tools.kg.writer import open_writer
+from ras_agent.tools.store.database import Connection, Database
+from tests.messages import says
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> PassageIndex:
+    index = PassageIndex.create(tmp_path / "i")
+    index.add([Passage("bell", "He patented the telephone."), Passage("leith", "A river.")])
+    return index
+
+
+@pytest.fixture
+def database(index: PassageIndex) -> Database:
+    return index.database
+
+
+def state_of(connection: Connection, database: Database) -> GraphState:
+    state = graph_state.read_graph_state(connection, database)
+    assert state is not None
+    return state
+
+
+def revision(connection: Connection) -> int:
+    return int(connection.execute("SELECT revision FROM index_state").fetchone()[0])
+
+
+def test_a_graph_begins_unpublished_and_of_no_changes_that_were_made(database: Database) -> None:
+    with database.writing() as connection:
+        assert graph_state.read_graph_state(connection, database) is None
+        graph_state.begin(connection)
+        state = state_of(connection, database)
+        assert state == GraphState(0, state.stamp, 0, -1, 0, GraphSettings())
+        graph_state.begin(connection)
+        assert state_of(connection, database) == state
+
+
+def test_publishing_gives_a_stamp_and_a_revision_and_makes_all_changes(database: Database) -> None:
+    settings = GraphSettings(exact=True)
+    with database.writing() as connection:
+        graph_state.begin(connection)
+        before, earlier = revision(connection), state_of(connection, database).stamp
+        stamp = graph_state.publish(connection, settings)
+        assert state_of(connection, database) == GraphState(1, stamp, 1, 1, 0, settings)
+        assert stamp != earlier
+        assert revision(connection) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("visible", "published", "made", "revisions"),
+    [(True, True, 2, 1), (True, False, -1, 1), (False, True, 1, 0), (False, False, -1, 0)],
+)
+def test_a_change_that_readers_see_keeps_a_made_graph_made(
+    database: Database, visible: bool, published: bool, made: int, revisions: int
+) -> None:
+    with database.writing() as connection:
+        graph_state.begin(connection)
+        if published:
+            graph_state.publish(connection, GraphSettings())
+        before, earlier = revision(connection), state_of(connection, database)
+        graph_state.changed(connection, visible=visible)
+        now = state_of(connection, database)
+        assert (now.changes, now.made) == (earlier.changes + 1, made)
+        assert (now.stamp != earlier.stamp) is visible
+        assert revision(connection) == before + revisions
+
+
+def test_edits_that_are_replaced_are_to_be_overwritten_in_the_files(database: Database) -> None:
+    with database.writing() as connection:
+        edit_rows.write_edits(connection, ())
+        (remains,) = connection.execute("SELECT remains FROM index_state").fetchone()
+        assert remains == revision(connection) + 1
+
+
+class Rewritten:
+    """A database that notes which tables it is to leave no copies of."""
+
+    def __init__(self) -> None:
+        self.tables: list[str] = []
+
+    def rewrite(self, tables: Iterable[str]) -> None:
+        self.tables += tables
+
+
+def test_the_places_of_files_that_are_gone_are_forgotten_with_their_copies(database: Database) -> None:
+    rewritten: Any = Rewritten()
+    with database.writing() as connection:
+        edit_rows.put_origins(connection, {"one": "/data/one.tsv", "two": "/data/two.tsv"})
+        edit_rows.erase_origins(connection, rewritten, lambda name: True)
+        assert rewritten.tables == []
+        edit_rows.erase_origins(connection, rewritten, lambda name: name == "two")
+        assert [edit_rows.origin_of(connection, name) for name in ("one", "two")] == ["", "/data/two.tsv"]
+    assert rewritten.tables == ["kg_files"]
+
+
+def test_names_are_used_by_facts_and_mentions_and_not_by_how_often_they_are_mentioned(index: PassageIndex) -> None:
+    with open_writer(index) as writer:
+        bell = Triple("Bell", "patented", "telephone", (Source("bell"),))
+        writer.put([PassageFacts("bell", (bell,)), PassageFacts("leith", (), ("Leith",))])
+        writer.write()
+    with index.database.reading() as connection:
+        names = dict(connection.execute("SELECT number, name FROM kg_names"))
+        named, used = ({names[number] for number in np.flatnonzero(mask)} for mask in facts._named(connection))
+    assert named == {b"Bell", b"telephone", b"Leith"}
+    assert used == named | {b"patented"}
+
+
+@pytest.mark.parametrize("numbers", [[0, 3], [-1, 2], [1]])
+def test_a_fact_of_a_name_that_is_not_there_is_damage(database: Database, numbers: list[int]) -> None:
+    place_of = np.array([0, -1, 1])  # of a name that was erased there is no place
+    with pytest.raises(IndexMismatch, match=says("states facts of names that are not there")):
+        facts._places(np.array(numbers), place_of, database)
+    assert facts._places(np.array([0, 2]), place_of, database).tolist() == [0, 1]
+    assert facts._places(np.array([], dtype=np.int64), place_of, database).tolist() == []

@@ -121,9 +121,9 @@ def namespace() -> Namespace:
     return namespace_of(names.get("user_id"), thread)
 
 
-def namespace_of(user: object, thread: object) -> Namespace:
+def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
     """Return the namespace of a user's thread; nobody in particular is None or ""."""
-    return (_ROOT, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
+    return (root, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
 
 
 def _label(name: object) -> str:

@@ -1,19 +1,19 @@
-"""Threads that a checkpointer holds: listed, and forgotten with all that is stored of them.
+"""Threads that a checkpointer holds: listed, named, judged, and forgotten with all that is stored of them.
 
     with open_checkpointer("sqlite:conversations.sqlite") as checkpointer:
         for thread in list_threads(checkpointer):
             print(thread.id, thread.began, thread.question)
         forget_thread(checkpointer, "ada-1")
 
-What is forgotten are the thread's checkpoints and the facts that a store keeps of it. In SQLite, in files that
-`open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, nothing stays of their text.
+What is forgotten are the thread's checkpoints and what a store keeps of it: facts, and notes of persons. In SQLite, in
+files that `open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, nothing stays of their text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.store.base import BaseStore
@@ -21,6 +21,8 @@ from langgraph.store.base import BaseStore
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.memory import KEY, namespace_of
 
+_NOTES = "ras_agent notes"
+_PAGE = 1000  # notes that are read from a store at a time
 # LangGraph's first checkpoint of a thread, which holds its first input
 _FIRST = {"step": -1}
 # SQLite copies its write-ahead log, which holds deleted text, into the file, and empties it
@@ -35,6 +37,63 @@ class StoredThread:
     user: str
     question: str
     began: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Judgement of a person on an answer. correct: what the person says in its place. passage_ids: what was cited."""
+
+    question: str
+    answer: str
+    right: bool
+    correct: str = ""
+    passage_ids: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, Any] | None:
+        """Return the question with its right answer, as `ras-agent eval jsonl` reads it; None where none is known."""
+        answer = self.answer if self.right else self.correct
+        if not answer:
+            return None
+        row: dict[str, Any] = {"question": self.question, "answers": [answer]}
+        # what a wrong answer cited supports nothing
+        return row | {"supporting_ids": list(self.passage_ids)} if self.right and self.passage_ids else row
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadNotes:
+    """Notes of persons on a thread. name: in place of its first question. verdicts: by question, the last one each."""
+
+    name: str = ""
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the notes that a store holds."""
+        verdicts = {
+            question: Verdict(**{**verdict, "passage_ids": tuple(verdict["passage_ids"])})
+            for question, verdict in data["verdicts"].items()
+        }
+        return cls(data["name"], verdicts)
+
+
+async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:
+    """Return the notes on a thread."""
+    item = await store.aget(namespace_of(user, thread, _NOTES), KEY)
+    return ThreadNotes.from_dict(item.value) if item else ThreadNotes()
+
+
+async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = "") -> None:
+    """Store the notes on a thread, in place of earlier ones."""
+    await store.aput(namespace_of(user, thread, _NOTES), KEY, asdict(notes), index=False)
+
+
+async def averdicts(store: BaseStore) -> list[Verdict]:
+    """Return all verdicts of a store, by thread."""
+    items: list[Any] = []
+    while page := await store.asearch((_NOTES,), limit=_PAGE, offset=len(items)):
+        items += page
+    notes = [ThreadNotes.from_dict(item.value) for item in sorted(items, key=lambda item: item.namespace)]
+    return [verdict for one in notes for verdict in one.verdicts.values()]
 
 
 def list_threads(
@@ -62,6 +121,7 @@ def forget_thread(
     checkpointer.delete_thread(thread)
     if store is not None:
         store.delete(namespace_of(user, thread), KEY)
+        store.delete(namespace_of(user, thread, _NOTES), KEY)
     for holder in (checkpointer, store):
         if (connection := _sqlite(holder)) is not None:
             with holder.lock:  # type: ignore[union-attr]
@@ -77,6 +137,7 @@ async def aforget_thread(
     await checkpointer.adelete_thread(thread)
     if store is not None:
         await store.adelete(namespace_of(user, thread), KEY)
+        await store.adelete(namespace_of(user, thread, _NOTES), KEY)
     for holder in (checkpointer, store):
         if (connection := _sqlite(holder)) is not None:
             async with holder.lock:  # type: ignore[union-attr]

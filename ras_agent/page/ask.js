@@ -13,7 +13,7 @@ const blank = () => ({
   question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
   graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, asked: "",
 });
-const now = { trace: blank(), story: null, running: null, paused: false, thread: "", asked: false, turns: [], stored: null, drawings: 0 };
+const now = { trace: blank(), story: null, running: null, paused: false, thread: "", asked: false, turns: [], stored: null, verdict: null, drawings: 0 };
 
 // ---- one run
 
@@ -41,6 +41,7 @@ function ask(question) {
   if (now.asked) now.turns.push({ question: now.trace.asked, answer: now.trace.answer });
   now.thread ||= threadName();
   now.trace = { ...blank(), question, asked: question };
+  now.verdict = null;
   now.asked = true;
   let body;
   try {
@@ -81,7 +82,7 @@ async function follow(path, body) {
     if (error.name === "AbortError") status("Paused. Continue takes up where it stopped.");
     else showTrouble(error, () => follow(path, body));
     now.running = null;
-    now.paused = true;
+    now.paused = error.status !== 401; // then nothing has begun
     controls();
     return;
   }
@@ -152,6 +153,7 @@ function waitFor(review) {
   writeSteps();
   $("review").replaceChildren(...reviewForm(review, (decision) => resume(decision)));
   $("review").hidden = false;
+  if (!now.trace.graph.facts.length) $("nothing").textContent = "The graph grows when you have decided.";
   $("review").querySelector("input, textarea, button")?.focus({ preventScroll: true });
   $("review").scrollIntoView({ block: "nearest" });
   announce("The run waits for your decision");
@@ -177,7 +179,8 @@ function showTrouble(error, again) {
     make("b", {}, token ? "The server wants a token" : "That did not work"),
     make("p", {}, error.status === 401 ? unknown : error instanceof Refused ? error.message : `The page failed: ${error.message}`),
     token ? $("access") : "",
-    again ? make("button", { type: "button", click: again }, "Try again") : "");
+    again ? make("button", { type: "button", class: token && "main", click: again }, token ? "Go on" : "Try again") : "");
+  document.body.classList.toggle("locked", token && Boolean(again));
   $("trouble").hidden = false;
   $("trouble").scrollIntoView({ block: "nearest" });
   status("");
@@ -186,19 +189,9 @@ function showTrouble(error, again) {
 
 /** Nothing is wrong any more: the token's field is among the options again. */
 function hideTrouble() {
-  document.querySelector(".sheet").append($("access"));
+  document.querySelector("#options .sheet").append($("access"));
+  document.body.classList.remove("locked");
   $("trouble").hidden = true;
-}
-
-/** Names of documents as files: the records of one file are one document. */
-function filesOf(documents) {
-  const files = new Map();
-  for (const id of documents) {
-    const file = id.replace(/(\.\w{1,8}):\d+$/, "$1");
-    if (!files.has(file)) files.set(file, { id: file, name: file.split("/").pop(), records: [] });
-    files.get(file).records.push(id);
-  }
-  return [...files.values()];
 }
 
 /** What the page is about: the collection and the models; on its first screen, what is searched and might be asked. */
@@ -234,6 +227,7 @@ function controls() {
   $("pause").hidden = !busy;
   $("go-on").hidden = busy || waits || !now.paused;
   $("fresh").hidden = busy || !now.asked;
+  writeVerdict();
 }
 
 function writeTalk() {
@@ -258,6 +252,37 @@ function writeAnswer(writing) {
   $("marks").replaceChildren(...(trace.answer && !trace.grounded && !trace.abstained ? [" from the model's memory: nothing was looked up"] : []),
     ...trace.citations.flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]),
     ...(trace.answer && !writing && !trace.abstained ? [" ", copyButton("the answer", () => now.story.answerText())] : []));
+}
+
+/** Whether the answer is right, as the reader says. */
+function writeVerdict() {
+  const { trace } = now;
+  const { right, correct } = now.verdict ?? {};
+  $("verdict").hidden = !trace.stop_reason || now.running !== null;
+  if ($("verdict").hidden || $("verdict").contains(document.activeElement)) return; // who types there goes on typing
+  const say = async (body) => {
+    try {
+      await request(`api/threads/${now.thread}`, { method: "PATCH", body: JSON.stringify(body) });
+      now.verdict = body;
+      const inside = $("verdict").contains(document.activeElement);
+      if (inside) document.activeElement.blur();
+      writeVerdict();
+      if (inside) $("verdict").querySelector(body.right || body.correct ? "[aria-pressed=true]" : "input").focus();
+      announce("Noted");
+    } catch (error) {
+      showTrouble(error, () => say(body));
+    }
+  };
+  const choice = (text, value) => make("button", { type: "button", "aria-pressed": String(right === value), click: () => say({ right: value }) }, text);
+  const field = make("input", { "aria-label": "The right answer", placeholder: "The right answer, if you know it", maxlength: 10000 });
+  field.value = correct ?? "";
+  const form = make("form", {}, field, make("button", {}, "Save"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (field.value.trim()) say({ right: false, correct: field.value });
+  });
+  $("verdict").replaceChildren("Is this ", choice("right", true), choice("wrong", false), "?",
+    ...(right === false ? [form] : []), ...(right === undefined ? [] : [make("span", {}, correct ? "Noted, with the right answer." : "Noted.")]));
 }
 
 function writeSteps() {
@@ -365,14 +390,47 @@ const shownStory = () => (now.stored ? now.stored.story : now.story);
 function showDetails(chosen) {
   for (const row of document.querySelectorAll(".chain")) row.classList.toggle("chosen", row === chosen?.row);
   const detailed = Boolean(chosen) && !chosen.chain && Boolean(shownStory());
-  writeDetails(detailed ? shownStory().details(chosen) : []);
+  writeDetails(detailed ? paneFor(chosen) : []);
   if (!detailed) return;
-  if (now.stored && chosen.node != null) {
-    const name = now.stored.picture.nodes[chosen.node].label;
-    $("details").append(make("button", { type: "button", class: "copy", click: () => around(name) }, "Draw what is around it"));
-  }
-  if (now.stored && chosen.fact) fetchPassages(chosen.fact);
+  if (now.stored && chosen.fact) fetchPassages(chosen);
   $("details").scrollIntoView({ block: "nearest" });
+}
+
+/** What is said of a fact or an entity, and what can be done with it. */
+function paneFor(chosen) {
+  const name = now.stored && chosen.node != null ? now.stored.picture.nodes[chosen.node].label : "";
+  return [
+    ...shownStory().details(chosen),
+    name ? make("button", { type: "button", class: "copy", click: () => around(name) }, "Draw what is around it") : "",
+    chosen.fact && now.about?.corrects ? correctionOf((now.stored ?? now).facts.get(chosen.fact)) : "",
+  ];
+}
+
+/** A form that corrects a fact of the stored graph, or removes it there; what was answered already stays as it is. */
+function correctionOf(fact) {
+  const parts = ["subject", "predicate", "object"].map((name) => {
+    const input = make("input", { type: "text", autocomplete: "off" });
+    input.value = fact[name];
+    return [name, input];
+  });
+  const said = make("p", { class: "note", role: "status" });
+  const send = async (correction) => {
+    try {
+      await request("api/graph", { method: "PATCH", body: JSON.stringify({ fact: ["subject", "predicate", "object"].map((name) => fact[name]), correction }) });
+      said.textContent = correction ? "Corrected in the stored graph." : "Removed from the stored graph.";
+      if (now.stored) around(correction?.[0] ?? "");
+    } catch (error) {
+      if (error.status === 401) return showTrouble(error, () => send(correction));
+      said.textContent = error.message;
+    }
+  };
+  const form = make("form", { class: "correct" }, make("div", { class: "three" }, parts.map(([name, input]) => make("label", {}, name, input))),
+    make("div", { class: "row" }, make("button", { class: "main" }, "Save"), make("button", { type: "button", click: () => send(null) }, "Remove the fact")), said);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (parts.every(([, input]) => input.value.trim())) send(parts.map(([, input]) => input.value.trim()));
+  });
+  return make("details", {}, make("summary", {}, "Correct this fact"), form);
 }
 
 function reveal(chosen) {
@@ -456,9 +514,9 @@ async function around(entity) {
 }
 
 /** A fact of the stored graph names its passages; their text comes when it is wanted. */
-async function fetchPassages(id) {
+async function fetchPassages(chosen) {
   const { trace, facts } = now.stored;
-  const missing = (facts.get(id)?.sources ?? []).map((source) => source.passage_id).filter((name) => name && !(name in trace.passages));
+  const missing = (facts.get(chosen.fact)?.sources ?? []).map((source) => source.passage_id).filter((name) => name && !(name in trace.passages));
   for (const name of new Set(missing.slice(0, 5))) {
     try {
       trace.passages[name] = await getJSON(`api/passages/${encodeURIComponent(name)}`);
@@ -466,7 +524,7 @@ async function fetchPassages(id) {
       return; // the card says that the passage is not here
     }
   }
-  if (missing.length && now.stored?.trace === trace && view.chosen?.fact === id) writeDetails(now.stored.story.details(view.chosen));
+  if (missing.length && now.stored?.trace === trace && view.chosen?.fact === chosen.fact) writeDetails(paneFor(chosen));
 }
 
 $("of-index").addEventListener("click", () => {
@@ -571,4 +629,5 @@ async function restore() {
   }
 }
 controls();
+openMenus();
 restore();

@@ -9,7 +9,7 @@ class Refused extends Error {
 }
 
 async function request(path, options = {}) {
-  const headers = { ...(options.body ? { "Content-Type": "application/json" } : {}) };
+  const headers = typeof options.body === "string" ? { "Content-Type": "application/json" } : {};
   const token = $("token").value.trim();
   if (token) headers.Authorization = `Bearer ${token}`;
   let answer;

@@ -29,3 +29,10 @@ def test_a_thread_or_a_file_that_there_is_not_is_said_to_be_missing(cli: Any, be
     missing = cli("threads", "list", "sqlite:other.sqlite")
     assert (missing.exit_code, bool(says("other.sqlite", "--checkpoint").search(missing.stderr))) == (2, True)
     assert not (tmp_path / "other.sqlite").exists()
+
+
+def test_what_nobody_judged_is_no_question(cli: Any, bell_index: Path, tmp_path: Path) -> None:
+    place = "sqlite:threads.sqlite"
+    cli("ask", "Who patented the telephone?", "--index", bell_index, "--thread", "bell", "--checkpoint", place)
+    assert cli("threads", "export", place, "said.jsonl").stdout == "said.jsonl 0 questions\n"
+    assert (tmp_path / "said.jsonl").read_text() == ""

@@ -70,7 +70,8 @@ CLICK_EVERYTHING = """(() => {
 })()"""
 
 
-NEVER = "a[href^=javascript], object, embed, base, form:not(#ask, #look, #access, #search, #upload)"
+OWN_FORMS = "#ask, #look, #access, #search, #upload, .correct, #threads form, #verdict form"
+NEVER = f"a[href^=javascript], object, embed, base, form:not({OWN_FORMS})"
 
 
 def _trace(evil: str) -> Trace:

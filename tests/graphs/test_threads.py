@@ -10,7 +10,7 @@ import pytest
 
 from ras_agent import aopen_checkpointer, create_ras_agent, open_checkpointer
 from ras_agent.checkpoints import aopen_store
-from ras_agent.graphs.threads import aforget_thread, alist_threads, forget_thread, list_threads
+from ras_agent.graphs.threads import Verdict, aforget_thread, alist_threads, forget_thread, list_threads
 from ras_agent.records import Passage
 
 PASSAGES = [
@@ -79,3 +79,14 @@ async def test_a_file_of_threads_and_what_lies_beside_it_can_be_read_by_its_owne
         rights["other.sqlite"] = stat.S_IMODE((tmp_path / "other.sqlite").stat().st_mode)
     assert {"threads.sqlite", "threads.sqlite-wal", "threads.sqlite.store"} <= rights.keys()
     assert set(rights.values()) == {0o600}
+
+
+def test_a_verdict_is_a_question_with_its_right_answer_if_one_is_known() -> None:
+    asked = {"question": "Where was Bell born?", "answer": "Boston", "passage_ids": ("bell",)}
+    row = {"question": "Where was Bell born?", "answers": ["Boston"], "supporting_ids": ["bell"]}
+    assert Verdict(**asked, right=True).row() == row
+    assert Verdict(**asked, right=False, correct="Edinburgh").row() == {
+        "question": "Where was Bell born?",
+        "answers": ["Edinburgh"],
+    }
+    assert Verdict(**asked, right=False).row() is None

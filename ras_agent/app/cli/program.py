@@ -40,10 +40,11 @@ COMMANDS: Commands = {
     "serve": Command(serve.serve, serve.ServeOptions, _QUESTIONS),
     "mcp": Command(serve.mcp, serve.McpOptions, _QUESTIONS),
     "threads": Group(
-        "List and forget stored conversations.",
+        "List and forget stored conversations, and export what was said of their answers.",
         {
             "list": Command(threads.list_stored, threads.ListOptions),
             "forget": Command(threads.forget, threads.ForgetOptions),
+            "export": Command(threads.export, threads.ExportOptions),
         },
         _QUESTIONS,
     ),

@@ -1,4 +1,4 @@
-"""`ras-agent threads list` and `ras-agent threads forget`: stored conversations."""
+"""`ras-agent threads`: stored conversations, listed, judged and forgotten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import AsJSON
-from ras_agent.app.cli.terminal import inert, inert_json
+from ras_agent.app.cli.terminal import inert, inert_json, quantity
 from ras_agent.errors import FlagError
 
 _Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Where: sqlite:FILE or postgres:CONNECTION.")]
@@ -31,6 +31,37 @@ class ForgetOptions(Options):
 
     checkpoint: _Place
     thread: Annotated[str, typer.Argument(help="The thread's id, as `ras-agent threads list` prints it.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(Options):
+    """Options of `ras-agent threads export`."""
+
+    checkpoint: _Place
+    out: Annotated[Path, typer.Argument(help="The file of questions to write, for `ras-agent eval jsonl`.")]
+
+
+def export(options: ExportOptions) -> None:
+    """Write what persons said of answers on the server's page as questions with their right answers.
+
+    An answer that was called wrong counts with the one that was given in its
+    place; without one it is left out. The file is one of `ras-agent eval jsonl`.
+    """
+    import json
+
+    from ras_agent.checkpoints import aopen_store
+    from ras_agent.graphs.threads import Verdict, averdicts
+
+    async def verdicts() -> list[Verdict]:
+        async with aopen_store(_existing(options.checkpoint)) as store:
+            return await averdicts(store) if store is not None else []
+
+    every = asyncio.run(verdicts())
+    rows = [row for verdict in every if (row := verdict.row()) is not None]
+    lines = [json.dumps({"id": f"feedback-{number}", **row}, ensure_ascii=False) for number, row in enumerate(rows, 1)]
+    options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8", "replace")
+    left_out = f", {len(every) - len(rows)} left out whose right answer nobody gave" if len(every) > len(rows) else ""
+    typer.echo(f"{inert(str(options.out))} {quantity(len(rows), 'question')}{left_out}")
 
 
 def list_stored(options: ListOptions) -> None:

@@ -154,6 +154,12 @@ async def threads(service: Served, caller: Asking, limit: Annotated[int, Query(g
     return json_response(await service.threads(caller, limit))
 
 
+@router.patch("/api/threads/{thread}", response_model=None, tags=["Questions"])
+async def note(thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking) -> Response:
+    """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes what was said."""
+    return json_response(await service.note(thread, body, caller))
+
+
 @router.delete("/api/threads/{thread}", response_model=None, tags=["Questions"])
 async def forget(thread: wire.Thread, service: Served, caller: Asking) -> Response:
     """Forget a thread: its checkpoints, and the facts that it remembers."""
@@ -194,6 +200,13 @@ async def graph(
 ) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
     return await service.reading.run(service.around, entity, nodes, caller)
+
+
+@router.patch("/api/graph", tags=["Index"])
+async def correct(body: wire.GraphCorrection, service: Served, caller: Asking) -> wire.GraphCorrection:
+    """Correct a fact of the stored knowledge graph, or remove it, as `ras-agent kg edit` does."""
+    await service.documents.correct(body, caller)
+    return body
 
 
 @router.get("/api/entities", tags=["Index"])

@@ -20,7 +20,7 @@ from fastapi import UploadFile
 from ras_agent.address import Address
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError
-from ras_agent.app.serve.wire import Removed, Skip, Uploaded
+from ras_agent.app.serve.wire import GraphCorrection, Removed, Skip, Uploaded
 from ras_agent.calling import Threads
 from ras_agent.filters import ASSIGNED, Filter, read_metadata, value_texts
 from ras_agent.records import JSON
@@ -81,6 +81,21 @@ class Documents:
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
         return Removed(documents_removed=await self._changing.run(self._remove, name, own_part(caller)))
+
+    async def correct(self, body: GraphCorrection, caller: Caller) -> None:
+        """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and what an edit raises."""
+        if not caller.sees_all:
+            raise ApiError(403, "this token sees a part of the graph, and cannot correct what others see", "read_only")
+        await self._changing.run(self._correct, body)
+
+    def _correct(self, body: GraphCorrection) -> None:
+        from ras_agent.tools.kg.edit import remove_fact, replace_fact
+
+        place = self._place()
+        if body.correction is None:
+            remove_fact(place, body.fact)
+        else:
+            replace_fact(place, body.fact, body.correction)
 
     async def file(self, name: str, caller: Caller) -> bytes:
         """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""

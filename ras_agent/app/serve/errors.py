@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
-_CALLERS = (errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
+_CALLERS = (errors.EditError, errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")  # of checkpointers, whose errors are their own
 

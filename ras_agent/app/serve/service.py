@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from ras_agent import __version__
@@ -19,7 +20,15 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
 from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
-from ras_agent.app.serve.wire import LONGEST_QUESTION, About, AskRequest, Message, RequestLimits, ResumeRequest
+from ras_agent.app.serve.wire import (
+    LONGEST_QUESTION,
+    About,
+    AskRequest,
+    Message,
+    RequestLimits,
+    ResumeRequest,
+    ThreadNote,
+)
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
@@ -29,7 +38,7 @@ from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.graphs.threads import aforget_thread, alist_threads
+from ras_agent.graphs.threads import Verdict, aforget_thread, alist_threads, anotes_of, awrite_notes
 from ras_agent.graphs.tool import without_sources
 from ras_agent.page.examples import example_questions
 from ras_agent.records import JSON, Hit, Passage
@@ -45,6 +54,7 @@ from ras_agent.tools.retrieve.search import Search
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore
     from langgraph.types import StateSnapshot
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
@@ -86,6 +96,7 @@ class Service:
         self.drawing = Threads(2, _READ_SECONDS)
         self.limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
+        self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
         self._agents: dict[tuple[Place, ...], Agent] = {}
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, str] = {}  # the caller of each run
@@ -134,14 +145,33 @@ class Service:
         own = self._key("", caller)
         stored = await alist_threads(self._checkpointer, user=caller.name, limit=limit)
         threads = [(thread, thread.id.removeprefix(own)) for thread in stored if thread.id.startswith(own)]
-        about = [{"thread": name, "question": one.question, "began": one.began} for one, name in threads]
+        about = []
+        for one, name in threads:
+            notes = await anotes_of(self._notes, one.id, user=caller.name)
+            about.append({"thread": name, "name": notes.name, "question": one.question, "began": one.began})
         return {"threads": about}
+
+    async def note(self, thread: str, note: ThreadNote, caller: Caller) -> JSON:
+        """Write a person's note on a thread. Raises ApiError for one that is not the caller's, or has no answer."""
+        key, (_, state) = self._key(thread, caller), await self._state(thread, caller)
+        notes = await anotes_of(self._notes, key, user=caller.name)
+        if note.name is not None:
+            notes = replace(notes, name=" ".join(note.name.split()))
+        if note.right is not None:
+            outputs = outputs_of(state.values)
+            if not outputs.get("stop_reason"):
+                raise ApiError(409, f"thread {thread!r} has no answer yet", "no_answer")
+            passages = tuple(dict.fromkeys(citation["passage_id"] for citation in outputs["citations"]))
+            verdict = Verdict(outputs["question"], outputs["answer"], note.right, note.correct.strip(), passages)
+            notes = replace(notes, verdicts={**notes.verdicts, verdict.question: verdict})
+        await awrite_notes(self._notes, key, notes, user=caller.name)
+        return {"thread": thread, "name": notes.name, "verdicts": len(notes.verdicts)}
 
     async def forget(self, thread: str, caller: Caller) -> JSON:
         """Delete a thread with all that is stored of it. Raises ApiError for one that is not the caller's, or runs."""
         self._check_free(thread, caller)
         key = self._key(thread, caller)
-        if not await aforget_thread(self._checkpointer, key, user=caller.name, store=self._parts.store):
+        if not await aforget_thread(self._checkpointer, key, user=caller.name, store=self._notes):
             raise ApiError(404, f"there is no thread {thread!r}", "unknown_thread")
         return {"threads_forgotten": 1}
 

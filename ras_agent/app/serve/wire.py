@@ -19,6 +19,9 @@ LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
 
 THREAD = r"^[A-Za-z0-9_.~-]{1,128}$"
+_Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+GraphFact = tuple[_Part, _Part, _Part]
+"""Subject, predicate and object."""
 Thread = Annotated[str, Field(pattern=THREAD, description="A thread's id; letters, digits and -_.~ alone.")]
 
 
@@ -92,6 +95,24 @@ class ResumeRequest(_Request):
         if decision == {}:  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
             raise ValueError('an empty object decides nothing: give an action, such as {"action": "approve"}')
         return decision
+
+
+class ThreadNote(_Request):
+    """Note of a person on a thread: a name for it, or whether its last answer is right.
+
+    correct: the right answer, where the last one is wrong and the person knows it.
+    """
+
+    name: str | None = Field(None, max_length=LONGEST_NAME)
+    right: bool | None = None
+    correct: str = Field("", max_length=LONGEST_QUERY)
+
+
+class GraphCorrection(_Request):
+    """Correction of a fact of the stored knowledge graph: what is said instead, or nothing, to remove it."""
+
+    fact: GraphFact
+    correction: GraphFact | None = None
 
 
 class ErrorDetail(BaseModel):

@@ -387,3 +387,36 @@ def test_an_index_that_is_gone_is_unavailable_and_no_message_says_where_it_was(
     assert "IndexNotFound: my.index holds no index" in streamed
     assert str(tmp_path) not in "".join(response.text for response in responses) + streamed
     assert str(place) in caplog.text
+
+
+def test_a_fact_of_the_graph_is_corrected_and_removed_by_who_sees_all(served: Served, index: Path) -> None:
+    build_graph(index)
+    part = "token-of-a-part-0123456789"
+    client = served(Settings(index=index), {"token-of-all-0123456789": None, part: {"team": "x"}})
+    client.headers["Authorization"] = "Bearer token-of-all-0123456789"
+    flows = ["Water of Leith", "flows through", "Edinburgh"]
+    right = ["Water of Leith", "flows through", "Leith"]
+
+    def facts() -> list[list[str]]:
+        found = client.get("/api/graph").json()["facts"]
+        return [[fact["subject"], fact["predicate"], fact["object"]] for fact in found]
+
+    assert client.patch("/api/graph", json={"fact": flows, "correction": right}).status_code == 200
+    assert right in facts()
+    assert flows not in facts()
+    unknown = client.patch("/api/graph", json={"fact": ["Nobody", "is", "here"]})
+    assert (unknown.status_code, "Nobody" in unknown.json()["error"]["message"]) == (422, True)
+    assert client.patch("/api/graph", json={"fact": right}).status_code == 200
+    assert right not in facts()
+    other = client.patch("/api/graph", json={"fact": right}, headers={"Authorization": f"Bearer {part}"})
+    assert (other.status_code, other.json()["error"]["code"]) == (403, "read_only")
+
+
+def test_a_page_is_told_what_is_asked_and_what_may_be_changed(served: Served, index: Path) -> None:
+    about = served(Settings(index=index)).get("/api/about").json()
+    assert about | {"version": ""} == {
+        **{"version": "", "collection": "my.index", "models": {}, "graph": False, "changes": True, "corrects": False},
+        "examples": ["Where was Alexander Graham Bell born?"],
+    }
+    fixed = served(Settings(index=index, max_upload_mb=0)).get("/api/about").json()
+    assert (fixed["changes"], fixed["corrects"]) == (False, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from tests.page.looks import pale, screen, small, told
 
 Browser = Any  # the class of tests/conftest.py
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+READY = "typeof now === 'object' && now.about"
 
 
 @pytest.fixture(scope="module")
@@ -340,3 +342,112 @@ def test_a_run_is_paused_and_goes_on_where_it_stopped(browser: Browser, index: P
         click(browser, "#go-on")
         until(browser, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
         assert browser.ask("document.querySelectorAll('#steps .step').length") == 2
+
+
+@pytest.fixture
+def own(browser: Browser, index: Path, tmp_path: Path) -> Iterator[Browser]:
+    """The page of a server whose conversations are stored, over an index of its own."""
+    copy = shutil.copytree(index, tmp_path / "own.index")
+    with serving(Settings(index=copy, checkpoint=f"sqlite:{tmp_path / 'threads.sqlite'}")) as address:
+        browser.open("about:blank")
+        browser.open(address)
+        until(browser, READY)
+        yield browser
+
+
+def test_after_a_lost_token_there_is_one_button(browser: Browser, index: Path) -> None:
+    with serving(Settings(index=index), tokens={"a token of some length": None}) as address:
+        browser.open("about:blank")
+        browser.open(address)
+        until(browser, "!document.querySelector('#trouble').hidden")
+        buttons = "[...document.querySelectorAll('button, summary')].filter((one) => one.checkVisibility())"
+        assert browser.ask(f"{buttons}.map((one) => one.textContent)") == ["Go on"]
+        browser.ask("document.querySelector('#token').value = 'a token of some length'")
+        click(browser, "#trouble button")
+        until(browser, "document.querySelector('#searched').textContent.includes('2 documents')")
+        assert browser.ask(f"{buttons}.length") > 3
+
+
+def test_documents_are_added_with_a_status_each_found_and_removed(own: Browser) -> None:
+    own.ask("document.querySelector('#documents').open = true")
+    until(own, "document.querySelectorAll('#library li').length === 2")
+    files = (
+        "(() => { const all = new DataTransfer();"
+        "all.items.add(new File(['The Clyde flows through Glasgow.'], 'clyde.txt'));"
+        "all.items.add(new File(['x'], 'picture.bmp'));"
+        "document.querySelector('#files').files = all.files;"
+        "document.querySelector('#files').dispatchEvent(new Event('change')) })()"
+    )
+    own.ask(files)
+    until(own, "document.querySelectorAll('#library li').length === 3")
+    said = own.ask("[...document.querySelectorAll('#uploads li')].map((one) => one.innerText)")
+    assert said[0].startswith("clyde.txt 1 passage added; the stored graph follows")
+    assert said[1].startswith("picture.bmp 'picture.bmp': files of this kind cannot be read")
+    own.ask("document.querySelector('#containing').value = 'clyde'")
+    own.ask("document.querySelector('#containing').dispatchEvent(new Event('input'))")
+    until(own, "document.querySelectorAll('#library li').length === 1")
+    click(own, "#library button")
+    assert text(own, "#library button") == "Remove it?"
+    click(own, "#library button")
+    until(own, "document.querySelector('#library').innerText === 'No document is called that.'")
+
+
+def test_conversations_are_listed_named_opened_and_deleted(own: Browser) -> None:
+    ask(own, "Where was Alexander Graham Bell born?")
+    until(own, "document.querySelector('#answer').textContent === 'Edinburgh' && !now.running")
+    thread = own.ask("now.thread")
+    own.ask("document.querySelector('#conversations').open = true")
+    until(own, "document.querySelector('#threads .open')")
+    assert text(own, "#threads .open") == "Where was Alexander Graham Bell born?"
+    click(own, "#threads button:nth-child(2)")
+    own.ask("document.querySelector('#threads input').value = 'Bell'")
+    own.ask("document.querySelector('#threads form').requestSubmit()")
+    until(own, "document.querySelector('#threads .open')?.textContent === 'Bell'")
+    leave(own, "document.querySelector('#fresh').click()")
+    until(own, f"{READY} && !now.asked")
+    own.ask("document.querySelector('#conversations').open = true")
+    until(own, "document.querySelector('#threads .open')")
+    leave(own, "document.querySelector('#threads .open').click()")
+    until(own, "document.querySelector('#answer')?.textContent === 'Edinburgh'")
+    assert own.ask("now.thread") == thread
+    own.ask("document.querySelector('#conversations').open = true")
+    until(own, "document.querySelector('#threads .open')")
+    click(own, "#threads button:nth-child(3)")
+    leave(own, "document.querySelector('#threads button:nth-child(3)').click()")
+    until(own, f"{READY} && !now.asked")
+    own.ask("document.querySelector('#conversations').open = true")
+    until(own, "document.querySelector('#threads').innerText === 'No conversations yet.'")
+
+
+def test_what_a_reader_says_of_an_answer_becomes_a_question_of_an_evaluation(
+    own: Browser, cli: Any, tmp_path: Path
+) -> None:
+    ask(own, "Where was Alexander Graham Bell born?")
+    until(own, "!document.querySelector('#verdict').hidden")
+    click(own, "#verdict button:nth-of-type(2)")
+    until(own, "document.querySelector('#verdict form')")
+    own.ask("document.querySelector('#verdict input').value = 'In Edinburgh, Scotland'")
+    own.ask("document.querySelector('#verdict form').requestSubmit()")
+    until(own, "document.querySelector('#verdict').innerText.includes('with the right answer')")
+    written = cli("threads", "export", f"sqlite:{tmp_path / 'threads.sqlite'}", tmp_path / "said.jsonl")
+    assert written.stdout.endswith("said.jsonl 1 question\n")
+    (row,) = (tmp_path / "said.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(row) == {
+        "id": "feedback-1",
+        "question": "Where was Alexander Graham Bell born?",
+        "answers": ["In Edinburgh, Scotland"],
+    }
+
+
+def test_a_fact_of_the_stored_graph_is_corrected_on_the_page(own: Browser) -> None:
+    click(own, "#of-index")
+    until(own, "document.querySelectorAll('.node').length > 2")
+    own.ask("around('Water of Leith')")
+    until(own, "document.querySelector('#caption').textContent.startsWith('Around Water of Leith')")
+    flows = "[...document.querySelectorAll('#details [data-show]')].find((one) => one.innerText.includes('flows'))"
+    until(own, flows)
+    own.ask(f"{flows}.click()")
+    until(own, "document.querySelector('.correct')")
+    own.ask("document.querySelectorAll('.correct input')[2].value = 'Leith'")
+    own.ask("document.querySelector('.correct').requestSubmit()")
+    until(own, "[...document.querySelectorAll('.node')].some((one) => one.dataset.node === 'leith')")

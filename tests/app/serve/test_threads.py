@@ -190,3 +190,24 @@ def test_a_run_that_was_killed_before_a_node_s_checkpoint_goes_on(served: Served
     found = client.get("/api/threads/killed").json()
     assert (found["finished"], found["answer"]) == (False, "")
     assert client.post("/api/threads/killed/resume", json={}).json()["answer"] == "Alexander Graham Bell"
+
+
+def test_a_thread_is_named_and_its_last_answer_judged_by_its_own_caller(served: Served, tmp_path: Path) -> None:
+    ada, bob = "token-of-ada-0123456789", "token-of-bob-0123456789"
+    settings = Settings(checkpoint=f"sqlite:{tmp_path / 'threads.sqlite'}")
+    client = served(settings, {ada: None, bob: None}, headers={"Authorization": f"Bearer {ada}"})
+    client.post("/api/ask", json={"question": QUESTION, "thread": "1"})
+    assert client.patch("/api/threads/1", json={"name": " The  telephone "}).json()["name"] == "The telephone"
+    assert client.patch("/api/threads/1", json={"right": True}).json()["verdicts"] == 1
+    assert [one["name"] for one in client.get("/api/threads").json()["threads"]] == ["The telephone"]
+    strange = client.patch("/api/threads/1", json={"right": False}, headers={"Authorization": f"Bearer {bob}"})
+    assert (strange.status_code, strange.json()["error"]["code"]) == (404, "unknown_thread")
+    client.delete("/api/threads/1")
+    client.post("/api/ask", json={"question": QUESTION, "thread": "1"})
+    assert [one["name"] for one in client.get("/api/threads").json()["threads"]] == [""]
+
+
+def test_a_run_without_an_answer_is_not_judged(client: httpx.Client) -> None:
+    client.post("/api/ask", json={"question": QUESTION, "thread": "waits", "review": ["plan"]})
+    told = client.patch("/api/threads/waits", json={"right": True})
+    assert (told.status_code, told.json()["error"]["code"]) == (409, "no_answer")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from ras_agent.records import Triple
+from ras_agent.records import Passage, Triple
+from ras_agent.registry import find
 from ras_agent.text.canonical import canonical_key
 
 _MAKERS = {
@@ -18,6 +19,21 @@ _OFFICES = ("mayor", "chief executive", "president", "director", "chair", "head"
 _MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
 _PLACE = re.compile(r"\b(city|town|village|river)\b")
 _BORN = "was born in"
+# of how many passages facts are read
+_PASSAGES = 300
+
+
+def questions_about(passages: Sequence[Passage]) -> list[str]:
+    """Return questions that facts of a collection's first passages answer, each about something that its text names."""
+    facts = []
+    extractor = find("extractor", "offline")()
+    for passage in passages[:_PASSAGES]:
+        heading, _, text = passage.text.partition("\n")
+        if not text or heading.strip("# ") != passage.title:  # a heading is no name of what its text is about
+            text = passage.text
+        text = text.casefold()
+        facts += [fact for fact in extractor.extract([passage]).triples if fact.subject.casefold() in text]
+    return example_questions(facts)
 
 
 def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:

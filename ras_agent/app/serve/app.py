@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from pydantic import Json, TypeAdapter, ValidationError
-from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from ras_agent import __version__, page
@@ -318,7 +318,7 @@ async def reference(request: Request) -> HTMLResponse:
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, RequestValidationError):
         error = ApiError(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
-    elif isinstance(error, HTTPException):
+    elif isinstance(error, HTTPException) and not isinstance(error, ApiError):
         error = ApiError(error.status_code, str(error.detail))
     return response_of(error)
 

@@ -11,6 +11,7 @@ import time
 from bisect import bisect_right
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
@@ -191,10 +192,8 @@ class _Completion:
         end, finish = min((place for stop in self._stops if (place := text.find(stop)) >= 0), default=None), "stop"
         text = text[:end]
         if self._most is not None and estimate_tokens(text) > self._most:
-            end, finish = (
-                bisect_right(range(len(text)), self._most, key=lambda n: estimate_tokens(text[:n])) - 1,
-                "length",
-            )
+            end = bisect_right(range(len(text)), self._most, key=lambda n: estimate_tokens(text[:n])) - 1
+            finish = "length"
         return text[:end], "" if end is None else finish
 
     def _chunk(self, delta: JSON, finish: str | None = None) -> bytes:
@@ -243,8 +242,6 @@ def _thought(event: Event) -> str:
 
 
 def _address(passage: JSON, base_url: str) -> str:
-    from urllib.parse import quote
-
     metadata = passage.get("metadata", {})
     for name in ("url", "source"):
         if str(metadata.get(name, "")).startswith(("https://", "http://")):

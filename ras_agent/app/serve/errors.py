@@ -8,6 +8,7 @@ import re
 import traceback
 
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
 
 from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
@@ -23,12 +24,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")  # of checkpointers, whose errors are their own
 
 
-class ApiError(errors.RasError, RuntimeError):
-    """Request that cannot be served. status: of the reply. code: names the reason for programs."""
+class ApiError(errors.RasError, HTTPException):
+    """Request that cannot be served. status_code: of the reply. code: names the reason for programs."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
+        super().__init__(status, message)
+        self.code = code
 
 
 def refusal(error: Exception) -> tuple[int, ErrorBody]:
@@ -37,7 +38,7 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     One that is not a caller's is logged, and the body does not describe it: it may name a path of the server.
     """
     if isinstance(error, ApiError):
-        return error.status, _body(error.status, str(error), error.code)
+        return error.status_code, _body(error.status_code, error.detail, error.code)
     if isinstance(error, OSError) and _full(error):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
     if isinstance(error, StillRunning | TimeoutError):

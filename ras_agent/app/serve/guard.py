@@ -7,7 +7,6 @@ from contextlib import suppress
 from time import monotonic
 from urllib.parse import urlsplit
 
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ras_agent.app.serve.access import Access, Caller, is_loopback
@@ -46,20 +45,6 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         most = (self._most_upload or MOST_BYTES) if path == UPLOADS else MOST_BYTES
-        try:
-            if self._access is None:
-                scope.setdefault("state", {}).setdefault("caller", Caller())
-            else:
-                self._check_place(self._access, scope, headers)
-                self._let_in(self._access, scope, path, headers.get("authorization", ""))
-            declared = headers.get("content-length", "")
-            if declared.isascii() and declared.isdigit() and int(declared[:20]) > most:
-                raise _too_large(most)
-        except ApiError as error:
-            if error.status == 413:
-                await _drain(receive)
-            await response_of(error)(scope, receive, send)
-            return
         has_begun = False
 
         async def noting(message: Message) -> None:
@@ -68,6 +53,11 @@ class Guard:
             await send(message)
 
         try:
+            if self._access is None:
+                scope.setdefault("state", {}).setdefault("caller", Caller())
+            else:
+                self._check_place(self._access, scope, headers)
+                self._let_in(self._access, scope, path, headers.get("authorization", ""))
             await self._app(scope, _limit_body(receive, most), noting)
         except asyncio.CancelledError:
             if self._access is None:
@@ -106,12 +96,6 @@ class Guard:
         scope.setdefault("state", {})["caller"] = caller
 
 
-def _too_large(most: int) -> ApiError:
-    return ApiError(
-        413, f"the request has more than {most:,} bytes, which is the most that this path takes", "too_large"
-    )
-
-
 async def _drain(receive: Receive) -> None:
     """Read what a client still sends, for a while: a client that is cut off in the middle does not see the reason."""
     with suppress(TimeoutError):
@@ -132,13 +116,14 @@ def _limit_body(receive: Receive, most: int) -> Receive:
             async with asyncio.timeout(until - monotonic()):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(408, "the request's body did not arrive in time") from None
+            raise ApiError(408, "the request's body did not arrive in time", "timeout") from None
         received += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if received > most:
             if not complete:
                 await _drain(receive)
-            raise HTTPException(413, str(_too_large(most)))
+            wrong = f"the request has more than {most:,} bytes, which is the most that this path takes"
+            raise ApiError(413, wrong, "too_large")
         return message
 
     return bounded

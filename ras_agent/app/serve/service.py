@@ -33,16 +33,14 @@ from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
-from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.graphs.threads import Verdict, aforget_thread, alist_threads, anotes_of, awrite_notes
 from ras_agent.graphs.tool import without_sources
-from ras_agent.page.examples import example_questions
+from ras_agent.page.examples import questions_about
 from ras_agent.records import JSON, Hit, Passage
-from ras_agent.registry import find
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
@@ -67,8 +65,6 @@ _STORED_SECONDS = 10.0
 _REMEMBERED = 1000
 # how many knowledge graphs are kept open, one for each filter
 _GRAPHS = 8
-# of how many passages facts are read for the questions that a page offers
-_EXAMPLE_PASSAGES = 300
 # how many names are shown in place of one that the graph does not have
 _NAMES = 5
 # under which a checkpoint says where its run waits for a person
@@ -97,14 +93,15 @@ class Service:
         self.limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
         self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
-        self._agents: dict[tuple[Place, ...], Agent] = {}
+        # an agent for each choice of places where a person decides
+        self._agent = lru_cache(None)(lambda review: assemble_agent(replace(parts, review=review), checkpointer))
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
         self._running: dict[str, str] = {}  # the caller of each run
         self._turns = Turns()
         self.has_shares = False  # of runs: set where several tokens are known
         self._remembered: OrderedDict[str, None] = OrderedDict()
         self._open_graph = lru_cache(_GRAPHS)(lambda commit, seen: graph_of(index.within(seen)))
-        self._examples = lru_cache(_GRAPHS)(lambda commit, seen: _examples(index.within(seen)))
+        self._examples = lru_cache(_GRAPHS)(lambda commit, seen: questions_about(index.within(seen).passages))
 
     @property
     def runs(self) -> int:
@@ -258,11 +255,6 @@ class Service:
                 raise ApiError(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
         return tuple(place for place in allowed if place in places)
 
-    def _agent(self, review: tuple[Place, ...]) -> Agent:
-        if review not in self._agents:
-            self._agents[review] = assemble_agent(replace(self._parts, review=review), self._checkpointer)
-        return self._agents[review]
-
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
         """Return where a thread's last run waits for a person, and its state. Raises ApiError for an unknown thread."""
         config = self._config(thread, caller)
@@ -360,19 +352,6 @@ def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})
-
-
-def _examples(index: PassageIndex) -> list[str]:
-    """Return questions that facts of an index's first passages answer, each about something that its text names."""
-    facts = []
-    extractor = find("extractor", "offline")()
-    for passage in index.passages[:_EXAMPLE_PASSAGES]:
-        heading, _, text = passage.text.partition("\n")
-        if not text or heading.strip("# ") != passage.title:  # a heading is no name of what its text is about
-            text = passage.text
-        text = text.casefold()
-        facts += [fact for fact in extractor.extract([passage]).triples if fact.subject.casefold() in text]
-    return example_questions(facts)
 
 
 @asynccontextmanager

@@ -144,7 +144,7 @@ def test_an_uploaded_file_is_given_back_as_it_was_sent(served: Served, index: Pa
 def test_a_name_that_is_no_plain_name_is_refused_and_nothing_is_written(index: Path, name: str) -> None:
     with pytest.raises(documents.ApiError) as raised:
         documents.safe_name(name)
-    assert raised.value.status == 422
+    assert raised.value.status_code == 422
 
 
 def test_a_path_in_an_upload_reaches_no_other_folder(served: Served, index: Path) -> None:

@@ -165,16 +165,25 @@ async def test_runs_begin_in_the_order_of_arrival_whether_or_not_those_before_th
     await asyncio.wait(tasks.values())
 
 
-async def test_runs_that_have_ended_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def sleep(seconds: float) -> None:
-        raise AssertionError("nobody is at work")
+async def test_eight_runs_are_at_work_at_once_and_those_that_have_ended_keep_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = list[float]()
 
-    monkeypatch.setattr(calling, "_AT_ONCE", 2)
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
     monkeypatch.setattr(calling, "asyncio", SimpleNamespace(Lock=asyncio.Lock, sleep=sleep))
     turns = calling.Turns()
-    for _ in range(5):
+    for _ in range(3):
         async with turns.turn():
             pass
+    async with contextlib.AsyncExitStack() as runs:
+        for _ in range(8):
+            await runs.enter_async_context(turns.turn())
+        assert pauses == []
+        await runs.enter_async_context(turns.turn())
+        assert len(pauses) == 1
 
 
 @pytest.mark.parametrize(("loop", "cores", "done"), [(1.0, 4, 2.0), (3.0, 4, 3.0), (3.0, None, 8.0)])

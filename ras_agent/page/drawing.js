@@ -218,24 +218,29 @@ function graphView({ stage, svg, world, onChoose = () => {}, room = { top: 52, r
 
   let lit = new Set();
 
-  /** Dim all but the evidence, or nothing, and frame what is left. */
+  /** What the proof is drawn with: the chain of the answer, or what is cited where there is none. */
+  function proof() {
+    const { nodes, edges, chain = [] } = view.picture;
+    const ofLink = (link) => (link.facts.length ? link.facts.map((id) => edgeOf.get(id)) : edges.filter((edge) => edge.cited.includes(link.cited)));
+    const shown = (chain.length ? chain.flatMap(ofLink) : edges.filter((edge) => edge.cited.length)).filter(Boolean);
+    return new Set([...shown.flatMap((edge) => [edge, nodes[edge.from], nodes[edge.to]]), ...chain.flatMap((link) => link.nodes.map((index) => nodes[index]))]);
+  }
+
+  /** Dim all but the proof, or nothing, and frame what is left. */
   function light(on) {
-    const { nodes, edges } = view.picture;
-    const cited = on ? edges.filter((edge) => edge.cited.length) : [];
-    lit = new Set(cited.flatMap((edge) => [edge, nodes[edge.from], nodes[edge.to]]));
+    lit = on ? proof() : new Set();
     choose(null);
     fit(true);
   }
 
-  /** Frame the evidence in the light, or everything; on a small screen, where that would be too small to read, the chain of the answer. */
+  /** Frame the proof in the light, or everything; on a small screen, where that would be too small to read, the proof. */
   function fit(glide = false) {
     if (lit.size) return frame([...lit], 1.1, glide === true);
     frame(items(), 1.35, glide === true);
     if (place.scale >= 0.62 || stage.clientWidth > 480) return;
-    const { nodes, edges, chain } = view.picture;
-    const chained = new Set((chain ?? []).flatMap((link) => [...link.nodes.map((index) => nodes[index]), ...link.facts.map((id) => edgeOf.get(id))]).filter(Boolean));
-    const cited = chained.size ? [...chained] : [...nodes.filter((node) => node.role), ...edges.filter((edge) => edge.cited.length)];
-    if (cited.length) frame(cited, 1, glide === true);
+    const some = [...proof()];
+    const worth = some.length ? some : view.picture.nodes.filter((node) => node.role);
+    if (worth.length) frame(worth, 1, glide === true);
     if (place.scale < 0.62) zoom(0.62 / place.scale);
   }
 

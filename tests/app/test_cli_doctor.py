@@ -153,14 +153,14 @@ def test_servers_that_variables_name_are_asked_and_their_passwords_not_shown(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for name, url in (
-        ("OPENAI_BASE_URL", scripted_llm.base_url),
+        ("OPENAI_BASE_URL", f"{scripted_llm.base_url}/#"),  # where it answers with its log
         ("OLLAMA_HOST", "127.0.0.1:9"),
         ("VLLM_BASE_URL", "http://me:secret@localhost:9/v1"),
     ):
         monkeypatch.setenv(name, url)
     result = cli("doctor")
     shown = " ".join(result.output.split())
-    assert f"✓ OPENAI_BASE_URL {scripted_llm.base_url} answers, though not with a list of models" in shown
+    assert f"✓ OPENAI_BASE_URL {scripted_llm.base_url}/# answers, though not with a list of models" in shown
     assert "– OLLAMA_HOST http://127.0.0.1:9/v1: [Errno 111] Connection refused · start the server, or corr" in shown
     assert "– VLLM_BASE_URL http://localhost:9/v1: " in shown
     assert "secret" not in shown

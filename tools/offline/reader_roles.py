@@ -11,13 +11,18 @@ from ras_agent.protocols import Answerer, Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Hit, Passage, Plan, Step
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import name_spans
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, cited
 from ras_agent.tools.offline.answerer.rank import packaged_ranker
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
+from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reader import Reader, Verdict, with_title
+from ras_agent.tools.offline.reader import Reader, with_title
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 from ras_agent.tools.offline.reviewed import steps_as_reviewed
+from ras_agent.tools.offline.said import asks_for_sentences, sentences_that_say
 
 _SURE = math.log(0.4)  # worth of a chain whose answer needs no other search, and goes before one to the whole question
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
@@ -30,6 +35,7 @@ _LEAST, _FLOOR = -3.0, 0.02
 _OFFSET, _OF_CHAINS, _OF_WHOLES = 1.0, 5.5, 0.57
 _AFTER_A_CHAIN = 0.4  # of an answer to the whole question whose chain found every name, but no answer
 _LEAST_CONFIDENCE = 0.25
+_WITHOUT_A_VALUE = 0.25  # of a yes whose sentence lacks a name or a figure of the question
 _RANKED = 30  # spans of the ranker that have a voice
 
 
@@ -97,6 +103,11 @@ class ReadingAnswerer:
         found = {name: one for name, one in found.items() if one.sentences}
         if not found:
             return Answer(I_DO_NOT_KNOW, abstained=True)
+        if asks_for_sentences(question):
+            if not (said := sentences_that_say(question, list(found.values())[:_JUDGED])):
+                return Answer(I_DO_NOT_KNOW, abstained=True)
+            told = " ".join(" ".join(one.text for one in said).split())
+            return Answer(f"The text says: {told}", cited(said, graph))
         chain = follow(question, self._reader, steps, found)
         asked = analyse(chain.question)
         if asked.kind == "choice" or (asked.kind == "yes_no" and asked.compared and _AND.search(asked.question)):
@@ -104,15 +115,17 @@ class ReadingAnswerer:
         if asked.kind == "yes_no":
             return self._verdict(asked, chain, graph, list(found.values()))
         if chain.end and chain.worth > _SURE:
-            grounds = [*(link.found.sentence for link in chain.links), chain.end.sentence]
-            return Answer(chain.end.text, cited(grounds, graph), confidence=_confidence(chain.worth, _OF_CHAINS))
+            text, listed = all_of_list(question, chain.end.text, chain.end.sentence)
+            grounds = [*(link.found.sentence for link in chain.links), *listed]
+            return Answer(text, cited(grounds, graph), confidence=_confidence(chain.worth, _OF_CHAINS))
         led = {canonical_key(link.found.text) for link in chain.links}
         whole = self._whole(analyse(question), graph, list(found.values())[:_PAIRED], led)
         if whole is None:
             return Answer(I_DO_NOT_KNOW, abstained=True)
-        grounds = [one for one in (whole.named_by, whole.sentence) if one]
+        text, listed = all_of_list(question, whole.text, whole.sentence)
+        grounds = [one for one in (whole.named_by, *listed) if one]
         sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if led else 1.0)
-        return Answer(whole.text, cited(grounds, graph), confidence=sure)
+        return Answer(text, cited(grounds, graph), confidence=sure)
 
     def _whole(
         self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage], led: Set[str]
@@ -145,20 +158,33 @@ class ReadingAnswerer:
     def _verdict(
         self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
     ) -> Answer:
-        """Return the verdict of the passage that says most, with the sentence that decides."""
-        texts = [_said(passage.sentences) for passage in passages[:_JUDGED]]
-        verdicts = self._reader.judge(asked.question, texts)
-        verdict, passage = max(zip(verdicts, passages, strict=False), key=lambda one: -one[0].not_said)
-        deciding = self._deciding(asked.question, verdict, passage)
-        told = max(verdict.true, verdict.false)
-        grounds = [*(link.found.sentence for link in chain.links), deciding]
-        return Answer("yes" if verdict.true >= verdict.false else "no", cited(grounds, graph), confidence=told)
+        """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
-    def _deciding(self, question: str, verdict: Verdict, passage: ReadPassage) -> Sentence:
-        """Return the sentence that alone speaks most for the verdict."""
-        alone = self._reader.judge(question, [_said([sentence]) for sentence in passage.sentences])
-        place = 0 if verdict.true >= verdict.false else 1
-        return max(zip(alone, passage.sentences, strict=True), key=lambda one: one[0][place])[1]
+        What a sentence affirms whose name or figure it does not hold is most often false.
+        """
+        words = set(stems(asked.question))
+        likely = [
+            max(passage.sentences, key=lambda one: len(words & (one.stems | one.passage.title_stems)))
+            for passage in passages[:_JUDGED]
+        ]
+        verdicts = self._reader.judge(asked.question, [_said([sentence]) for sentence in likely])
+        held = [sentence.stems | sentence.passage.title_stems for sentence in likely]
+        worth = [len(words & has) * (1 - one.not_said) for one, has in zip(verdicts, held, strict=True)]
+        best = worth.index(max(worth))
+        deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
+        yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
+        told = max(yes, no)
+        if yes >= no and not _values(asked.question) <= held[best]:
+            told *= _WITHOUT_A_VALUE
+        grounds = [*(link.found.sentence for link in chain.links), deciding]
+        return Answer("yes" if yes >= no else "no", cited(grounds, graph), confidence=told)
+
+
+def _values(question: str) -> set[str]:
+    """Return the stems of the names and the figures of a question of yes or no, whose first word is no name."""
+    text = question[0].lower() + question[1:]
+    spans = [*name_spans(text), *((figure.start, figure.end) for figure in figures_in(text))]
+    return {stem for start, end in spans for stem in stems(text[start:end])}
 
 
 def _said(sentences: Sequence[Sentence]) -> str:

@@ -107,6 +107,24 @@ def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_dec
     assert [one.quote for one in answer.citations] == ["Alexander Graham Bell was born in Edinburgh."]
 
 
+def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
+    reader = Judging({"Edinburgh": Verdict(0.8, 0.1, 0.1)})
+    question = "Was Alexander Graham Bell born in Ulm?"
+    answerer = ReadingAnswerer(reader, Plain(), may_abstain=False)
+    answer = answerer.answer(question, EMPTY, [BELL], _steps((question, BELL)))
+    assert (answer.text, answer.confidence) == ("yes", pytest.approx(0.2))
+    assert ReadingAnswerer(reader, Plain()).answer(question, EMPTY, [BELL], _steps((question, BELL))).abstained
+
+
+def test_a_reason_is_told_with_its_sentence_or_not_at_all() -> None:
+    mill = Passage("m", "The mill closed in 1950 because the river had dried up.", "Velmora")
+    answerer = ReadingAnswerer(Judging({}), Plain())
+    answer = answerer.answer("Why did the mill close?", EMPTY, [mill], ())
+    assert answer.text == "The text says: The mill closed in 1950 because the river had dried up."
+    assert [one.quote for one in answer.citations] == [mill.text]
+    assert answerer.answer("Why did the mayor resign?", EMPTY, [mill], ()).abstained
+
+
 def test_two_things_are_left_to_what_compares_too() -> None:
     question = "Are Ann Lee and Bo Berg of the same nationality?"
     answer = ReadingAnswerer(Judging({}), Plain()).answer(question, EMPTY, [BELL], _steps((question, BELL)))

@@ -1,0 +1,61 @@
+"""Why, and what a text says on the whole, is answered with sentences or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from ras_agent.records import Passage
+from ras_agent.tools.offline.reading import read
+from ras_agent.tools.offline.said import asks_for_sentences, sentences_that_say
+
+MINUTES = Passage(
+    "m",
+    "Jonas Pell was away. The move was postponed on 12 March because the sprinklers failed. The budget is 612 euros.",
+    "Minutes of the mill",
+)
+MUSEUM = Passage(
+    "v",
+    "# Harbour museum\n\nThe museum opened in 1952.\n\n## What to see\n\nThe lifeboat saved 61 people at sea.",
+    "Harbour museum",
+)
+
+
+def _said(question: str, *passages: Passage) -> list[str]:
+    return [one.text for one in sentences_that_say(question, read(passages))]
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Why was the move postponed?", True),
+        ("What was the cause of the fire?", True),
+        ("Summarise the minutes.", True),
+        ("What can visitors see in the museum?", True),
+        ("What did the museum buy?", False),
+        ("When was the move postponed?", False),
+    ],
+)
+def test_questions_for_sentences_are_known_by_how_they_begin(question: str, asks: bool) -> None:
+    assert asks_for_sentences(question) is asks
+
+
+def test_why_is_answered_with_the_sentence_that_gives_the_reason() -> None:
+    assert _said("Why was the move postponed?", MUSEUM, MINUTES) == [
+        "The move was postponed on 12 March because the sprinklers failed."
+    ]
+
+
+def test_a_reason_for_something_else_is_no_answer() -> None:
+    assert _said("Why was Jonas Pell away from the harbour?", MINUTES) == []
+
+
+def test_what_one_can_do_is_told_from_the_heading_that_has_the_words() -> None:
+    assert _said("What can visitors see in the harbour museum?", MUSEUM, MINUTES)[-1] == (
+        "The lifeboat saved 61 people at sea."
+    )
+    assert "The museum opened in 1952." not in _said("What can visitors see in the harbour museum?", MUSEUM)
+
+
+def test_a_summary_is_the_first_sentences_of_the_passage_that_it_names() -> None:
+    assert _said("Summarise the minutes of the mill.", MUSEUM, MINUTES)[0] == "Jonas Pell was away."
+    assert _said("Summarise the travel policy of Velmora.", MUSEUM, MINUTES) == []

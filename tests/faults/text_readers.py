@@ -31,7 +31,8 @@ from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
-from ras_agent.records import Exchange, Hit, Passage, Source, Span, Step, Triple
+from ras_agent.question_graph.proof import proof_of
+from ras_agent.records import Citation, Exchange, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.markup import inert_markup, markup_start
@@ -61,12 +62,15 @@ from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
+from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.nested import innermost
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reader_roles import ReadingAnswerer, ReadingPlanner
+from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
+from ras_agent.tools.offline.said import sentences_that_say
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
@@ -222,6 +226,17 @@ READERS = {
     "split_mention": TextReader(lambda text: split_mention(text, str.istitle), "tools.kg.link"),
     "without_names": TextReader(lambda text: without_names(text, ["Alan"]), "tools.subgraph.pipeline"),
     "analyse": TextReader(analyse, "tools.offline.question"),
+    "proof_of": TextReader(
+        lambda text: proof_of(text, "Ulm", [Citation(1, "p", text, 0, len(text), text)], {}), "question_graph.proof"
+    ),
+    "sentences_that_say": TextReader(
+        lambda text: [sentences_that_say(f"{ask} {text}", read([Passage("p", text)])) for ask in ("Why", "Describe")],
+        "tools.offline.said",
+    ),
+    "all_of_list": TextReader(
+        lambda text: [all_of_list("Who?", "Ulm", one) for one in read([Passage("p", f"Ulm, {text}")])[0].sentences],
+        "tools.offline.lists",
+    ),
     "innermost": TextReader(innermost, "tools.offline.nested"),
     "offline roles": TextReader(_offline, OFFLINE),
     "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.reader_roles"),

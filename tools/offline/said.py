@@ -20,7 +20,7 @@ _WHOLE = re.compile(
     re.IGNORECASE,
 )
 _BECAUSE = re.compile(
-    r"\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?|after .* had)\b",
+    r"\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?)\b",
     re.IGNORECASE,
 )
 _ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")

@@ -1,7 +1,7 @@
 """Measures the proofs of evaluation runs: how many are shown, how many are whole, and whether answers rest on them.
 
-ras-agent eval jsonl --data QUESTIONS --corpus CORPUS --llm offline:minilm --least-confidence 0 --out runs/m
-python -m lab.proofs runs/m --answerer offline:minilm
+ras-agent eval jsonl --data QUESTIONS --corpus CORPUS --least-confidence 0 --out runs/m
+python -m lab.proofs runs/m --answerer offline
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def main() -> None:
     """Print a table for each agent, and for the third that may be looked at each question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=("looked", "scored"), default="looked")
-    parser.add_argument("--llm", nargs="+", default=["offline", "offline:minilm"], help="models of all roles")
+    parser.add_argument("--llm", nargs="+", default=["offline"], help="models of all roles")
     parser.add_argument("--graph", nargs="+", default=["ras", "single-shot"])
     arguments = parser.parse_args()
     looked = looked_at()

@@ -76,7 +76,8 @@ def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_pat
         ],
         tmp_path,
     )
-    assert code == 3, shown  # without the patent nobody is the inventor
+    assert code == 0, shown
+    assert "answer Leith [1]" in shown
     lines = [line.strip() for line in shown.splitlines()]
     first = lines.index("1   (Alexander Graham Bell | was born in | Edinburgh)")
     assert lines[first - 1] == "Alexander Graham Bell: “Alexander Graham Bell was born in Edinburgh.”"

@@ -61,7 +61,7 @@ PAYLOADS = (
 )
 CLICK_EVERYTHING = """(() => {
     let count = 0
-    for (const element of document.querySelectorAll('*:not(#fresh, #upload *)')) {  // not a new page, nor a dialog for files
+    for (const element of document.querySelectorAll('*:not(#fresh, #upload *)')) {  // no new page, no dialog
         for (const kind of ['mouseover', 'focus', 'click', 'keydown'])
             element.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true}))
         count += 1

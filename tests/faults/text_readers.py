@@ -27,6 +27,7 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs.observe import _reason
 from ras_agent.graphs.tool import without_sources
 from ras_agent.graphs.validate import replace_surrogates
+from ras_agent.page.examples import example_questions
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
@@ -63,11 +64,9 @@ from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
 from ras_agent.tools.offline.lists import all_of_list
-from ras_agent.tools.offline.nested import innermost
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
-from ras_agent.tools.offline.reader_roles import ReadingAnswerer, ReadingPlanner
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.offline.said import sentences_that_say
@@ -156,8 +155,8 @@ class _Pointing(Reader):
 
 def _read(text: str) -> None:
     """Ask an agent that reads the text, with the text as its only passage's, in three forms of a question."""
-    planner = ReadingPlanner(_Pointing(), OfflinePlanner())
-    answerer = ReadingAnswerer(_Pointing(), OfflineAnswerer())
+    planner = OfflinePlanner(_Pointing())
+    answerer = OfflineAnswerer(_Pointing())
     passage = _passage(text)
     for question in (text, f"Was {text} built in 1890?", f"Who wrote {text}"):
         steps = [Step(1, question, (Hit(passage, 1.0),))]
@@ -165,9 +164,13 @@ def _read(text: str) -> None:
         answerer.answer(question, QuestionGraph(), [passage], steps)
 
 
-OFFLINE = """tools.offline.question tools.offline.nested tools.offline.planner tools.offline.evidence
-tools.offline.reading tools.offline.answerer.answer_type tools.offline.answerer.choice tools.offline.answerer.rank
-tools.offline.answerer.shared tools.offline.answerer.yes_no"""
+def _examples(text: str) -> None:
+    """Look for questions in a fact whose parts are a text."""
+    list(example_questions([Triple(text, f"was founded by {text}", text)]))
+
+
+OFFLINE = """tools.offline.question tools.offline.planner tools.offline.evidence tools.offline.reading
+tools.offline.answerer.choice tools.offline.answerer.yes_no"""
 EXTRACTOR = """tools.offline.extractor.chunks tools.offline.extractor.extract tools.offline.extractor.subjects
 tools.offline.extractor.tokens tools.offline.extractor.topics"""
 READERS = {
@@ -237,9 +240,9 @@ READERS = {
         lambda text: [all_of_list("Who?", "Ulm", one) for one in read([Passage("p", f"Ulm, {text}")])[0].sentences],
         "tools.offline.lists",
     ),
-    "innermost": TextReader(innermost, "tools.offline.nested"),
     "offline roles": TextReader(_offline, OFFLINE),
-    "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.reader_roles"),
+    "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.answerer.answer"),
+    "example questions": TextReader(_examples, "page.examples"),
     "offline rewriter": TextReader(
         lambda text: (
             OfflineRewriter().rewrite(text, [Exchange("Who wrote Emma?", "Jane Austen")]),
@@ -311,7 +314,6 @@ OWN_TEXTS = {
     "train.graphllm.examples": "prompts that this package wrote",
     "train.graphqa.tables": "names of the tables' rows",
     "train.pseudo_questions": "training data",
-    "train.ranker.examples": "training data",
     "train.reader.compose": "training data",
     "train.reader.forms": "training data",
     "train.reader.examples": "training data",

@@ -11,7 +11,6 @@ import pytest
 from ras_agent.errors import SettingsError
 from ras_agent.train.gfm.train import GFMTrainingConfig
 from ras_agent.train.paths.train import PathTrainingConfig
-from ras_agent.train.ranker import config as answer_config
 from ras_agent.train.reader.train import ReaderTrainingConfig
 from tests.messages import says
 
@@ -75,8 +74,6 @@ def test_a_path_encoders_options_name_what_they_take() -> None:
         (PathTrainingConfig, {**PATHS, "batch": 0}, "--batch has to be at least 1, got 0"),
         (ReaderTrainingConfig, {**FILES, "tokens": 64}, "--tokens has to be at least 68 and at most 512, got 64"),
         (ReaderTrainingConfig, {**FILES, "held_out": 1.5}, "--held-out has to be at least 0 and at most 1, got 1.5"),
-        (answer_config.RankerConfig, {**FILES, "folds": 1}, "--folds has to be at least 2, got 1"),
-        (answer_config.RankerConfig, {**FILES, "rate": -2.0}, "--rate has to be at least 0 and finite, got -2.0"),
     ],
 )
 def test_the_other_trainings_check_theirs(config: Callable[..., object], given: dict[str, Any], message: str) -> None:

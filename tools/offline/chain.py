@@ -20,17 +20,20 @@ from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.values import figures_in
-from ras_agent.text.words import MONTHS, stems
+from ras_agent.text.words import MONTHS, stems, word_set
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
 from ras_agent.tools.offline.reader import Reader, with_title
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another
+_READ_BEFORE = 10  # passages that a part is read over before it is searched for
+_KNOWN = math.log(0.9)  # worth from which it need not be searched for
 _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
 _LEAD = 600  # characters of a passage of a pair
 _SOFTNESS = 4.0  # margins are divided by it before they are taken for log-odds
+_SURE = math.log(0.4)  # worth of a chain whose answer goes before one to the whole question
 _LATER = 0.05  # what a place in a ranking costs
 
 
@@ -71,16 +74,25 @@ class Chain:
         """The log of how likely its links and its end are to be right, all of them."""
         return sum(link.found.worth for link in self.links) + (self.end.worth if self.end else 0.0)
 
+    @property
+    def answered(self) -> Found | None:
+        """The end, where the chain is likely enough to be right that nothing else has to be asked."""
+        return self.end if self.worth > _SURE else None
+
 
 def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mapping[str, ReadPassage]) -> Chain:
     """Return the chain of a question as far as the steps have searched for it.
 
+    What has been found already is read before a part is searched for, and is enough where it is sure.
     passages: those that may be read, by id.
     """
     searched = {canonical_key(step.subquery): step for step in steps}
+    before = list(passages.values())[:_READ_BEFORE]
 
     def answer_to(asked: str) -> Found | None:
-        return next(iter(answers(asked, reader, read_by(searched[canonical_key(asked)], passages))), None)
+        step = searched.get(canonical_key(asked))
+        best = next(iter(answers(asked, reader, read_by(step, passages) if step else before)), None)
+        return best if best and (step or best.worth > _KNOWN) else None
 
     chain = Chain(question)
     for _ in range(_MOST_LINKS):
@@ -88,18 +100,16 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
         if not description:
             break
         asked = asking_for(description)
-        if canonical_key(asked) not in searched:
-            return replace(chain, open=asked)
         found = answer_to(asked)
         if found is None:
-            return chain
+            return chain if canonical_key(asked) in searched else replace(chain, open=asked)
         left = chain.question.replace(description, found.text)
         chain = Chain(left, (*chain.links, Link(asked, description, found)))
     if not chain.links:
         return chain
-    if canonical_key(chain.question) not in searched:
-        return replace(chain, open=chain.question)
-    return replace(chain, end=answer_to(chain.question))
+    end = answer_to(chain.question)
+    unasked = end is None and canonical_key(chain.question) not in searched
+    return replace(chain, end=end, open=chain.question if unasked else "")
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)
@@ -114,7 +124,7 @@ def innermost(question: str, reader: Reader) -> str:
         part = outer[span.start : span.end] if span else ""
         if not _RELATIVE.search(part):  # "the inventor of dynamite was born": the predicate is the outer description's
             part = _PREDICATE.sub("", part)
-        if len(part.split()) < 2 or part not in question or len(part) >= len(inner or question) - 3:
+        if len(part.split()) < 2 or is_name(part) or part not in question or len(part) >= len(inner or question) - 3:
             break
         inner, outer = part, asking_for(part)
     return inner
@@ -191,12 +201,33 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         start, end = span.start - offset, min(span.end - offset, len(passage.text))
         if start < 0:
             continue
-        text = passage.text[start:end]
+        text = _named(passage, start, end)
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
             continue
         worth = _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank
         yield Found(text, worth, _telling(question, text, sentence))
+
+
+def _named(passage: ReadPassage, start: int, end: int) -> str:
+    """Return an answer by its name: a pronoun's is what the passage is about, blank where no title tells that.
+
+    A part of what the passage is about is all of it ("Leith" of "Water of Leith"). An article with which a sentence
+    begins is not part of a name, unless the title has it.
+    """
+    text, topic = passage.text[start:end], passage.topic
+    if text.lower() in _PRONOUNS:
+        return topic
+    first = passage.text.find(topic, max(0, end - len(topic)), start + len(topic)) if topic else -1
+    if first >= 0 and first <= start and end <= first + len(topic):
+        return topic
+    bare = _ARTICLE.sub("", text)
+    begins = any(sentence.start == start for sentence in passage.sentences)
+    return bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
+
+
+_PRONOUNS = word_set("he him she her it they them")
+_ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 
 def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:

@@ -1,4 +1,4 @@
-"""A planner without a model: the question first, then what it compares, then the bridge that leads furthest."""
+"""The planner of the offline mode: it takes a question apart, looks up what is compared, and follows bridges."""
 
 from __future__ import annotations
 
@@ -11,31 +11,41 @@ from ras_agent.records import Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
 from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
+from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, in_order
+from ras_agent.tools.offline.reviewed import steps_as_reviewed
 
 _MOST_BRIDGES = 3
 
 
 class OfflinePlanner:
-    """Plans with rules over the question's graph and the passages read; it never answers without retrieval.
+    """Takes the question apart with the reader, and goes on by rules where that does not lead to an answer.
 
-    Compared names ("Who is older, A or B?") are looked up one by one. Else the planner follows bridges: names in what
-    has been read, each asked for together with the words of the question that its passage leaves open, until two
-    linked passages explain the question, `most_bridges` have been followed, or none is left.
+    What the question describes is asked for, the innermost first, and the answers take its place. Then the whole
+    question is asked, and what it compares is looked up ("Who is older, A or B?"). Else the planner follows bridges:
+    names in what has been read, each asked for together with the words of the question that its passage leaves open,
+    until two linked passages explain the question, `most_bridges` have been followed, or none is left.
     """
 
     name = "offline"
 
-    def __init__(self, *, most_bridges: int = _MOST_BRIDGES) -> None:
-        self._most_bridges = most_bridges
+    def __init__(self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES) -> None:
+        self._reader, self._most_bridges = reader, most_bridges
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        """Return the next sub-query, or sufficient; the reason is for a reader of the trace."""
-        if not steps:
-            return Plan("subq", question, "the question itself comes first")
-        evidence = gather(question, steps)
+        """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
+        steps = steps_as_reviewed(graph, steps)
+        chain = follow(question, self._reader, steps, passages_of(steps))
+        if chain.open:
+            return Plan("subq", chain.open, _told(chain))
+        if chain.answered:
+            return Plan("sufficient", reason=f"{_told(chain)}; an answer has been read: {chain.answered.text}")
         asked = {canonical_key(step.subquery) for step in steps}
+        if canonical_key(question) not in asked:
+            return Plan("subq", question, _told(chain) or "the question itself comes first")
+        evidence = gather(question, steps)
         if evidence.asked.compared:
             return _compare(evidence, graph, asked)
         explained = evidence.explained()
@@ -44,6 +54,11 @@ class OfflinePlanner:
         if len(steps) > self._most_bridges:
             return Plan("sufficient", reason=f"bridges followed: {self._most_bridges}, the most allowed")
         return _follow(evidence, graph, asked)
+
+
+def _told(chain: Chain) -> str:
+    """Say what the links have found: "the inventor of the telephone: Alexander Graham Bell"."""
+    return "; ".join(f"{link.description}: {link.found.text}" for link in chain.links)
 
 
 def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:

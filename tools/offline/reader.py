@@ -1,4 +1,4 @@
-"""The reader of the offline mode: the packaged MiniLM with layers of this repository's training, in numpy.
+"""The reader of the offline mode: MiniLM with layers of this repository's training, in numpy.
 
 It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and of ending the answer; those at [CLS]
 say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Of a question alone the tokens
@@ -8,14 +8,13 @@ does not tell. `ras_agent.train.reader.train` made the weights; the JSON card ne
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,10 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
 from ras_agent.records import Span
 from ras_agent.tools.embed.bert import PANEL, WIDTH, Bert, bert, panels
-from ras_agent.tools.embed.minilm import packaged_tokenizer, packaged_weights
-from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
+from ras_agent.tools.offline.reader_weights import load_weights
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 QUESTION_TOKENS = 64
 WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is read in overlapping windows
@@ -57,8 +58,8 @@ class Reading(NamedTuple):
 class Reader:
     """Reads texts for a question; fits `SpanReader`. Weights load at the first use. Threads may share one.
 
-    weights: others than the packaged ones, a .safetensors file with its .json card next to it; spans: how many answers
-    of a text are given. Raises MissingExtra without the extra `offline`, WeightsError for other weights.
+    weights: others than the packaged ones, a .safetensors file; spans: how many answers of a text are given. Raises
+    WeightsError for a file that is no reader's.
     """
 
     def __init__(self, weights: Path | str | None = None, spans: int = 5) -> None:
@@ -120,23 +121,30 @@ class _Window(NamedTuple):
 
 
 def _load(file: Path) -> _Network:
-    made_for = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["base_sha256"]
-    if made_for != MINILM_SHA256:
-        raise WeightsError(
-            f"{file}: made for base weights {made_for}, but the packaged MiniLM's are {MINILM_SHA256}; "
-            "make it again: python -m ras_agent.train.reader.train --help"
-        )
-    tokenizer, weights = packaged_tokenizer(), dict(packaged_weights())
-    from safetensors.numpy import load_file
+    weights = load_weights(file)
+    try:
+        network = bert(weights)
+    except KeyError as error:
+        raise WeightsError(f"{file}: not a reader's weights: {error} is missing") from None
+    return _Network(network, reader_tokenizer(), {name: weights[name] for name in weights if name.startswith("heads.")})
 
-    weights.update({name: array.astype(np.float32) for name, array in load_file(file).items()})
-    return _Network(bert(weights), tokenizer, {name: weights[name] for name in weights if name.startswith("heads.")})
+
+def reader_tokenizer() -> Tokenizer:
+    """Return MiniLM's tokenizer, that of uncased BERT, without special tokens, padding or truncation."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    with as_file(files("ras_agent.data") / "reader_vocab.txt") as file:
+        pieces = models.WordPiece.from_file(str(file), unk_token="[UNK]")
+    tokenizer = Tokenizer(pieces)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
 
 
 class _Network:
     """Holds the network, its tokenizer and the heads; nothing changes after construction."""
 
-    def __init__(self, network: Bert, tokenizer: Any, heads: Mapping[str, Floats]) -> None:
+    def __init__(self, network: Bert, tokenizer: Tokenizer, heads: Mapping[str, Floats]) -> None:
         self.network, self.tokenizer, self.heads = network, tokenizer, heads
 
     def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:

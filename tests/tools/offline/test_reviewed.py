@@ -66,7 +66,8 @@ def test_where_no_source_tells_the_sentence_it_is_the_one_that_holds_both_ends(s
 
 
 def test_the_next_plan_follows_the_correction() -> None:
-    steps = [Step(1, WHERE, (Hit(BELL, 1.0),), (BORN.id,), (BORN.id,))]
+    asked_for = "What is the city where Alexander Graham Bell was born?"
+    steps = [Step(1, asked_for, (Hit(BELL, 1.0),), (BORN.id,), (BORN.id,))]
     question = "Which river flows through the city where Alexander Graham Bell was born?"
     planner = offline_planner()
     assert planner.plan(question, QuestionGraph((BORN,)), steps).subquery == "Which river flows through Edinburgh?"

@@ -17,7 +17,7 @@ from lab import graphqa_sets, language_model
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
-from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig, write_tables
+from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig, Row, write_tables
 from ras_agent.train.loop import validations
 from tests.messages import says
 
@@ -53,6 +53,13 @@ def test_a_row_is_a_training_with_the_row_s_changes(
     training = config(tmp_path, tuning="lora").training(TABLES[table][row - 1], 7)
     assert {name: getattr(training, name) for name in changed} == changed
     assert (training.seed, training.out.name) == (7, "seed-7")
+
+
+def test_rows_of_one_name_are_one_training_whose_folder_the_tables_share() -> None:
+    rows: dict[str, list[Row]] = {}
+    for row in (row for table in TABLES.values() for row in table):
+        rows.setdefault(row.name, []).append(row)
+    assert {name for name, same in rows.items() if any(row != same[0] for row in same)} == set()
 
 
 def test_an_ablation_of_the_alignment_changes_the_aligner_and_what_the_model_reads() -> None:

@@ -1,10 +1,19 @@
+"""The offline answerer: with the packaged reader, and with scripted ones where the rest is to be seen."""
+
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Passage, Source, Triple
-from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, OfflineAnswerer
+from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
+from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, OfflineAnswerer, unheard_names
+from ras_agent.tools.offline.reader import Reader, Verdict
+from ras_agent.tools.offline.reading import read
+from tests.tools.offline.test_chain import BELL, LEITH, PHONE, READER, RIVER, SEARCHES, Scripted
+
+PACKAGED = Reader()
+EMPTY = QuestionGraph()
 
 PASSAGES = (
     Passage("tel", "The telephone was patented by Alexander Graham Bell in 1876.", "Telephone"),
@@ -28,7 +37,7 @@ GRAPH = QuestionGraph(
 
 
 def answered(question: str, **options: Any) -> Answer:
-    return OfflineAnswerer(**options).answer(question, GRAPH, PASSAGES, ())
+    return OfflineAnswerer(PACKAGED, **options).answer(question, GRAPH, PASSAGES, ())
 
 
 def test_a_date_is_answered_whole() -> None:
@@ -62,7 +71,7 @@ def test_a_yes_no_question_gets_yes_or_no() -> None:
 
 
 def test_nothing_to_read_is_no_answer() -> None:
-    found = OfflineAnswerer().answer("Who patented the telephone?", QuestionGraph(), (), ())
+    found = OfflineAnswerer(PACKAGED).answer("Who patented the telephone?", QuestionGraph(), (), ())
     assert found == Answer(I_DO_NOT_KNOW, abstained=True)
 
 
@@ -75,3 +84,100 @@ def test_confidence_is_a_share(question: str) -> None:
 
 def test_an_answerer_that_must_answer_never_abstains() -> None:
     assert not answered("Which opera did the mayor of Paris sing in?", may_abstain=False).abstained
+
+
+def test_a_name_that_no_passage_holds_is_unheard_and_makes_an_answer_unlikely() -> None:
+    passages = [Passage("p", "Lena Frost, born on 4 May 1950, taught at Ulm University.", "Lena Frost")]
+    question = "In what year did Lena Frost visit Japan?"
+    assert unheard_names(question, read(passages)) == ["Japan"]
+    assert OfflineAnswerer(PACKAGED).answer(question, EMPTY, passages, ()).abstained
+
+
+class Judging(Scripted):
+    """Affirms, denies or cannot tell by the first of some words that a text holds."""
+
+    def __init__(self, words: dict[str, Verdict]) -> None:
+        super().__init__({}, {})
+        self._words = words
+
+    def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
+        silent = Verdict(0.0, 0.1, 0.9)
+        return [next((said for word, said in self._words.items() if word in text), silent) for text in texts]
+
+
+def _steps(*searches: tuple[str, Passage]) -> list[Step]:
+    return [Step(number, query, (Hit(passage, 1.0),)) for number, (query, passage) in enumerate(searches, 1)]
+
+
+def test_the_answer_cites_the_sentence_of_every_link() -> None:
+    steps = _steps(*SEARCHES)
+    answer = OfflineAnswerer(READER).answer(RIVER, EMPTY, [PHONE, BELL, LEITH], steps)
+    assert answer.text == "Water of Leith"
+    assert [one.quote for one in answer.citations] == [
+        "The telephone was invented by Alexander Graham Bell.",
+        "Alexander Graham Bell was born in Edinburgh.",
+        "The Water of Leith flows through Edinburgh.",
+    ]
+    assert answer.confidence is not None
+    assert 0.4 < answer.confidence <= 1
+
+
+def test_only_the_passages_that_are_given_are_read() -> None:
+    answer = OfflineAnswerer(READER).answer(RIVER, EMPTY, [PHONE], _steps(*SEARCHES))
+    assert answer.abstained
+
+
+def test_what_is_unsure_is_left_unsaid_unless_a_guess_is_wanted() -> None:
+    steps = _steps(*SEARCHES)
+    unsure = OfflineAnswerer(READER, least_confidence=1.0)
+    assert unsure.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], steps).abstained
+    guess = OfflineAnswerer(READER, may_abstain=False, least_confidence=1.0)
+    assert guess.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], steps).text == "Water of Leith"
+
+
+def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_decides() -> None:
+    reader = Judging({"Edinburgh": Verdict(0.9, 0.05, 0.05), "Canada": Verdict(0.2, 0.1, 0.7)})
+    question = "Was Alexander Graham Bell born in Edinburgh?"
+    answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, BELL], _steps((question, BELL)))
+    assert (answer.text, answer.confidence) == ("yes", 0.9)
+    assert [one.quote for one in answer.citations] == ["Alexander Graham Bell was born in Edinburgh."]
+
+
+def test_what_only_led_towards_an_answer_is_none() -> None:
+    dog = "What is the dog of the inventor of the telephone?"
+    reader = Scripted(
+        {dog: "the inventor of the telephone"},
+        {"Who is the inventor of the telephone?": "Alexander Graham Bell", dog: "Alexander Graham Bell"},
+    )
+    steps = _steps(
+        ("Who is the inventor of the telephone?", PHONE), ("What is the dog of Alexander Graham Bell?", BELL)
+    )
+    assert OfflineAnswerer(reader).answer(dog, EMPTY, [PHONE, BELL], steps).abstained
+
+
+def test_passages_without_words_are_not_judged() -> None:
+    question = "Was Alexander Graham Bell born in Edinburgh?"
+    blank = Passage("blank", " ", "Edinburgh")
+    answer = OfflineAnswerer(Judging({})).answer(question, EMPTY, [blank], _steps((question, blank)))
+    assert answer.abstained
+    reader = Judging({"Edinburgh": Verdict(0.9, 0.05, 0.05)})
+    steps = _steps(*((question, one) for one in [blank] * 8), (question, BELL))
+    assert OfflineAnswerer(reader).answer(question, EMPTY, [blank, BELL], steps).text == "yes"
+
+
+def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
+    reader = Judging({"Edinburgh": Verdict(0.8, 0.1, 0.1)})
+    question = "Was Alexander Graham Bell born in Ulm?"
+    steps = _steps((question, BELL))
+    answer = OfflineAnswerer(reader, may_abstain=False).answer(question, EMPTY, [BELL], steps)
+    assert (answer.text, answer.confidence) == ("yes", pytest.approx(0.2))
+    assert OfflineAnswerer(reader).answer(question, EMPTY, [BELL], steps).abstained
+
+
+def test_a_reason_is_told_with_its_sentence_or_not_at_all() -> None:
+    mill = Passage("m", "The mill closed in 1950 because the river had dried up.", "Velmora")
+    answerer = OfflineAnswerer(Judging({}))
+    answer = answerer.answer("Why did the mill close?", EMPTY, [mill], ())
+    assert answer.text == "The text says: The mill closed in 1950 because the river had dried up."
+    assert [one.quote for one in answer.citations] == [mill.text]
+    assert answerer.answer("Why did the mayor resign?", EMPTY, [mill], ()).abstained

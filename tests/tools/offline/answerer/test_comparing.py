@@ -4,7 +4,6 @@ import pytest
 
 from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.choice import Choice, Side, choose, sides_of
-from ras_agent.tools.offline.answerer.shared import common_ground
 from ras_agent.tools.offline.answerer.yes_no import Verdict, decide
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reading import read
@@ -69,9 +68,3 @@ def test_a_choice_cites_both_sides() -> None:
 )
 def test_a_verdict_needs_every_side(question: str, yes: bool) -> None:
     assert verdict(question).yes is yes
-
-
-def test_what_both_are_called_is_common() -> None:
-    found = common_ground(*compared("What occupation is shared by both Ada Alder and Ben Birch?"))
-    assert "novelist" in [one.text for one in found]
-    assert "painter" not in [one.text for one in found]

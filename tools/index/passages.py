@@ -274,11 +274,15 @@ def passage_in(data: bytes) -> Passage:
 def checksum(*blobs: bytes, number: int | None = None) -> int:
     """Return 31 bits of a checksum, never 0, so that it is not that of what was erased, and a 63rd that is set.
 
-    number: of up to 64 bits, which are summed first.
+    number: of up to 64 bits, which are summed first. What is no bytes, as a cell of a damaged page can be, has -1,
+    the sum of nothing that was ever written.
     """
     crc = 0 if number is None else crc_of_number(number)
-    for blob in blobs:
-        crc = zlib.crc32(blob, crc)
+    try:
+        for blob in blobs:
+            crc = zlib.crc32(blob, crc)
+    except TypeError:
+        return -1
     return _FULL | crc & _LOW | 1
 
 

@@ -14,6 +14,7 @@ from ras_agent.records import Passage, Source, Triple
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg import edit_rows, facts, graph_state
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
+from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.store.database import Connection, Database
@@ -129,3 +130,13 @@ def test_a_fact_of_a_name_that_is_not_there_is_damage(database: Database, number
         facts._places(np.array(numbers), place_of, database)
     assert facts._places(np.array([0, 2]), place_of, database).tolist() == [0, 1]
     assert facts._places(np.array([], dtype=np.int64), place_of, database).tolist() == []
+
+
+@pytest.mark.parametrize("cell", ["text in the place of bytes", 7])
+def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(database: Database, cell: str | int) -> None:
+    with database.writing() as connection:
+        facts.put_others(connection, OtherNodes(about={"bell": {"kind": "person"}}))
+        assert facts.read_others(connection, database).about == {"bell": {"kind": "person"}}
+        connection.execute("UPDATE kg_others SET data = ?", (cell,))
+        with pytest.raises(IndexMismatch, match=says("is damaged")):
+            facts.read_others(connection, database)

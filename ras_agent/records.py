@@ -151,6 +151,10 @@ class Source(Record):
     subquery: str = ""
     extractor: str = ""
 
+    def overlaps(self, other: Source) -> bool:
+        """Return whether both have a character of one passage."""
+        return self.passage_id == other.passage_id and self.start < other.end and other.start < self.end
+
 
 _Words = tuple[str, str, str]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ras_agent.records import Citation, Triple
+from ras_agent.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.titles import bare_title, file_title
@@ -191,15 +191,10 @@ def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked:
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
     """Yield the facts of a citation that were read in its sentence; one without a source counts as read there."""
+    place = Source(citation.passage_id, citation.start, citation.end)
     for name in citation.triple_ids:
         fact = facts.get(name)
-        if fact and (
-            not fact.sources
-            or any(
-                source.passage_id == citation.passage_id and source.start < citation.end and citation.start < source.end
-                for source in fact.sources
-            )
-        ):
+        if fact and (not fact.sources or any(source.overlaps(place) for source in fact.sources)):
             yield fact
 
 

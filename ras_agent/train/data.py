@@ -26,7 +26,6 @@ _FILES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ircot": ("ircot", ("reading/ircot_cot.jsonl",)),
 }
 _TWO_WIKI = ("2wikimultihopqa/corpus.jsonl", "2wikimultihopqa/2wikimultihopqa_corpus.json")
-_PAIRS = ("reading/hotpot_2wiki_train_qa.jsonl", "reading/stage_2.jsonl")
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,6 @@ def questions_and_corpus(reader: str, file: Path, on_bad: OnBad | None = None) -
 def two_wiki_passages(data: Path) -> list[Passage]:
     """Read the passages of 2WikiMultihopQA's sample, which come without its questions."""
     return passages_in(_first(data, _TWO_WIKI))
-
-
-def question_answers(data: Path) -> list[tuple[str, str]]:
-    """Read questions with one answer and no contexts."""
-    return [(record.text("question"), record.text("answer")) for record in read_records(_first(data, _PAIRS))]
 
 
 def passages_in(path: Path) -> list[Passage]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import IngestError, UnknownName
-from ras_agent.train.data import passages_in, question_answers, training_set
+from ras_agent.train.data import passages_in, training_set
 from tests.messages import says
 
 HOTPOT: dict[str, Any] = {
@@ -52,8 +52,3 @@ def test_passages_without_ids_are_named_by_their_text(tmp_path: Path) -> None:
     first, second = passages_in(tmp_path / "corpus.json")
     assert (first.title, first.text) == ("A", "One.")
     assert first.id != second.id
-
-
-def test_questions_with_answers_need_no_contexts(tmp_path: Path) -> None:
-    _write(tmp_path / "reading/stage_2.jsonl", {"question": "Who?", "answer": "Orr", "difficulty": "medium"})
-    assert question_answers(tmp_path) == [("Who?", "Orr")]

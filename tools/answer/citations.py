@@ -224,7 +224,7 @@ def _citation(
     """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
     start, end = _quote(passage, facts, phrases)
     here = Source(passage.id, start, end)
-    quoted_facts = [fact for fact in facts_of_passage if any(_overlap(source, here) for source in fact.sources)]
+    quoted_facts = [fact for fact in facts_of_passage if any(source.overlaps(here) for source in fact.sources)]
     ids = dict.fromkeys(fact.id for fact in (*facts, *quoted_facts))
     return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
 
@@ -243,10 +243,6 @@ def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
     """Return where a fact was read: its source in the first passage of `ranks` that states it, or None."""
     sources = [source for source in fact.sources if source.passage_id in ranks]
     return min(sources, key=lambda source: ranks[source.passage_id], default=None)
-
-
-def _overlap(first: Source, second: Source) -> bool:
-    return first.passage_id == second.passage_id and first.start < second.end and second.start < first.end
 
 
 def _expand(run: str) -> list[int]:

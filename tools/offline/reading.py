@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from threading import Lock
-from typing import Literal
 
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
@@ -82,8 +79,9 @@ class Sentence:
         return tuple(figures_in(self.text))
 
     @cached_property
-    def mentions(self) -> tuple[Mention, ...]:
-        return tuple(_mentions(self))
+    def runs(self) -> tuple[tuple[Token, ...], ...]:
+        """Runs of content words without a function word or a mark between them."""
+        return tuple(_runs(self.text, self.tokens))
 
 
 class ReadPassage:
@@ -109,10 +107,6 @@ class ReadPassage:
         """Canonical keys of its title's forms."""
         forms = (self.topic, self.topic.split(", ")[0], unescaped(self._own_title))
         return frozenset(canonical_key(form) for form in forms if form)
-
-    @cached_property
-    def topic_stems(self) -> tuple[str, ...]:
-        return tuple(stems(self.topic))
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
@@ -162,92 +156,16 @@ def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     return tuple(dict.fromkeys(map(_MEMO.read, passages)))
 
 
-MentionKind = Literal["name", "part", "place", "extended", "date", "number", "phrase"]
-
-_LONGEST_PHRASE = 5
-# white space is read from its beginning alone, so that a long run of it is read once
-_INNER_JOINT = re.compile(
-    r"(?:,|(?<!\s))\s++(?:of|in|and|the|for|at|on)\b(?:\s++the\b)?\s++|(?<!\s)\s*+[,&]\s++|(?<!\s)\s++[-–]\s++"
-)
-_COMMA = re.compile(r",\s+")
 _SPACE = re.compile(r"[\s-]+")
-_QUOTES = "\"“”‘’'"
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """Tokens `first` to `last` (half-open) of a sentence, its characters `start` to `end`."""
-
-    first: int
-    last: int
-    start: int
-    end: int
-    kind: MentionKind
-
-
-def _mentions(sentence: Sentence) -> Iterator[Mention]:
-    """Yield what could be an answer, each span once; a span that is several things is the first of them."""
-    starts, ends = [token.start for token in sentence.tokens], [token.end for token in sentence.tokens]
-    kinds: dict[tuple[int, int], MentionKind] = {}
-    for start, end, kind in _spans(sentence):
-        kinds.setdefault((start, end), kind)
-    for (start, end), kind in kinds.items():
-        first, last = bisect_right(ends, start), bisect_left(starts, end)
-        if first < last:
-            yield Mention(first, last, start, end, kind)
-
-
-def _spans(sentence: Sentence) -> Iterator[tuple[int, int, MentionKind]]:
-    text, tokens, names = sentence.text, sentence.tokens, sentence.names
-    for figure in sentence.figures:
-        yield figure.start, figure.end, "number" if figure.kind in {"number", "ordinal"} else "date"
-    leading = {figure.start: figure.end for figure in sentence.figures}
-    for start, end in names:
-        # "in 1876 Alexander Graham Bell": the year is no part of the name
-        bare = leading.get(start, start)
-        bare = bare if bare < end else start
-        bare += len(text[bare:end]) - len(text[bare:end].lstrip(" ,"))
-        yield bare, end, "name"
-        yield start, end, "name"
-    yield from _places(text, names)
-    for start, end in names:
-        yield from _parts(text, start, end)
-    for first, last in _runs(text, tokens):
-        yield from _phrases(tokens, first, last)
-
-
-def _places(text: str, names: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, MentionKind]]:
-    """Yield names parted by a comma alone: "Birmingham, Alabama"."""
-    for (start, left), (right, end) in pairwise(names):
-        if _COMMA.fullmatch(text, left, right):
-            yield start, end, "place"
-
-
-def _parts(text: str, start: int, end: int) -> Iterator[tuple[int, int, MentionKind]]:
-    """Yield the two sides of a joint inside a name: "Earl of Northumbria"."""
-    for joint in _INNER_JOINT.finditer(text, start, end):
-        yield start, joint.start(), "part"
-        yield joint.end(), end, "part"
-
-
-def _runs(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int]]:
-    """Runs of words without a function word or a mark between them."""
+def _runs(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
     first = 0
     for place, token in enumerate(tokens):
-        if place > first and not _SPACE.fullmatch(text, tokens[place - 1].end, token.start):
-            yield first, place
-            first = place
-        if token.word in FUNCTION_WORDS:
+        parted = place > first and not _SPACE.fullmatch(text, tokens[place - 1].end, token.start)
+        if parted or not token.stem:
             if place > first:
-                yield first, place
-            first = place + 1
+                yield tokens[first:place]
+            first = place if token.stem else place + 1
     if first < len(tokens):
-        yield first, len(tokens)
-
-
-def _phrases(tokens: tuple[Token, ...], first: int, last: int) -> Iterator[tuple[int, int, MentionKind]]:
-    """Yield a run, and what is left of it without its first words or its last one."""
-    for begin in range(first, last):
-        for finish in (last, last - 1):
-            if begin < finish <= begin + _LONGEST_PHRASE:
-                yield tokens[begin].start, tokens[finish - 1].end, "phrase"
+        yield tokens[first:]

@@ -196,13 +196,9 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
         passage, start = sentence.passage, sentence.start
         here = Source(passage.id, start, start + len(sentence.text))
-        ids = [fact.id for fact in graph.facts if any(_overlap(source, here) for source in fact.sources)]
+        ids = [fact.id for fact in graph.facts if any(source.overlaps(here) for source in fact.sources)]
         citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
     return tuple(citations)
-
-
-def _overlap(one: Source, other: Source) -> bool:
-    return one.passage_id == other.passage_id and one.start < other.end and other.start < one.end
 
 
 def unheard_names(question: str, passages: Sequence[ReadPassage]) -> list[str]:

@@ -119,5 +119,5 @@ def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
 
 def _called(opening: Sentence) -> frozenset[str]:
     """Return stems of the common nouns that its noun phrases end in: what its subject is called."""
-    last = [opening.tokens[mention.last - 1] for mention in opening.mentions if mention.kind == "phrase"]
+    last = [token for run in opening.runs for token in run[-2:]]
     return frozenset(token.stem for token in last if opening.text[token.start].islower())

@@ -77,8 +77,4 @@ def data(tmp_path: Path) -> Path:
             for at, town in enumerate(TOWNS)
         ],
     )
-    _write(
-        tmp_path / "reading/hotpot_2wiki_train_qa.jsonl",
-        [{"question": f"Where was Bo {town}man born?", "answer": town} for town in TOWNS],
-    )
     return tmp_path

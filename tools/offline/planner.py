@@ -39,26 +39,27 @@ class OfflinePlanner:
         steps = steps_as_reviewed(graph, steps)
         chain = follow(question, self._reader, steps, passages_of(steps))
         if chain.open:
-            return Plan("subq", chain.open, _told(chain))
+            return Plan("subq", chain.open, _so_far(chain))
         if chain.answered:
-            return Plan("sufficient", reason=f"{_told(chain)}; an answer has been read: {chain.answered.text}")
+            return Plan("sufficient", reason=f"{_so_far(chain)}; so the answer is {chain.answered.text}")
         asked = {canonical_key(step.subquery) for step in steps}
         if canonical_key(question) not in asked:
-            return Plan("subq", question, _told(chain) or "the question itself comes first")
+            return Plan("subq", question, _so_far(chain) or "first the question as it is asked")
         evidence = gather(question, steps)
         if evidence.asked.compared:
             return _compare(evidence, graph, asked)
         explained = evidence.explained()
         if explained >= ENOUGH:
-            return Plan("sufficient", reason=f"two linked passages hold {explained:.0%} of the question")
+            return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")
         if len(steps) > self._most_bridges:
-            return Plan("sufficient", reason=f"bridges followed: {self._most_bridges}, the most allowed")
+            leads = "one more name has" if self._most_bridges == 1 else f"{self._most_bridges} more names have"
+            return Plan("sufficient", reason=f"{leads} been looked up, which is the most; what was read has to do")
         return _follow(evidence, graph, asked)
 
 
-def _told(chain: Chain) -> str:
-    """Say what the links have found: "the inventor of the telephone: Alexander Graham Bell"."""
-    return "; ".join(f"{link.description}: {link.found.text}" for link in chain.links)
+def _so_far(chain: Chain) -> str:
+    """Say what the links have found: "the inventor of the telephone is Alexander Graham Bell"."""
+    return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
 
 
 def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
@@ -66,8 +67,12 @@ def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) 
         if not evidence.has_read(name):
             for subquery in (name, *_with_class(name, evidence, graph)):
                 if canonical_key(subquery) not in asked:
-                    return Plan("subq", subquery, f"{name} is compared and has not been looked up")
-    return Plan("sufficient", reason="what is compared has been looked up")
+                    return Plan(
+                        "subq",
+                        subquery,
+                        f"the question compares {name} with another; nothing has been read about it yet",
+                    )
+    return Plan("sufficient", reason="both that the question compares have been looked up")
 
 
 def _with_class(name: str, evidence: QuestionEvidence, graph: QuestionGraph) -> Iterator[str]:
@@ -83,8 +88,8 @@ def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -
     earlier = [f" {subquery} " for subquery in asked - {canonical_key(evidence.asked.question)}]
     for bridge in bridges(evidence, graph):
         if not any(f" {canonical_key(bridge.name)} " in subquery for subquery in earlier):
-            return Plan("subq", bridge.subquery, f"{bridge.name} is unexplored: {bridge.fact}")
-    return Plan("sufficient", reason="nothing promising is unexplored")
+            return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
+    return Plan("sufficient", reason="no name is left that may lead on")
 
 
 COPULAS = frozenset({"is", "are", "was", "were"})

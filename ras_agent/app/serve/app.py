@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, File, Form, Query, Request, UploadFile
@@ -45,17 +45,18 @@ router = APIRouter()
 
 
 async def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+    return cast(Service, request.app.state.service)
 
 
 async def _caller(request: Request) -> Caller:
-    caller: Caller = request.state.caller
-    return caller
+    return cast(Caller, request.state.caller)
 
 
 Served = Annotated[Service, Depends(_service)]
 Asking = Annotated[Caller, Depends(_caller)]
+DocumentId = Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
+Name = Annotated[str, Query(max_length=wire.LONGEST_NAME)]
+Nodes, Listed = Annotated[int, Query(ge=1, le=1000)], Annotated[int, Query(ge=1, le=10_000)]
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
@@ -149,7 +150,7 @@ async def thread_state(thread: wire.Thread, service: Served, caller: Asking) -> 
 
 
 @router.get("/api/threads", response_model=None, tags=["Questions"])
-async def threads(service: Served, caller: Asking, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> Response:
+async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Response:
     """List the caller's threads, the last begun first, each with its first question and when that was asked."""
     return json_response(await service.threads(caller, limit))
 
@@ -184,6 +185,21 @@ async def retrieve(
     )
 
 
+@router.post("/retrieve", tags=["Index"])
+async def retrieve_batch(body: wire.SearchBatch, service: Served, caller: Asking) -> Response:
+    """Search for each of several queries, in the form of Search-R1's retrieval server, which trainers of planners ask.
+
+    The answer is {"result": [hits of the first query, ...]}; a document's `contents` is its title in quotation marks, a
+    line break, and its text.
+    """
+    result: list[list[JSON]] = []
+    for hits in await service.retrieve_all(body.queries, body.topk, caller):
+        documents = [{"id": hit.passage.id, "contents": f'"{hit.passage.title}"\n{hit.passage.text}'} for hit in hits]
+        scored = [{"document": document, "score": hit.score} for document, hit in zip(documents, hits, strict=True)]
+        result.append(scored if body.return_scores else documents)
+    return json_response({"result": result})
+
+
 @router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
 async def passage(passage_id: str, service: Served, caller: Asking) -> Response:
     """Return a passage."""
@@ -192,12 +208,7 @@ async def passage(passage_id: str, service: Served, caller: Asking) -> Response:
 
 
 @router.get("/api/graph", tags=["Index"])
-async def graph(
-    service: Served,
-    caller: Asking,
-    entity: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
-    nodes: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> Neighbourhood:
+async def graph(service: Served, caller: Asking, entity: Name = "", nodes: Nodes = 100) -> Neighbourhood:
     """Return the stored knowledge graph around an entity; without one, its best connected entities."""
     return await service.reading.run(service.around, entity, nodes, caller)
 
@@ -210,12 +221,7 @@ async def correct(body: wire.GraphCorrection, service: Served, caller: Asking) -
 
 
 @router.get("/api/entities", tags=["Index"])
-async def entities(
-    service: Served,
-    caller: Asking,
-    prefix: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
-    limit: Annotated[int, Query(ge=1, le=1000)] = 20,
-) -> wire.Names:
+async def entities(service: Served, caller: Asking, prefix: Name = "", limit: Nodes = 20) -> wire.Names:
     """List entities of the stored knowledge graph whose name begins with `prefix`."""
     names = await service.reading.run(lambda: names_beginning(service.graph(caller), prefix, limit))
     return wire.Names(entities=names)
@@ -228,8 +234,8 @@ async def entities(
 async def documents(
     service: Served,
     caller: Asking,
-    containing: Annotated[str, Query(max_length=wire.LONGEST_NAME)] = "",
-    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    containing: Name = "",
+    limit: Listed = 1000,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> wire.DocumentNames:
     """List the documents of the index."""
@@ -256,9 +262,7 @@ async def add_documents(
 
 
 @router.get("/api/documents/file", tags=["Documents"], response_class=Response)
-async def uploaded_file(
-    service: Served, caller: Asking, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
-) -> Response:
+async def uploaded_file(service: Served, caller: Asking, document: DocumentId) -> Response:
     """Return an uploaded file as it was sent.
 
     A token that sees a part of the index gets files that were uploaded with the same filter, by their names.
@@ -270,9 +274,7 @@ async def uploaded_file(
 
 
 @router.delete("/api/documents", tags=["Documents"])
-async def remove_document(
-    service: Served, caller: Asking, document: Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
-) -> wire.Removed:
+async def remove_document(service: Served, caller: Asking, document: DocumentId) -> wire.Removed:
     """Remove a document, or all that came from an uploaded file, from the index and its knowledge graph.
 
     A token that sees a part of the index removes files that were uploaded with the same filter, by their names.

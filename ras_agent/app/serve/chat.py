@@ -17,12 +17,10 @@ from uuid import uuid4
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.runs import Run
-from ras_agent.app.serve.service import Service
 from ras_agent.app.serve.stream import STILL_HERE, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import AskRequest, Message
+from ras_agent.app.serve.wire import AskRequest, Message, Only
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -56,7 +54,7 @@ class ChatRequest(BaseModel):
     max_tokens: PositiveInt | None = None
     max_completion_tokens: PositiveInt | None = None
     stop: _Stop | list[_Stop] | None = None
-    filter: dict[str, Any] | None = None
+    filter: Only = None
     sources: bool = True
 
 
@@ -99,10 +97,8 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
         if body.stream:
             return Response(b"".join(reply.end(outputs)), media_type="text/event-stream")
         return json_response(reply.document(outputs))
-    service: Service = request.app.state.service
-    caller: Caller = request.state.caller
     asked = AskRequest(messages=body.messages, filter=body.filter, review=[], stream=body.stream)
-    run = service.ask_once(asked, caller)
+    run: Run = request.app.state.service.ask_once(asked, request.state.caller)
     if body.stream:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)

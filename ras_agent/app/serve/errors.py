@@ -14,6 +14,7 @@ from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
 from ras_agent.calling import StillRunning
 from ras_agent.tools.chat.models import without_secrets
+from ras_agent.tools.chat.retry import causes
 
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
@@ -39,7 +40,7 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     """
     if isinstance(error, ApiError):
         return error.status_code, _body(error.status_code, error.detail, error.code)
-    if isinstance(error, OSError) and _full(error):
+    if isinstance(error, OSError) and any(getattr(cause, "errno", None) in _FULL for cause in causes(error)):
         return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
     if isinstance(error, StillRunning | TimeoutError):
         return 503, _body(503, "this takes too long at the moment: try again soon", "timeout")
@@ -77,12 +78,3 @@ def response_of(error: Exception) -> JSONResponse:
 def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))
-
-
-def _full(error: BaseException | None) -> bool:
-    """Tell whether a full disk caused an error, directly or through the errors that it was raised from."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in _FULL:
-            return True
-        error = error.__cause__
-    return False

@@ -21,6 +21,7 @@ from ras_agent.records import JSON
 
 # seconds without an event after which a client is shown that the server lives; proxies close silent connections
 _SILENCE = 15.0
+_Turn = AbstractAsyncContextManager[None]
 # what a run's checkpoints may take, all of them
 _TO_STORE = 15.0
 
@@ -58,7 +59,7 @@ class Run:
         config: RunnableConfig,
         limits: Limits,
         *,
-        turn: AbstractAsyncContextManager[None],
+        turn: _Turn,
         ended: Callable[[], object],
         check: Callable[[], Awaitable[object]],
     ) -> None:
@@ -96,14 +97,7 @@ class Run:
         self._news.put_nowait(None)
         ended()
 
-    async def _run(
-        self,
-        agent: Agent,
-        inputs: Any,
-        config: RunnableConfig,
-        limits: Limits,
-        turn: AbstractAsyncContextManager[None],
-    ) -> Ended:
+    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits, turn: _Turn) -> Ended:
         state: JSON = {}
         review: JSON | None = None
         # each step is stored before the next begins: what cannot be stored ends the run at once

@@ -11,24 +11,16 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from ras_agent import __version__
+from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
 from ras_agent.app.serve.errors import ApiError
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
-from ras_agent.app.serve.wire import (
-    LONGEST_QUESTION,
-    About,
-    AskRequest,
-    Message,
-    RequestLimits,
-    ResumeRequest,
-    ThreadNote,
-)
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
 from ras_agent.checkpoints import aopen_checkpointer, aopen_store
@@ -59,6 +51,8 @@ if TYPE_CHECKING:
 _MAX_SECONDS = 300.0
 # what one search, one reading of the index, and one question of `/ready` may take
 _SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
+# how many queries of one batch are searched for at a time
+_BATCH_AT_ONCE = 4
 # what a checkpoint may take
 _STORED_SECONDS = 10.0
 # how many threads are kept in memory; one that was not used for longest is forgotten first
@@ -108,17 +102,17 @@ class Service:
         """Return the number of runs that have not ended."""
         return len(self._running)
 
-    def ask(self, request: AskRequest, caller: Caller) -> tuple[str, Run]:
+    def ask(self, request: wire.AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises ApiError."""
         thread, inputs = request.thread or uuid4().hex, _inputs(request, caller)
         review = self._parts.review if request.review is None else self._places(request.review)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
-    def ask_once(self, request: AskRequest, caller: Caller) -> Run:
+    def ask_once(self, request: wire.AskRequest, caller: Caller) -> Run:
         """Start a run that leaves no thread behind. Raises ApiError."""
         return self._start(uuid4().hex, caller.name, self._without_threads, _inputs(request, caller), {}, None)
 
-    async def resume(self, thread: str, request: ResumeRequest, caller: Caller) -> Run:
+    async def resume(self, thread: str, request: wire.ResumeRequest, caller: Caller) -> Run:
         """Resume a thread's run. Raises ApiError for a thread whose run has ended."""
         self._check_free(thread, caller)
         review, state = await self._state(thread, caller)
@@ -148,7 +142,7 @@ class Service:
             about.append({"thread": name, "name": notes.name, "question": one.question, "began": one.began})
         return {"threads": about}
 
-    async def note(self, thread: str, note: ThreadNote, caller: Caller) -> JSON:
+    async def note(self, thread: str, note: wire.ThreadNote, caller: Caller) -> JSON:
         """Write a person's note on a thread. Raises ApiError for one that is not the caller's, or has no answer."""
         key, (_, state) = self._key(thread, caller), await self._state(thread, caller)
         notes = await anotes_of(self._notes, key, user=caller.name)
@@ -177,6 +171,21 @@ class Service:
         search = Search(self._parts.retriever, Filter.of(caller.joined_filter(filter)))
         return list(await self.searching.run(search.retrieve, query, k))
 
+    async def retrieve_all(self, queries: Sequence[str], k: int, caller: Caller) -> list[list[Hit]]:
+        """Search for each query as `retrieve` does, a few at a time: others need threads too. Blanks find nothing."""
+        found: dict[str, list[Hit]] = {query: [] for query in queries}
+        waiting = (query for query in found if query.strip())
+
+        async def search() -> None:
+            for query in waiting:  # shared: each query is taken once
+                found[query] = await self.retrieve(query, k, caller, None)
+
+        try:
+            await asyncio.gather(*(search() for _ in range(_BATCH_AT_ONCE)))
+        finally:
+            waiting.close()  # where one has failed, the others begin no further query
+        return [found[query] for query in queries]
+
     async def parts(self) -> dict[str, str]:
         """Return "ok" or "down" for each part that holds data, and for searches, which are down where all hang."""
         config = self._config("ready", Caller())
@@ -193,11 +202,11 @@ class Service:
             for name, answer in zip(asked, answers, strict=True)
         }
 
-    def about(self, caller: Caller) -> About:
+    def about(self, caller: Caller) -> wire.About:
         """Return what a page says of the server before a question is asked."""
         self.index.refresh()
         place, changes = self.settings.index, bool(self.settings.index and self.settings.max_upload_mb)
-        return About(
+        return wire.About(
             version=__version__,
             collection=str(place).rstrip("/").rpartition("/")[2] if place else "The bundled sample",
             models={role: name for role, name in self._parts.role_names.items() if name.partition(":")[0] != "offline"},
@@ -266,7 +275,7 @@ class Service:
         return review, await self._agent(review).aget_state(config)
 
     def _on_thread(
-        self, thread: str, caller: Caller, review: tuple[Place, ...], inputs: Any, limits: RequestLimits | None
+        self, thread: str, caller: Caller, review: tuple[Place, ...], inputs: Any, limits: wire.RequestLimits | None
     ) -> Run:
         self._check_free(thread, caller)
         self._remember(self._key(thread, caller))
@@ -274,7 +283,7 @@ class Service:
         return self._start(self._key(thread, caller), caller.name, self._agent(review), inputs, config, limits)
 
     def _start(
-        self, key: str, caller: str, agent: Any, inputs: Any, config: RunnableConfig, limits: RequestLimits | None
+        self, key: str, caller: str, agent: Any, inputs: Any, config: RunnableConfig, limits: wire.RequestLimits | None
     ) -> Run:
         free, own = self.settings.max_runs - len(self._running), sum(one == caller for one in self._running.values())
         # a caller leaves as many places as he has: half of them are the first's, half of the rest the second's
@@ -317,10 +326,8 @@ class Service:
             self._checkpointer.delete_thread(oldest)
 
 
-def conversation(messages: list[Message] | None) -> list[BaseMessage]:
+def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     """Return the turns with text as messages of LangChain; those of the assistant without the sources that we add."""
-    from langchain_core.messages import convert_to_messages
-
     turns = [
         {
             "role": turn.role if turn.role != "developer" else "system",
@@ -334,21 +341,21 @@ def conversation(messages: list[Message] | None) -> list[BaseMessage]:
     return convert_to_messages(turns)
 
 
-def _inputs(request: AskRequest, caller: Caller) -> JSON:
+def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
     """Return the agent's input for a request. Raises ApiError, ValueError or FilterError for what cannot be asked."""
     turns: list[BaseMessage]
     turns = [HumanMessage(request.question)] if request.question is not None else conversation(request.messages)
     question_of(turns)
     longest = max(len(turn.text) for turn in turns if turn.type == "human")
-    if longest > LONGEST_QUESTION:
-        wrong = f"the question has {longest:,} characters, and {LONGEST_QUESTION:,} are the most: shorten it"
+    if longest > wire.LONGEST_QUESTION:
+        wrong = f"the question has {longest:,} characters, and {wire.LONGEST_QUESTION:,} are the most: shorten it"
         raise ApiError(422, wrong, "question_too_long")
     filter = caller.joined_filter(request.filter)
     Filter.of(filter)
     return {"messages": turns} if filter is None else {"messages": turns, "filter": filter}
 
 
-def _lower(limits: Limits, lower: RequestLimits | None) -> Limits:
+def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
     """Return `limits`, each lowered to the request's limit where that is lower."""
     values = lower.model_dump(exclude_none=True) if lower else {}
     return replace(limits, **{name: min(value, getattr(limits, name) or value) for name, value in values.items()})

@@ -83,9 +83,6 @@ class Around(TypedDict):
     passage_ids: list[list[str]]
 
 
-_Filter = Annotated[
-    dict[str, Any] | None, Field(description='Only passages with this metadata, such as {"team": "x"}.')
-]
 _READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 
@@ -113,11 +110,8 @@ def tools_over(service: Service) -> MCPServer:
     async def ask(
         question: Annotated[str, Field(max_length=wire.LONGEST_QUESTION, description="One whole question.")],
         context: Request,
-        filter: _Filter = None,
-        thread: Annotated[
-            str | None,
-            Field(pattern=wire.THREAD, description="A conversation: the question may refer to its turns."),
-        ] = None,
+        filter: wire.Only = None,
+        thread: wire.Thread | None = None,
     ) -> Answered:
         """Answer a question from the documents, with its sources."""
         with _refusing():
@@ -147,7 +141,7 @@ def tools_over(service: Service) -> MCPServer:
         query: Annotated[str, Field(max_length=wire.LONGEST_QUERY, description="What to search for.")],
         context: Request,
         k: Annotated[int, Field(ge=1, le=_MOST_HITS, description="How many passages.")] = 5,
-        filter: _Filter = None,
+        filter: wire.Only = None,
     ) -> list[Found]:
         """Search the documents once, and return the best passages, without an answer."""
         with _refusing():
@@ -215,8 +209,6 @@ def _refusing() -> Iterator[None]:
     """Turn errors of the block into a tool's errors, in REST's words. An unexpected error is logged, not described."""
     try:
         yield
-    except ToolError:
-        raise
     except Exception as error:
         raise ToolError(refusal(error)[1].error.message) from None
 

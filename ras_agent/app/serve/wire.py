@@ -18,11 +18,11 @@ from pydantic import (
 LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
 
-THREAD = r"^[A-Za-z0-9_.~-]{1,128}$"
 _Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 GraphFact = tuple[_Part, _Part, _Part]
 """Subject, predicate and object."""
-Thread = Annotated[str, Field(pattern=THREAD, description="A thread's id; letters, digits and -_.~ alone.")]
+Thread = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.~-]{1,128}$", description="A conversation, with all its turns.")]
+Only = Annotated[dict[str, Any] | None, Field(description='Only passages with this metadata, such as {"team": "x"}.')]
 
 
 class _Request(BaseModel):
@@ -68,7 +68,7 @@ class AskRequest(_Request):
     question: str | None = None
     messages: list[Message] | None = None
     thread: Thread | None = None
-    filter: dict[str, Any] | None = Field(None, description='Only passages with this metadata, such as {"team": "x"}.')
+    filter: Only = None
     limits: RequestLimits | None = None
     review: list[Literal["plan", "facts", "answer"]] | None = Field(
         None, description="Where the run waits for a person; if not given, where the server's settings say."
@@ -95,6 +95,17 @@ class ResumeRequest(_Request):
         if decision == {}:  # LangGraph takes it for no decision, and the run would wait on as if nobody had answered
             raise ValueError('an empty object decides nothing: give an action, such as {"action": "approve"}')
         return decision
+
+
+class SearchBatch(BaseModel):
+    """Queries of a trainer, in the form of Search-R1's retrieval server; blank ones find nothing.
+
+    topk: hits for each. return_scores: whether each hit is {"document": ..., "score": ...}, or the document alone.
+    """
+
+    queries: list[Annotated[str, Field(max_length=LONGEST_QUERY)]] = Field(max_length=4096)
+    topk: int = Field(3, ge=1, le=100)
+    return_scores: bool = False
 
 
 class ThreadNote(_Request):

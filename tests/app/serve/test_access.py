@@ -108,6 +108,16 @@ def test_nobody_is_let_in_without_a_token_that_is_known(teams: httpx.Client) -> 
     )
 
 
+def test_a_batch_of_queries_needs_a_token_and_finds_what_its_filter_admits(teams: httpx.Client) -> None:
+    def found(token: str) -> list[list[str]]:
+        told = teams.post("/retrieve", json={"queries": ["sonar", "Norway"]}, headers=_as(token))
+        return [sorted(document["id"] for document in hits) for hits in told.json()["result"]]
+
+    assert teams.post("/retrieve", json={"queries": ["sonar"]}).status_code == 401
+    assert found(ROOT) == [["l1", "s1"], ["s1"]]
+    assert found(LABS) == [["l1"], []]
+
+
 def test_a_token_sees_its_part_of_the_index_alone(teams: httpx.Client) -> None:
     def found(token: str, **more: str) -> list[str]:
         hits = teams.get("/api/retrieve", params={"q": "sonar", **more}, headers=_as(token)).json()["hits"]

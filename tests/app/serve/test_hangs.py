@@ -197,6 +197,21 @@ def test_searches_that_hang_are_bounded_and_hold_up_nothing_else(
     assert client.get("/api/retrieve?q=Bell").status_code == 200
 
 
+def test_a_batch_that_hangs_leaves_threads_to_others_and_ends(
+    index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _Held()
+    monkeypatch.setattr("ras_agent.tools.retrieve.search.Search.retrieve", held)
+    monkeypatch.setattr("ras_agent.app.serve.service._SEARCH_SECONDS", 0.3)
+    client = served(Settings(index=index))
+    told = client.post("/retrieve", json={"queries": [f"Bell {n}" for n in range(64)]})
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "timeout")
+    assert held.calls._value == 4
+    assert _parts(client)["search"] == "ok"
+    held.go_on.set()
+    assert client.post("/retrieve", json={"queries": ["Bell"]}).json() == {"result": [[]]}
+
+
 def test_an_embedder_that_gives_no_answer_is_told_as_away(
     index: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,35 @@ def test_the_index_is_searched_as_the_agent_searches(client: httpx.Client) -> No
         assert told.json()["error"]["message"].startswith("filter: Invalid JSON: ")
 
 
+def test_a_batch_of_queries_is_searched_in_the_form_of_search_r1s_server(served: Served, index: Path) -> None:
+    client = served(Settings(index=index))
+    asked = {"queries": ["Where was Bell born?", " ", "Water of Leith"], "topk": 1, "return_scores": True}
+    ((bell,), blank, (leith,)) = client.post("/retrieve", json=asked).json()["result"]
+    assert bell["document"] == {
+        "id": "bell",
+        "contents": '"Alexander Graham Bell"\nAlexander Graham Bell was born in Edinburgh.',
+    }
+    assert blank == []
+    single = client.get("/api/retrieve", params={"q": "Water of Leith", "k": 1}).json()["hits"][0]
+    assert (leith["document"]["id"], leith["score"]) == (single["passage"]["id"], single["score"])
+
+
+def test_a_batch_without_scores_has_the_documents_alone_and_three_of_them(served: Served, tmp_path: Path) -> None:
+    PassageIndex.create(tmp_path / "my.index").add([Passage(f"p{n}", f"The mill of Leith, {n}.") for n in range(5)])
+    client = served(Settings(index=tmp_path / "my.index"))
+    (found,) = client.post("/retrieve", json={"queries": ["mill"]}).json()["result"]
+    assert [document["id"] for document in found] == ["p0", "p1", "p2"]
+    assert found[0]["contents"] == '""\nThe mill of Leith, 0.'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"queries": "mill"}, {"queries": ["x"], "topk": 0}, {"queries": ["x" * 10_001]}, {"queries": ["x"] * 4097}],
+)
+def test_a_batch_of_another_form_is_refused(client: httpx.Client, body: dict[str, Any]) -> None:
+    assert client.post("/retrieve", json=body).status_code == 422
+
+
 def test_a_neighbourhood_of_the_knowledge_graph(served: Served, index: Path) -> None:
     build_graph(index)
     client = served(Settings(index=index))

@@ -56,7 +56,8 @@ Served = Annotated[Service, Depends(_service)]
 Asking = Annotated[Caller, Depends(_caller)]
 DocumentId = Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
 Name = Annotated[str, Query(max_length=wire.LONGEST_NAME)]
-Nodes, Listed = Annotated[int, Query(ge=1, le=1000)], Annotated[int, Query(ge=1, le=10_000)]
+Nodes = Annotated[int, Query(ge=1, le=1000)]
+Listed = Annotated[int, Query(ge=1, le=10_000)]
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import IngestError
-from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
+from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
 
 
@@ -146,115 +144,6 @@ def union_of_contexts(questions: Iterable[Question]) -> list[Passage]:
         for passage in question.contexts:
             passages.setdefault(passage.id, passage)
     return list(passages.values())
-
-
-def load_questions(path: str | Path) -> list[Question]:
-    """Read one JSON object a line, in the form of `plain_question`. Raises IngestError with the line's number."""
-    return [plain_question(record) for record in read_records(path)]
-
-
-def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
-    """Read one JSON object a line: id, text, optional title.
-
-    Raises IngestError with the line's number, for two passages of one id too; with `on_bad`, which is given that, the
-    record is left out, unless all are bad.
-    """
-    passages: dict[str, Passage] = {}
-    places: dict[str, str] = {}
-    bad: list[IngestError] = []
-    for record in read_records(path, on_bad=on_bad and bad.append):
-        try:
-            passage = _passage(record)
-            if passage.id in passages:
-                raise record.error(f"id {passage.id!r} is that of {places[passage.id]} too; ids are unique in a file")
-        except IngestError as error:
-            if on_bad is None:
-                raise
-            bad.append(error)
-        else:
-            passages[passage.id], places[passage.id] = passage, record.where
-    if bad and not passages:
-        raise bad[0]
-    if on_bad is not None:
-        for problem in bad:
-            on_bad(problem)
-    return list(passages.values())
-
-
-def _passage(record: QuestionRecord) -> Passage:
-    if not {"id", "text"} <= record.data.keys():
-        raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
-    for key in ("text", "title"):
-        if key in record and not isinstance(record.data[key], str):
-            raise record.error(f"{key!r} should be text, found {record.data[key]!r:.80}")
-    title = record.text("title") if "title" in record else ""
-    return Passage(record.text("id"), record.text("text"), title)
-
-
-def is_plain(record: QuestionRecord) -> bool:
-    """Return whether a record has the plain form rather than a benchmark's own."""
-    return {"id", "question", "answers"} <= record.data.keys() and not {"ctxs", "context"} & record.data.keys()
-
-
-def plain_question(record: QuestionRecord) -> Question:
-    """Return the question of a plain record, which has id, question and answers.
-
-    Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
-    metadata's keys (decomposition, hops, choices, label, ...) next to them.
-    """
-    if missing := [key for key in ("id", "question", "answers") if key not in record]:
-        raise record.error(f"no key {missing[0]!r}; a question has id, question, answers")
-    by_id = "supporting_ids" in record
-    gold = "supporting_ids" if by_id else "supporting_titles"
-    metadata = {key: value for key, value in record.data.items() if key not in _OWN and value is not None}
-    if "metadata" in record:
-        metadata = {**record.inside(record.data["metadata"], "metadata").data, **metadata}
-    _check_known(record, QuestionRecord(metadata, record.where))
-    return Question(
-        id=record.text("id"),
-        question=record.text("question"),
-        answers=record.texts("answers"),
-        supporting=record.texts(gold) if gold in record else (),
-        by_title=not by_id,
-        type=record.text("type") if "type" in record else "",
-        contexts=tuple(map(_context, record.objects("contexts"))) if "contexts" in record else (),
-        metadata=metadata,
-    )
-
-
-def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
-    """Raise IngestError for metadata that the properties of a Question or the metrics could not read."""
-    if "hops" in first and not str(first.data["hops"]).isdecimal():
-        raise record.error(f"'hops' should be a number, found {first.data['hops']!r:.80}")
-    for step in first.objects("decomposition") if "decomposition" in first else ():
-        step.text("question")
-        step.text("answer")
-    if "choices" in first:
-        first.inside(first.data["choices"], "choices")
-    if "triples" in first:
-        first.triples("triples")
-    if "graph" in first and isinstance(first.data["graph"], Mapping):
-        _check_graph(record, first.inside(first.data["graph"], "graph"))
-    elif "graph" in first:
-        first.triples("graph")
-
-
-def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
-    """Raise IngestError for a graph that is not {"nodes": [text], "edges": [[place, text, place]]}."""
-    count = len(graph.texts("nodes"))
-    for number, edge in enumerate(graph.items("edges"), 1):
-        if not isinstance(edge, list) or len(edge) != 3 or not isinstance(edge[1], str):
-            raise record.error(f"edge {number} of 'graph' should be [place, text, place], found {edge!r:.80}")
-        if not all(isinstance(end, int) and 0 <= end < count for end in (edge[0], edge[2])):
-            raise record.error(f"edge {number} of 'graph' should join places from 0 to {count - 1}, found {edge!r:.80}")
-
-
-_OWN = frozenset({"id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"})
-
-
-def _context(record: QuestionRecord) -> Passage:
-    title, text = record.text("title") if "title" in record else "", record.text("text")
-    return Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text)
 
 
 def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passage:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.eval.question import Question, load_questions
+from ras_agent.eval.formats import load_questions
+from ras_agent.eval.question import Question
 from ras_agent.program import run_program
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex

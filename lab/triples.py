@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ras_agent.eval.question import load_passages
+from ras_agent.eval.formats import load_passages
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.structure.new_model import KINDS, new_model

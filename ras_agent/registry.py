@@ -6,6 +6,7 @@
     graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
     benchmark                                 see ras_agent.eval.benchmarks.registry
+    format                                    see ras_agent.eval.formats.registry
 
 An installed package adds a plug-in through an entry point in the group `ras_agent.<kind>`, a script through `register`.
 """
@@ -67,6 +68,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     # these register themselves where they are defined
     "metric": {},
     "benchmark": {},
+    "format": {},
 }
 """The plug-in by kind and name: an object, or "module:attribute", which is imported when it is asked for."""
 

@@ -18,8 +18,9 @@ from typing import Any, Literal, Self
 
 from ras_agent import registry
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
+from ras_agent.eval.formats import find_format, load_passages, question_format, read_question, read_rows
 from ras_agent.eval.metrics import Outcome, score
-from ras_agent.eval.question import Question, is_plain, load_passages, plain_question, union_of_contexts
+from ras_agent.eval.question import Question, union_of_contexts
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import AnswerStyle, Passage
 from ras_agent.tools.index.text_files import not_unicode
@@ -64,9 +65,9 @@ class Benchmark:
     """A question set.
 
     source: where to get the files, as a sentence for the user.
-    read: turns one official record into a question, or into None where the task leaves the record out. Records in the
-    plain form (see `plain_question`) are read by every benchmark. reader: makes `read` for a file that needs other
-    files next to it. split_record: turns a record that holds several questions into one record for each.
+    read: turns one official record into a question, or into None where the task leaves the record out. Records that
+    have the look of a format (ras_agent.eval.formats) are read by every benchmark. reader: makes `read` for a file that
+    needs other files next to it. split_record: turns a record that holds several questions into one record for each.
     metrics: names of metrics. headline: the one that papers report, which is the first.
     instructions: the task's own instruction by kind of prompt: "answer" next to the retrieved graph, "answer_baseline"
     for a model without one. Short-form questions have none (RAS, Table 5). Planner and answerer are both shown it.
@@ -136,7 +137,7 @@ class Benchmark:
         left_out: list[str] = []
         bad: list[IngestError] = []
         collect = on_bad and bad.append
-        records = self._records(read_records(file, self.under, self.columns, collect), collect)
+        records = self._records(read_rows(file, self.under, self.columns, collect), collect)
         questions = list(islice(_questions(records, self._read_for(file), left_out, collect), limit))
         if bad and not questions:
             raise bad[0]
@@ -177,7 +178,7 @@ class Benchmark:
         """
         if isinstance(source, str | Path):
             first = next(read_records(source, self.under, self.columns, on_bad and _ignore), None)
-            if first and "text" in first and "question" not in first:
+            if first and {"text", "contents"} & first.data.keys() and "question" not in first:
                 return load_passages(source, on_bad)
             source = self.load(source, on_bad=on_bad)
         if passages := union_of_contexts(source):
@@ -202,7 +203,7 @@ class Benchmark:
     def _records(self, records: Iterator[QuestionRecord], on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
         for record in records:
             try:
-                split = self.split_record is not None and not is_plain(record)
+                split = self.split_record is not None and question_format(record) is None
                 parts = tuple(self.split_record(record)) if self.split_record and split else (record,)
             except IngestError as error:
                 if on_bad is None:
@@ -283,7 +284,7 @@ def _questions(
     places: dict[str, str] = {}
     for record in records:
         try:
-            question = plain_question(record) if is_plain(record) else read_record(record)
+            question = read_question(record) if question_format(record) else read_record(record)
             if question is not None:
                 _check_id(question.id, record, places)
         except IngestError as error:
@@ -301,7 +302,7 @@ def _questions(
 
 
 def _check_id(name: str, record: QuestionRecord, places: Mapping[str, str]) -> None:
-    if name in places and is_plain(record):
+    if name in places and question_format(record):
         raise record.error(f"id {name!r} is that of {places[name]} too; ids are unique in a file")
     if reason := not_unicode(name):  # results are stored under it, and found again
         raise record.error(f"the id {reason}")
@@ -320,8 +321,8 @@ PLAIN = registered(
             "write one JSON object a line: id, question, answers (a list); optional supporting_ids or "
             "supporting_titles, type, contexts (objects with text, title, id), decomposition, hops, choices, label"
         ),
-        read=plain_question,
+        read=find_format("jsonl").read_question,
         metrics=("em", "f1", "recall@2", "recall@5", "all_recall@5", "mrr", "sufficiency_precision"),
-        files={"": "questions.jsonl"},
+        files={"": "questions.jsonl", "beir": "queries.jsonl"},
     )
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import log2
 
 from ras_agent.eval.metrics.registry import Outcome, metric, ranking_metric
 from ras_agent.eval.question import Question
@@ -39,6 +40,31 @@ def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
 @metric("mrr", of_passages=True)
 def _mrr(question: Question, outcome: Outcome) -> float | None:
     return reciprocal_rank(outcome.ranked(question), question.supporting) if question.supporting else None
+
+
+@metric("ndcg", of_passages=True, cutoff="optional")
+def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float | None:
+    """Score the ranking by the question's grades of relevance (BEIR's `qrels`); without grades each gold passage is 1.
+
+    Järvelin and Kekäläinen (2002) with linear gains, as trec_eval's ndcg_cut and BEIR have it.
+    """
+    if not question.supporting:
+        return None
+    grades = question.metadata.get("relevance") or dict.fromkeys(question.supporting, 1)
+    return ndcg_at(k or max(1, len(outcome.passages)), outcome.ranked(question), grades)
+
+
+def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
+    """Return the discounted gain of the first `k` ranked names over that of the best order, in 0..1.
+
+    It is 0.0 without grades. The gain of rank r is grade / log2(r + 1); a grade below 0 gains nothing.
+    """
+    best = _gain(sorted((max(0.0, grade) for grade in grades.values()), reverse=True)[:k])
+    return _gain([max(0.0, grades.get(name, 0.0)) for name in _first(k, ranked)]) / best if best else 0.0
+
+
+def _gain(grades: Iterable[float]) -> float:
+    return sum(grade / log2(rank + 1) for rank, grade in enumerate(grades, 1))
 
 
 def _first(k: int, ranked: Sequence[str]) -> list[str]:

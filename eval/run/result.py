@@ -18,7 +18,8 @@ class Result:
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
     `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
-    instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`.
+    instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`. by_title: whether gold
+    passages are named by title; runs of older versions do not say.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Result:
     failures: tuple[JSON, ...] = ()
     error: JSON | None = None
     trace: JSON | None = None
+    by_title: bool = False
 
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
@@ -120,6 +122,7 @@ def _question_json(question: Question) -> dict[str, Any]:
         "supporting": tuple(question.supporting),
         "type": question.type,
         "gold_hops": question.hops,
+        "by_title": question.by_title,
     }
 
 

@@ -1,7 +1,7 @@
 """The data that the packaged weights are trained on: a folder of public files, read through ras_agent.eval.benchmarks.
 
 docs/data.md says where each file comes from. A set may lie in the folder under the name that its publisher gave it, or
-as a sample of it in the form of `plain_question`.
+as a sample of it in the plain form.
 """
 
 from __future__ import annotations

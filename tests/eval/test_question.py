@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ras_agent.errors import IngestError
-from ras_agent.eval.question import load_passages, load_questions
+from ras_agent.eval.formats import load_passages, load_questions
 
 
 def test_gold_passages_are_named_by_id_where_the_file_has_ids(tmp_path: Path) -> None:

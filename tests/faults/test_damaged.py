@@ -21,7 +21,7 @@ import pytest
 
 from ras_agent.errors import IngestError, RasError
 from ras_agent.eval.benchmarks.registry import PLAIN
-from ras_agent.eval.question import load_passages
+from ras_agent.eval.formats import load_passages
 from ras_agent.eval.run.result import failed_result
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.prompts import Turn

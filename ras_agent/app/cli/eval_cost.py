@@ -52,7 +52,7 @@ def eval_cost(options: CostOptions) -> None:
     Tokens are measured where a model read passages in the run or into a
     triple cache, else estimated from the lengths of the texts.
     """
-    from ras_agent.eval.question import load_passages
+    from ras_agent.eval.formats import load_passages
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.index_cost import compare, published_ranges
     from ras_agent.eval.run.prices import load_prices

@@ -88,7 +88,7 @@ def structure(options: StructureOptions) -> None:
 
 
 def _passages(corpus: Path | None, settings: Settings, on_bad: OnBad | None) -> Sequence[Passage]:
-    from ras_agent.eval.question import load_passages
+    from ras_agent.eval.formats import load_passages
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:

@@ -11,7 +11,8 @@ import networkx
 import pytest
 
 from ras_agent.errors import IngestError, RunError, SettingsError, UnknownName
-from ras_agent.eval.question import Question, TextualGraph, load_questions
+from ras_agent.eval.formats import load_questions
+from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.own_graphs import OwnGraphs, asking, graph_passages

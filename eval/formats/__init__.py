@@ -1,0 +1,37 @@
+"""Forms in which others keep questions, passages and runs: found by their look when read, by name when written.
+
+load_questions("flashrag/hotpotqa/dev.jsonl")
+load_passages("beir/scifact/corpus.jsonl")
+"""
+
+from ras_agent.eval.formats.exported import Exported
+from ras_agent.eval.formats.registry import (
+    Format,
+    Look,
+    find_format,
+    format_to_write,
+    formats,
+    load_passages,
+    load_questions,
+    passage_format,
+    question_format,
+    read_question,
+    read_rows,
+    registered,
+)
+
+__all__ = [
+    "Exported",
+    "Format",
+    "Look",
+    "find_format",
+    "format_to_write",
+    "formats",
+    "load_passages",
+    "load_questions",
+    "passage_format",
+    "question_format",
+    "read_question",
+    "read_rows",
+    "registered",
+]

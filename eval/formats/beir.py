@@ -1,0 +1,113 @@
+"""BEIR (Thakur et al., 2021): corpus.jsonl, queries.jsonl, and judgements of each split in qrels/SPLIT.tsv.
+
+{"_id": "q1", "text": "...", "metadata": {}}
+{"_id": "d1", "title": "...", "text": "...", "metadata": {}}
+query-id<TAB>corpus-id<TAB>score
+
+The folder, or its queries.jsonl, means the queries that qrels/test.tsv judges; qrels/dev.tsv means those of that file.
+There are no answers, so passages alone can be scored, as with `--retrieval-only`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import IngestError
+from ras_agent.eval.formats.registry import Format, Look, registered
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
+from ras_agent.records import Passage
+
+_QUERIES, _JUDGED = ("queries.jsonl", "queries.jsonl.gz"), "qrels"
+_COLUMNS = ("query-id", "corpus-id", "score")
+
+
+def owns(path: Path) -> bool:
+    """Tell whether a file is BEIR's queries or judgements."""
+    return (path.name in _QUERIES and (path.parent / _JUDGED).is_dir()) or (
+        path.suffix == ".tsv" and path.parent.name == _JUDGED
+    )
+
+
+def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
+    """Yield the judged queries with their judgements under "qrels": {passage id: grade}.
+
+    Raises IngestError where a split has to be chosen, and for a judgement of a query that is not there.
+    """
+    judgements = _split(path.parent / _JUDGED) if path.name in _QUERIES else path
+    queries = path if path.name in _QUERIES else _queries(path.parent.parent)
+    grades = read_judgements(judgements)
+    for record in read_records(queries, on_bad=on_bad):
+        if (judged := grades.pop(str(record.data.get("_id")), None)) is not None:
+            yield QuestionRecord({**record.data, "qrels": judged}, record.where, record.number)
+    if grades:
+        raise IngestError(f"{judgements}: query {next(iter(grades))!r} is not in {queries.name}; get both of one set")
+
+
+def read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Return {query: {passage: grade}} of a file with a header, in its order. Raises IngestError."""
+    grades: dict[str, dict[str, int]] = {}
+    for record in read_records(path):
+        query, passage, grade = (record.text(column) for column in _COLUMNS)
+        if not grade.removeprefix("-").isdecimal():
+            raise record.error(f"'score' should be a whole number, found {grade!r:.80}")
+        grades.setdefault(query, {})[passage] = int(grade)
+    return grades
+
+
+def _split(folder: Path) -> Path:
+    """Return the judgements to use: those of the test split, or the only ones there are."""
+    splits = sorted(folder.glob("*.tsv"))
+    if (folder / "test.tsv") in splits:
+        return folder / "test.tsv"
+    if len(splits) == 1:
+        return splits[0]
+    names = ", ".join(split.name for split in splits) or "no .tsv"
+    raise IngestError(f"{folder}: holds {names}; name the split's file with --data")
+
+
+def _queries(folder: Path) -> Path:
+    for name in _QUERIES:
+        if (folder / name).is_file():
+            return folder / name
+    raise IngestError(f"{folder}: no {_QUERIES[0]} beside {_JUDGED}; get the whole set")
+
+
+def read_question(record: QuestionRecord) -> Question:
+    """Return the query of a record with `_id`, `text` and `qrels`: passages of grade 1 and more are gold.
+
+    Its metadata keep the grades as `relevance`, best first, which nDCG reads.
+    """
+    grades = record.inside(record.data["qrels"], "qrels").data
+    relevant = {name: grade for name, grade in sorted(grades.items(), key=lambda item: -item[1]) if grade > 0}
+    return Question(
+        id=record.text("_id"),
+        question=record.text("text"),
+        answers=(),
+        supporting=tuple(relevant),
+        metadata={**(record.data.get("metadata") or {}), "relevance": relevant},
+    )
+
+
+def read_passage(record: QuestionRecord) -> Passage:
+    """Return the passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
+    given: Any = record.data.get("metadata")
+    metadata = {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else {}
+    title = record.text("title") if record.data.get("title") else ""
+    return Passage(record.text("_id"), record.text("text"), title, metadata=metadata)
+
+
+BEIR = registered(
+    Format(
+        name="beir",
+        title="BEIR's corpora, queries and judgements",
+        question=Look.of("_id", "text", "qrels"),
+        read_question=read_question,
+        passage=Look.of("_id", "text"),
+        read_passage=read_passage,
+        owns=owns,
+        rows=rows,
+    )
+)

@@ -1,0 +1,91 @@
+"""What a writer is given: a run's manifest with its results, or the calls of one role with their replies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from ras_agent.errors import RunError
+from ras_agent.eval.metrics import Outcome, checkable, find_metric
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON, Passage
+from ras_agent.tools.store.durable import replace_file
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A run, or what was chosen of it. manifest: of its folder, which names task and agent."""
+
+    manifest: JSON
+    results: tuple[Result, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the run's name."""
+        return str(self.manifest.get("name") or "ras-agent")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return the run in a folder. Raises RunError where there is none, or one without results."""
+        folder = RunFolder(path)
+        run = cls(folder.manifest(), tuple(folder.results()))
+        if not run.results:
+            raise RunError(f"{path}: no question of this run has ended; finish it with `ras-agent eval`")
+        return run
+
+    def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
+        """Return the run with the results alone that score `least` in each metric, and whose answers are cited.
+
+        An answer counts as cited where a passage that it cites holds its words; a yes or no, which no text states,
+        where it cites any. Raises RunError for a metric that no result has.
+        """
+        for metric in least:
+            if not any(metric in result.scores for result in self.results):
+                known = ", ".join(dict.fromkeys(name for result in self.results for name in result.scores))
+                raise RunError(f"run {self.name} has no scores of {metric!r}, only of {known or 'nothing'}")
+        results = tuple(
+            result
+            for result in self.results
+            if all(result.scores.get(metric, -1.0) >= score for metric, score in least.items())
+            and (not cited or is_cited(result))
+        )
+        return replace(self, results=results)
+
+
+def is_cited(result: Result) -> bool:
+    """Tell whether a passage that the answer cites holds its words; for a yes or no, whether it cites any."""
+    if result.trace is None:
+        raise RunError(f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces")
+    outcome = Outcome.from_output(result.trace)
+    if outcome.abstained or not outcome.answer or not outcome.citations:
+        return False
+    return not checkable(outcome.answer) or find_metric("citation_support").score(_ANY, outcome) == 1.0
+
+
+_ANY = Question("", "", ())  # the metric looks at the outcome alone
+
+
+def passages_of(result: Result) -> tuple[Passage, ...]:
+    """Return the passages that a question retrieved, in their order. Raises RunError for a run without traces."""
+    if result.trace is None:
+        if result.error or not result.retrieved:
+            return ()
+        raise RunError(f"question {result.id!r} has no trace, so its passages' texts are unknown; eval with --traces")
+    return tuple(map(Passage.from_dict, (result.trace.get("passages") or {}).values()))
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
+    """Write one JSON object a line, and return the path. What is no Unicode becomes "?"."""
+    return write_text(path, "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows))
+
+
+def write_text(path: Path, text: str) -> list[Path]:
+    """Write a file whole or not at all, and return its path. What is no Unicode becomes "?"."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, text.encode("utf-8", "replace"))
+    return [path]

@@ -1,0 +1,117 @@
+"""FlashRAG (Jin et al., 2024), whose 36 question sets share one form of JSON Lines.
+
+{"id": "dev_0", "question": "...", "golden_answers": ["..."], "metadata": {...}}
+{"id": "0", "contents": "\"Title\"\ntext of the passage"}
+
+A run is written as FlashRAG writes its own (`intermediate_data.json`, here a line a question): what was retrieved, the
+answer and the scores stand under `output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
+from ras_agent.eval.formats.registry import Format, Look, registered
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON, Passage
+
+
+def read_question(record: QuestionRecord) -> Question:
+    """Return the question of a record with `question` and `golden_answers`; `id`, `choices` and `metadata` may lack.
+
+    Where there are choices, an answer is the place of the right one, and the question gets a line for each. HotpotQA's
+    and 2Wiki's metadata have `supporting_facts` and `context` in columns, which become gold titles and contexts.
+    """
+    inside = record.inside(record.data.get("metadata") or {}, "metadata")
+    text, answers, metadata = record.text("question"), record.texts("golden_answers"), dict(inside.data)
+    if record.data.get("choices"):
+        choices = {chr(ord("A") + place): choice for place, choice in enumerate(record.texts("choices"))}
+        labels = [_label(record, choices, place) for place in record.items("golden_answers")]
+        text = "\n".join([text, *(f"{label}. {choice}" for label, choice in choices.items())])
+        answers = tuple(choices[label] for label in labels)
+        metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
+    by_id = "supporting_ids" in inside
+    facts = inside.data.get("supporting_facts")
+    titles = facts.get("title") if isinstance(facts, Mapping) else inside.data.get("supporting_titles")
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=text,
+        answers=answers,
+        supporting=inside.texts("supporting_ids") if by_id else tuple(dict.fromkeys(map(str, titles or ()))),
+        by_title=not by_id,
+        type=inside.text("type") if isinstance(inside.data.get("type"), str) else "",
+        contexts=_contexts(inside),
+        metadata=metadata,
+    )
+
+
+def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:
+    if not isinstance(place, int) or not 0 <= place < len(choices):
+        raise record.error(f"the golden answer {place!r:.80} is the place of none of the {len(choices)} choices")
+    return list(choices)[place]
+
+
+def _contexts(metadata: QuestionRecord) -> tuple[Passage, ...]:
+    columns = metadata.data.get("context")
+    if not isinstance(columns, Mapping) or "title" not in columns:
+        return ()
+    inner = metadata.inside(columns, "context")
+    titles, texts = inner.texts("title"), inner.items("sentences", "content")
+    if len(titles) != len(texts):
+        raise inner.error(f"{len(titles)} titles but {len(texts)} texts")
+    return tuple(
+        context_passage(title, text if isinstance(text, str) else " ".join(str(part).strip() for part in text))
+        for title, text in zip(titles, texts, strict=True)
+    )
+
+
+def read_passage(record: QuestionRecord) -> Passage:
+    """Return the passage of a record with `id` and `contents`, of which the first line is the title, in quotes."""
+    title, _, text = record.text("contents").partition("\n")
+    if not text:
+        return Passage(record.text("id"), title)
+    return Passage(record.text("id"), text, _unquoted(title))
+
+
+def contents_of(passage: Passage) -> str:
+    """Return a passage as FlashRAG and Search-R1 write one: its title in quotes, and the text below it."""
+    return f'"{" ".join(passage.title.splitlines())}"\n{passage.text}'
+
+
+def _unquoted(title: str) -> str:
+    return title[1:-1] if len(title) > 1 and title[0] == title[-1] == '"' else title
+
+
+def row_of(result: Result) -> JSON:
+    """Return a result's question, with what became of it under `output`."""
+    gold = {"supporting_titles" if result.by_title else "supporting_ids": list(result.supporting)}
+    metadata = {**(gold if result.supporting else {}), **({"type": result.type} if result.type else {})}
+    retrieved = [{"id": passage.id, "contents": contents_of(passage)} for passage in passages_of(result)]
+    return {
+        "id": result.id,
+        "question": result.question,
+        "golden_answers": list(result.answers),
+        "metadata": metadata,
+        "output": {"retrieval_result": retrieved, "pred": result.answer, "metric_score": dict(result.scores)},
+    }
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    return write_lines(path, map(row_of, run.results))
+
+
+FLASHRAG = registered(
+    Format(
+        name="flashrag",
+        title="FlashRAG's questions, corpora and results",
+        question=Look.of("question", "golden_answers"),
+        read_question=read_question,
+        passage=Look.of("id", "contents"),
+        read_passage=read_passage,
+        write_results=_write,
+    )
+)

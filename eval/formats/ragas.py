@@ -1,0 +1,76 @@
+"""RAGAS (0.4): a row a question, of which `EvaluationDataset.from_jsonl` makes a SingleTurnSample.
+
+{"user_input": "...", "retrieved_contexts": ["..."], "response": "...", "reference": "...",
+ "retrieved_context_ids": ["..."], "reference_context_ids": ["..."]}
+
+A row of a test set that RAGAS has generated has `reference_contexts`, the texts that the answer rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
+from ras_agent.eval.formats.registry import Format, Look, registered
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON
+
+_READ = frozenset({"id", "user_input", "reference", "references", "reference_contexts", "reference_context_ids"})
+_OUTCOME = frozenset({"response", "retrieved_contexts", "retrieved_context_ids"})
+
+
+def read_question(record: QuestionRecord) -> Question:
+    """Return the question of a row with `user_input`, a text.
+
+    Gold passages are the texts of `reference_contexts`, which come with the question, or named by
+    `reference_context_ids`. A response and what was retrieved for it are another system's, and left out.
+    """
+    if isinstance(record.data["user_input"], list):
+        raise record.error("'user_input' is a conversation; a question set has one text in it")
+    texts = record.texts("reference_contexts") if record.data.get("reference_contexts") else ()
+    contexts = tuple(context_passage("", text) for text in texts)
+    ids = record.texts("reference_context_ids") if record.data.get("reference_context_ids") else ()
+    references = record.texts("references", "reference") if {"reference", "references"} & record.data.keys() else ()
+    metadata = {key: value for key, value in record.data.items() if key not in _READ | _OUTCOME and value is not None}
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=record.text("user_input"),
+        answers=references,
+        supporting=ids or tuple(dict.fromkeys(passage.id for passage in contexts)),
+        contexts=contexts,
+        type=str(metadata.get("synthesizer_name", "")),
+        metadata=metadata,
+    )
+
+
+def row_of(result: Result) -> JSON:
+    """Return a result as a row. RAGAS reads one `reference`; `id` and `references`, which it ignores, keep all."""
+    row: dict[str, Any] = {
+        "id": result.id,
+        "user_input": result.question,
+        "retrieved_contexts": [passage.text for passage in passages_of(result)],
+        "retrieved_context_ids": list(result.retrieved),
+        "reference_context_ids": list(result.supporting),
+        "response": result.answer,
+        "references": list(result.answers),
+    }
+    return {**row, "reference": result.answers[0]} if result.answers else row
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    return write_lines(path, map(row_of, run.results))
+
+
+RAGAS = registered(
+    Format(
+        name="ragas",
+        title="RAGAS rows",
+        question=Look.of("user_input"),
+        read_question=read_question,
+        write_results=_write,
+    )
+)

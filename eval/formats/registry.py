@@ -1,0 +1,182 @@
+"""What a format is: how others' records become questions and passages, and how a run becomes a file of theirs.
+
+A format is registered where it is defined, `FLASHRAG = registered(Format(name="flashrag", ...))`, and no list elsewhere
+names it. The modules of this folder register themselves. One of another package is known once its module has been
+imported, or by its name alone if the package names it in its entry points `ras_agent.format`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ras_agent import registry
+from ras_agent.errors import IngestError, UnknownName
+from ras_agent.eval.formats.exported import Exported
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
+from ras_agent.records import Passage
+
+Write = Callable[[Exported, Path], Sequence[Path]]
+"""Writes results or calls to a file, or to files beside it or below it, and returns their paths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Keys by which a record is known: it has all of `keys` and none of `without`."""
+
+    keys: frozenset[str]
+    without: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, *keys: str, without: Sequence[str] = ()) -> Look:
+        return cls(frozenset(keys), frozenset(without))
+
+    def fits(self, record: QuestionRecord) -> bool:
+        """Tell whether a record has this look."""
+        return self.keys <= record.data.keys() and not self.without & record.data.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A form in which questions, passages or runs are kept in files.
+
+    question, passage: the look of a record of each kind; None where the format has none. read_question, read_passage:
+    turn a record into ours; they raise `record.error(...)` for one that is wrong.
+    owns, rows: tell that a file is read together with others of its folder, and yield the records of all of them.
+    write_results: writes the results of a run. write_calls: writes the calls of a role with its replies. pairs: whether
+    `write_calls` takes calls with a rejected reply too.
+    """
+
+    name: str
+    title: str
+    question: Look | None = None
+    read_question: Callable[[QuestionRecord], Question] | None = None
+    passage: Look | None = None
+    read_passage: Callable[[QuestionRecord], Passage] | None = None
+    owns: Callable[[Path], bool] | None = None
+    rows: Callable[[Path, OnBad | None], Iterator[QuestionRecord]] | None = None
+    write_results: Write | None = None
+    write_calls: Write | None = None
+    pairs: bool = False
+
+
+def registered(form: Format) -> Format:
+    """Register a format under its name, and return it."""
+    registry.register("format", form.name, form)
+    formats.cache_clear()
+    return form
+
+
+def find_format(name: str) -> Format:
+    """Return the format called `name`. Raises UnknownName with the names there are."""
+    _register_own()
+    plugin = registry.find("format", name)
+    if not isinstance(plugin, Format):
+        raise TypeError(
+            f"format {name!r} is a {type(plugin).__name__}; an entry point of ras_agent.format names a Format"
+        )
+    return plugin
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return all formats, sorted by name."""
+    _register_own()
+    return tuple(find_format(name) for name in sorted(registry.names("format")))
+
+
+def format_to_write(name: str, *, calls: bool) -> Write:
+    """Return what writes results, or a role's calls, in the format `name`. Raises UnknownName with those that can."""
+    writers = {one.name: one.write_calls if calls else one.write_results for one in formats()}
+    if (write := writers.get(name)) is None:
+        raise UnknownName(
+            f"format of {'calls' if calls else 'results'}", name, tuple(key for key, value in writers.items() if value)
+        )
+    return write
+
+
+def question_format(record: QuestionRecord) -> Format | None:
+    """Return the format whose questions look like a record; the one with the most keys if several do."""
+    return _closest(record, [(one.question, one) for one in formats() if one.question])
+
+
+def passage_format(record: QuestionRecord) -> Format | None:
+    """Return the format whose passages look like a record; the one with the most keys if several do."""
+    return _closest(record, [(one.passage, one) for one in formats() if one.passage])
+
+
+def _closest(record: QuestionRecord, looks: Sequence[tuple[Look, Format]]) -> Format | None:
+    fitting = [(len(look.keys), form) for look, form in looks if look.fits(record)]
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+
+
+def read_rows(
+    path: str | Path, under: str = "", columns: Sequence[str] = (), on_bad: OnBad | None = None
+) -> Iterator[QuestionRecord]:
+    """Yield the records of a file as `read_records` does, with what a format keeps in other files of its folder."""
+    path = Path(path)
+    for form in formats():
+        if form.owns and form.rows and form.owns(path):
+            return form.rows(path, on_bad)
+    return read_records(path, under, columns, on_bad)
+
+
+def read_question(record: QuestionRecord) -> Question | None:
+    """Return the question of a record that has the look of a format; None for one that has none."""
+    form = question_format(record)
+    return form.read_question(record) if form and form.read_question else None
+
+
+def load_questions(path: str | Path) -> list[Question]:
+    """Read the questions of a file in any format. Raises IngestError with the record's place."""
+    return [_question(record) for record in read_rows(path)]
+
+
+def _question(record: QuestionRecord) -> Question:
+    if (question := read_question(record)) is None:
+        form = find_format("jsonl")
+        assert form.read_question
+        return form.read_question(record)  # whose error says what is missing
+    return question
+
+
+def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage]:
+    """Read the passages of a file in any format: id, text and optional title; id and contents; _id, text and title.
+
+    Raises IngestError with the record's place, for two passages of one id too; with `on_bad`, which is given that, the
+    record is left out, unless all are bad.
+    """
+    passages: dict[str, Passage] = {}
+    places: dict[str, str] = {}
+    bad: list[IngestError] = []
+    for record in read_records(path, on_bad=on_bad and bad.append):
+        try:
+            passage = _passage(record)
+            if passage.id in passages:
+                raise record.error(f"id {passage.id!r} is that of {places[passage.id]} too; ids are unique in a file")
+        except IngestError as error:
+            if on_bad is None:
+                raise
+            bad.append(error)
+        else:
+            passages[passage.id], places[passage.id] = passage, record.where
+    if bad and not passages:
+        raise bad[0]
+    if on_bad is not None:
+        for problem in bad:
+            on_bad(problem)
+    return list(passages.values())
+
+
+def _passage(record: QuestionRecord) -> Passage:
+    if (form := passage_format(record)) is None or form.read_passage is None:
+        raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
+    return form.read_passage(record)
+
+
+@cache
+def _register_own() -> None:
+    registry.import_modules_of(__name__.rpartition(".")[0])

@@ -1,0 +1,52 @@
+"""TREC's files, which trec_eval, pytrec_eval and ir_measures read: a run, and the judgements beside it.
+
+run.trec        query Q0 passage rank score name
+run.trec.qrels  query 0 passage grade
+
+Fields are divided by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
+Evaluators sort by score; hops are ranked one after the other, so the score is the number of ranks below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from ras_agent.eval.formats.exported import Exported, write_text
+from ras_agent.eval.formats.registry import Format, registered
+from ras_agent.eval.run.result import Result
+
+_DIVIDING = re.compile(r"[\s%]+")
+
+
+def field(name: str) -> str:
+    """Return a name as one field: white space and "%" as in a URL. `urllib.parse.unquote` gives it back."""
+    return _DIVIDING.sub(lambda found: quote(found[0]), name)
+
+
+def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
+    """Yield a line for each retrieved passage that has a name, at its first rank."""
+    for result in results:
+        ranked = list(filter(None, dict.fromkeys(result.retrieved)))
+        for rank, passage in enumerate(ranked, 1):
+            yield f"{field(result.id)} Q0 {field(passage)} {rank} {len(ranked) - rank + 1} {field(name)}\n"
+
+
+def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line for each gold passage, of grade 1."""
+    for result in results:
+        for passage in filter(None, dict.fromkeys(result.supporting)):
+            yield f"{field(result.id)} 0 {field(passage)} 1\n"
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    judged = path.with_name(f"{path.name}.qrels")
+    return [
+        *write_text(path, "".join(run_lines(run.results, run.name))),
+        *write_text(judged, "".join(judgement_lines(run.results))),
+    ]
+
+
+TREC = registered(Format(name="trec", title="TREC runs and judgements", write_results=_write))

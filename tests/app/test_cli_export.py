@@ -1,0 +1,97 @@
+"""`ras-agent export` of a run of `ras-agent eval`, and question sets of other libraries in both."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def flashrag(tmp_path: Path) -> tuple[Path, Path]:
+    """Two questions and their corpus in the form of FlashRAG."""
+    questions = [
+        {"id": "q1", "question": "Which river flows through Edinburgh?", "golden_answers": ["Water of Leith"]},
+        {"id": "q2", "question": "What is the capital of France?", "golden_answers": ["Lyon"]},
+    ]
+    corpus = [
+        {"id": "0", "contents": '"Water of Leith"\nThe Water of Leith is a river that flows through Edinburgh.'},
+        {"id": "1", "contents": '"Paris"\nParis is the capital of France.'},
+    ]
+    for name, rows in (("dev.jsonl", questions), ("corpus.jsonl", corpus)):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "dev.jsonl", tmp_path / "corpus.jsonl"
+
+
+@pytest.fixture
+def run(cli: Cli, flashrag: tuple[Path, Path], tmp_path: Path) -> Path:
+    """The run of the offline agent over them."""
+    data, corpus = flashrag
+    done = cli("eval", "jsonl", "--data", data, "--corpus", corpus, "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    return tmp_path / "run"
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_a_run_over_questions_of_flashrag_is_exported_as_flashrag(cli: Cli, run: Path, tmp_path: Path) -> None:
+    done = cli("export", run, "--to", "flashrag", "--out", tmp_path / "out.jsonl")
+    assert (done.exit_code, "out.jsonl: 2 questions" in done.stdout) == (0, True), done.output
+    row = {row["id"]: row for row in _rows(tmp_path / "out.jsonl")}["q1"]
+    assert row["output"]["pred"] == "Water of Leith"
+    assert row["output"]["metric_score"]["em"] == 1.0
+    assert row["output"]["retrieval_result"][0] == {
+        "id": "0",
+        "contents": '"Water of Leith"\nThe Water of Leith is a river that flows through Edinburgh.',
+    }
+
+
+def test_only_answers_that_score_enough_and_are_cited_are_exported(cli: Cli, run: Path, tmp_path: Path) -> None:
+    done = cli("export", run, "--to", "ragas", "--min", "f1=1", "--cited", "--out", tmp_path / "rows.jsonl")
+    assert "rows.jsonl: 1 question, 1 left out" in done.stdout
+    assert [row["response"] for row in _rows(tmp_path / "rows.jsonl")] == ["Water of Leith"]
+
+
+def test_a_run_of_trec_has_its_judgements_beside_it(cli: Cli, flashrag: tuple[Path, Path], tmp_path: Path) -> None:
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    (beir / "queries.jsonl").write_text('{"_id": "q1", "text": "Which river flows through Edinburgh?"}\n')
+    (beir / "corpus.jsonl").write_text('{"_id": "d1", "title": "Leith", "text": "The river of Edinburgh."}\n')
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\n")
+    arguments = ("--corpus", beir / "corpus.jsonl", "--retrieval-only", "--metric", "ndcg@10")
+    done = cli("eval", "jsonl", "--data", beir, *arguments, "--out", tmp_path / "run")
+    assert (done.exit_code, json.loads((tmp_path / "run/summary.json").read_text())["scores"]["ndcg@10"]["mean"]) == (
+        0,
+        1.0,
+    ), done.output
+    cli("export", tmp_path / "run", "--to", "trec", "--out", tmp_path / "run.trec")
+    assert (tmp_path / "run.trec").read_text() == "q1 Q0 d1 1 1 run\n"
+    assert (tmp_path / "run.trec.qrels").read_text() == "q1 0 d1 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--to", "nonsense"), 1, "known: flashrag"),
+        (("--to", "ragas", "--min", "f1"), 2, "--min takes METRIC=SCORE"),
+        (("--to", "ragas", "--min", "rouge=1"), 1, "has no scores of 'rouge', only of em"),
+    ],
+)
+def test_a_wrong_wish_is_told_what_there_is(
+    cli: Cli, run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = cli("export", run, *arguments, "--out", tmp_path / "x.jsonl")
+    assert (done.exit_code, message in " ".join(done.output.split())) == (code, True), done.output
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+def test_a_run_without_traces_has_no_texts_to_export(cli: Cli, flashrag: tuple[Path, Path], tmp_path: Path) -> None:
+    data, corpus = flashrag
+    cli("eval", "jsonl", "--data", data, "--corpus", corpus, "--no-traces", "--out", tmp_path / "bare")
+    done = cli("export", tmp_path / "bare", "--to", "ragas", "--out", tmp_path / "x.jsonl")
+    assert (done.exit_code, "has no trace" in done.output) == (1, True)

@@ -1,0 +1,137 @@
+"""What is written in a format that is read, too, comes back equal."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ras_agent.eval.formats import Exported, format_to_write, formats, load_questions
+from ras_agent.eval.formats.flashrag import contents_of, read_passage
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.result import Result
+from ras_agent.records import Passage
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NAMES = TEXTS.filter(bool)
+RESULTS = st.lists(
+    st.builds(
+        Result,
+        id=NAMES,
+        question=TEXTS,
+        answers=st.lists(NAMES, min_size=1, max_size=3).map(tuple),
+        supporting=st.lists(NAMES, max_size=3, unique=True).map(tuple),
+        answer=TEXTS,
+        scores=st.just({"f1": 0.5}),
+    ),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda result: result.id,
+)
+
+
+def _known(question: Question | Result) -> tuple[Any, ...]:
+    return question.id, question.question, question.answers, question.supporting
+
+
+def _read_back(name: str, results: Sequence[Result]) -> list[Question]:
+    with TemporaryDirectory() as folder:
+        format_to_write(name, calls=False)(Exported({"name": "run"}, tuple(results)), Path(folder) / "out.jsonl")
+        return load_questions(Path(folder) / "out.jsonl")
+
+
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas"])
+@given(results=RESULTS)
+def test_questions_come_back_equal(name: str, results: list[Result]) -> None:
+    assert [_known(question) for question in _read_back(name, results)] == [_known(result) for result in results]
+
+
+def test_every_format_that_reads_questions_and_writes_results_is_tried_above() -> None:
+    both = {form.name for form in formats() if form.question and form.write_results}
+    assert both == {"jsonl", "flashrag", "ragas"}
+
+
+@pytest.mark.parametrize("name", ["jsonl", "flashrag"])
+def test_gold_titles_come_back_as_titles(name: str) -> None:
+    result = Result("q", "Where?", ("Edinburgh",), ("Alan Turing",), by_title=True)
+    (question,) = _read_back(name, [result])
+    assert (question.supporting, question.by_title) == (("Alan Turing",), True)
+
+
+@given(id=NAMES, text=TEXTS, title=TEXTS.map(lambda title: " ".join(title.splitlines())))
+def test_a_passage_in_the_form_of_flashrag_comes_back_equal(id: str, text: str, title: str) -> None:
+    passage = Passage(id, text or "x", title)
+    assert read_passage(QuestionRecord({"id": id, "contents": contents_of(passage)}, "corpus line 1")) == passage
+
+
+@given(results=RESULTS)
+def test_a_run_of_trec_has_the_ranking(results: list[Result]) -> None:
+    ranked = {result.id: list(result.supporting) for result in results if result.supporting}
+    results = [Result(one.id, one.question, retrieved=one.supporting, supporting=one.supporting) for one in results]
+    with TemporaryDirectory() as folder:
+        run, judged = format_to_write("trec", calls=False)(
+            Exported({"name": "my run"}, tuple(results)), Path(folder) / "run.trec"
+        )
+        lines = [line.split() for line in run.read_text("utf-8").split("\n")[:-1]]
+        judgements = [line.split() for line in judged.read_text("utf-8").split("\n")[:-1]]
+    assert {len(line) for line in lines} <= {6}
+    again: dict[str, list[str]] = {}
+    for query, _, passage, _, _, _ in sorted(lines, key=lambda line: -float(line[4])):
+        again.setdefault(unquote(query), []).append(unquote(passage))
+    assert again == ranked
+    assert [[unquote(query), unquote(passage), grade] for query, _, passage, grade in judgements] == [
+        [query, passage, "1"] for query, passages in ranked.items() for passage in passages
+    ]
+
+
+def test_a_run_of_trec_is_scored_by_others_as_by_us(tmp_path: Path) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    from ras_agent.eval.metrics import recall_at, reciprocal_rank
+    from ras_agent.eval.metrics.ranking import ndcg_at
+
+    results = [
+        Result("q 1", "?", supporting=("a b", "c%d"), retrieved=("x", "a b", "x", "y", "c%d")),
+        Result("q2", "?", supporting=("z",), retrieved=("z", "a b")),
+    ]
+    exported = Exported({"name": "r"}, tuple(results))
+    run, judged = format_to_write("trec", calls=False)(exported, tmp_path / "run.trec")
+    measures = [ir_measures.R @ 2, ir_measures.RR, ir_measures.nDCG @ 3]
+    theirs = ir_measures.calc_aggregate(
+        measures, list(ir_measures.read_trec_qrels(str(judged))), list(ir_measures.read_trec_run(str(run)))
+    )
+    for measure, score in zip(
+        measures,
+        (
+            lambda one: recall_at(2, one.retrieved, one.supporting),
+            lambda one: reciprocal_rank(one.retrieved, one.supporting),
+            lambda one: ndcg_at(3, one.retrieved, dict.fromkeys(one.supporting, 1)),
+        ),
+        strict=True,
+    ):
+        assert theirs[measure] == pytest.approx(sum(map(score, results)) / 2)
+
+
+def test_the_row_of_ragas_is_the_one_that_it_documents(tmp_path: Path) -> None:
+    result = Result("q", "Where?", ("Edinburgh", "Auld Reekie"), ("bell",), answer="Edinburgh", retrieved=("bell", "x"))
+    trace = {"passages": {"bell": {"id": "bell", "text": "Born in Edinburgh."}, "x": {"id": "x", "text": "Other."}}}
+    (path,) = format_to_write("ragas", calls=False)(Exported({}, (_with(result, trace),)), tmp_path / "rows.jsonl")
+    assert json.loads(path.read_text()) == {
+        "id": "q",
+        "user_input": "Where?",
+        "retrieved_contexts": ["Born in Edinburgh.", "Other."],
+        "retrieved_context_ids": ["bell", "x"],
+        "reference_context_ids": ["bell"],
+        "response": "Edinburgh",
+        "reference": "Edinburgh",
+        "references": ["Edinburgh", "Auld Reekie"],
+    }
+
+
+def _with(result: Result, trace: dict[str, Any]) -> Result:
+    return Result.from_dict({**result.to_dict(), "trace": trace})

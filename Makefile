@@ -43,12 +43,8 @@ types: $(VENV)/.dev  ## mypy --strict, and pyright as editors run it
 docs: $(VENV)/.dev  ## Build the docs site into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-bench: $(VENV)/.dev  ## Speed, as ratios to a named peer in the same run; also appended to build/bench.jsonl
-	mkdir -p build
-	$(BIN)/python -m ras_agent.eval.bench.overhead --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench.retrieval --sizes 10000,100000 --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench.graph --json build/bench.jsonl
-	$(BIN)/python -m ras_agent.eval.bench.throughput --json build/bench.jsonl
+bench: $(VENV)/.dev  ## Speed beside named peers, one table; appended to build/bench.jsonl, where a fifth worse than before is marked
+	$(BIN)/python -m tests.postgres_servers $(BIN)/python -m ras_agent.eval.bench --json build/bench.jsonl $(BENCH)
 
 results: $(VENV)/.dev  ## Measure lab/results.md anew: make results DATA=folder
 	PATH="$(abspath $(BIN)):$$PATH" eval/bench/results.sh "$(DATA)"

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.gfm import drawn_facts
 from ras_agent.records import Source, Triple
 from ras_agent.tools.embed.embedders import query_vector
 from ras_agent.tools.kg.index import KGIndex
@@ -61,15 +62,7 @@ def real_case(kg: KGIndex, questions: Path, count: int, connected: int, trained:
 def zipf_case(entities: int, relations: int, facts: int, count: int, connected: int, seed: int = 0) -> GFMCase:
     """Make a case of facts whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
     rng = np.random.default_rng(seed)
-
-    ends, labels = rng.permutation(entities), rng.permutation(relations)
-
-    def drawn(numbers: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-        chances = np.cumsum(np.arange(1, len(numbers) + 1) ** -0.8)
-        found: npt.NDArray[np.int64] = numbers[np.searchsorted(chances, rng.random(size) * chances[-1])]
-        return found
-
-    edges = np.column_stack((drawn(ends, facts), drawn(labels, facts), drawn(ends, facts)))
+    edges = drawn_facts(entities, relations, facts, rng)
     starts = [np.unique(edges[rng.integers(0, facts, 3), 0]) for _ in range(count)]
     return _case(entities, relations, edges, starts, connected)
 

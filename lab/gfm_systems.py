@@ -17,9 +17,10 @@ import numpy as np
 
 from lab.gfm_cases import GFMCase
 from ras_agent.arrays import Floats
+from ras_agent.eval.bench.gfm import WIDER, plain_pass, widened
 from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
 from ras_agent.tools.gfm.cpu import FastGFM
-from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE, propagate
+from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE
 from ras_agent.tools.gfm.cuda import ROWS_PER_BLOCK, DeviceGFM
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
 from ras_agent.tools.gfm.network import (
@@ -28,7 +29,6 @@ from ras_agent.tools.gfm.network import (
     plain_scores,
     project_relations,
     relation_inputs,
-    update,
 )
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights
 from ras_agent.tools.retrieve.gfm import weights_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _Starts = list[GFMStart]
-WIDER = 16
-"""How many times the width of the network that ships a widened one has: 512."""
 _COPIED = 64_000_000  # floats
 SYSTEMS = ("plain", "plain, cached", "autograd", "fast", "fast, half", "fast, bfloat16")
 DEVICE_SYSTEMS: dict[str, dict[str, Any]] = {
@@ -80,7 +78,7 @@ def system_named(name: str, weights: Mapping[str, Tensor], graph: GFMGraph, devi
         ]
     cached = sum(one.values.nbytes for one in relation_states or ())
     return GFMSystem(
-        _each(lambda question, start: _published(weights, graph, messages.vectors, question, start, relation_states)),
+        _each(lambda question, start: plain_pass(weights, graph, messages.vectors, question, start, relation_states)),
         cached,
     )
 
@@ -106,40 +104,6 @@ def _reference(weights: Mapping[str, Tensor], messages: GraphTensors, question: 
     dense[0, torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)
     found: Floats = plain_scores(weights, messages, torch.from_numpy(question)[None], dense)[0].numpy()
     return found
-
-
-def _published(
-    weights: Mapping[str, Tensor],
-    graph: GFMGraph,
-    vectors: Tensor,
-    question: Floats,
-    start: GFMStart,
-    relation_states: list[CachedRows] | None,
-) -> Floats:
-    """Compute the plain pass as the published code does: one kernel for the messages, then whole-graph products."""
-    import torch
-    from torch.nn.functional import linear, relu
-
-    query = linear(torch.from_numpy(question), weights["question_mlp.weight"], weights["question_mlp.bias"])
-    initial = torch.zeros(graph.entities, len(query))
-    initial[torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)[:, None] * query
-    inputs = relation_inputs(weights, vectors) if relation_states is None else None
-    everyone = np.arange(graph.entities)
-    state = initial
-    for layer in range(layer_count(weights)):
-        if inputs is not None:
-            states = cache_rows(project_relations(weights, layer, inputs), half=False)
-        else:
-            assert relation_states is not None
-            states = relation_states[layer]
-        total = torch.empty_like(state)
-        propagate(graph, everyone, everyone, state, states, total)
-        state = update(weights, layer, state, total + initial)
-    features = torch.cat((state, query.expand_as(state)), dim=-1)
-    hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    out = linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"])
-    scores: Floats = out[:, 0].numpy()
-    return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,25 +177,6 @@ def _network_of(case: GFMCase, config: GFMConfig) -> tuple[GFMConfig, Mapping[st
     graph = GFMGraph.from_edges(entities, edges, *vectors)
     questions = rng.normal(size=(len(case["indptr"]) - 1, config.text_width)).astype(np.float32) / np.float32(28)
     return config, initial_weights(config, 0), graph, questions
-
-
-def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
-    """Return the weights of a network of `times` the width that computes the same: what a trained one costs there.
-
-    Each number of a state is there `times` times, and what reads it is divided by as much.
-    """
-    import torch
-
-    def wider_inputs(matrix: Tensor, parts: int) -> Tensor:
-        halves = [half.repeat_interleave(times, dim=1) / times for half in matrix.chunk(parts, dim=1)]
-        return torch.cat(halves, dim=1)
-
-    made = {}
-    for name, value in weights.items():
-        if value.ndim == 2 and not name.startswith(("rel_mlp", "question_mlp")):
-            value = wider_inputs(value, 2 if name.endswith((".linear.weight", "entity_model.mlp.0.weight")) else 1)
-        made[name] = value if name.startswith("entity_model.mlp.2") else value.repeat_interleave(times, dim=0)
-    return made
 
 
 def _batches(low: int, high: int, size: int, last: int | None) -> Iterator[range]:

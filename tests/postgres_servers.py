@@ -1,4 +1,9 @@
-"""A real PostgreSQL server for a session of tests, and addresses of indexes there."""
+"""A real PostgreSQL server for a session of tests, and addresses of indexes there.
+
+    python -m tests.postgres_servers COMMAND...
+
+runs a command with the address of such a server in RAS_AGENT_BENCH_POSTGRES, or without one where there is no server.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,10 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -30,10 +36,10 @@ def postgres() -> Iterator[str]:
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """Run a private server for the block, and yield its URL. Skips the test where there is none to run."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or [Path(shutil.which("initdb") or "none")]
-    binaries = found[-1].parent
-    if not found[-1].is_file():
+    initdb = _initdb()
+    if initdb is None:
         pytest.skip("no PostgreSQL server binaries: apt-get install postgresql")
+    binaries = initdb.parent
     owner: dict[str, int] = {}
     if os.getuid() == 0:  # initdb refuses root
         names = {user.pw_name: user for user in pwd.getpwall()}
@@ -65,3 +71,19 @@ def postgres_server() -> Iterator[str]:
 def address(postgres: str) -> Address:
     """An address at which there is no index yet."""
     return Address(postgres, f"test_{next(_numbers)}")
+
+
+def _initdb() -> Path | None:
+    """Return the newest server's program that makes a database, if there is one."""
+    programs = [*sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")), Path(shutil.which("initdb") or "none")]
+    return next((path for path in programs[-2::-1] + programs[-1:] if path.is_file()), None)
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command beside a private server, and return its exit code."""
+    with postgres_server() if _initdb() else nullcontext("") as url:
+        return subprocess.run(command, env={**os.environ, "RAS_AGENT_BENCH_POSTGRES": url}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -25,12 +25,14 @@ from typing import Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 
 from ras_agent.budget import Limits
+from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
 
 HOPS = 5
+_AT_MOST = 1.8
 _SENTENCE = "The company was founded in that city by an engineer who had studied there. "
 
 
@@ -180,6 +182,15 @@ def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> tuple[f
         return time.perf_counter() - began[0], time.process_time() - began[1]
 
     return runner.run(timed())
+
+
+def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
+    """Measure a hop of each of our loops beside the bare graph's."""
+    costs = measure(runs)
+    names = list(costs)
+    for bare, ours in zip(names[::2], names[1::2], strict=True):
+        theirs, mine = (median(costs[name].processor) for name in (bare, ours))
+        yield BenchRow(f"a hop, {ours}", "ms of processor", mine, bare, theirs, at_most=_AT_MOST)
 
 
 def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:

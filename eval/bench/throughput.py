@@ -22,7 +22,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from typing import Any
 from ras_agent.budget import Limits
 from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.loopback_model import Loopback, serving
+from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.eval.bench.streams import Plan, recorded, replay
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import graph_answerer
@@ -51,6 +52,7 @@ from ras_agent.tools.workers.processes import Processes
 
 _WORDS = 400
 _CALLS_A_QUESTION = 2
+_AT_LEAST = {32: 20.0, 128: 25.0}
 _REPLAYED = 16  # questions whose requests the bare streams repeat
 
 
@@ -108,6 +110,21 @@ def measure(
                     timing = _timed_streams(model, [plans[turn % len(plans)] for turn in range(count)], concurrency)
                     ratio = timing["a_second"] / base
                     yield Throughput("streams", place, concurrency, processes, count, **timing, ratio=ratio)
+
+
+def bench_rows(rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST) -> Iterator[BenchRow]:
+    """Measure evaluations with so many questions in flight beside the sequential loop, the model on a core of its own.
+
+    at_least: the bar of each number in flight.
+    """
+    os.environ["NO_PROXY"] = "127.0.0.1"
+    apart = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
+    ways = [(count, 0) for count in at_least]
+    rows = list(measure(rounds, ways, latency=0.1, questions=128, sequential=6, apart=apart))
+    rates = {count: median(row.a_second for row in rows if row.concurrency == count) for count in (0, *at_least)}
+    for count, bar in at_least.items():
+        name = f"evaluation, {count} in flight"
+        yield BenchRow(name, "questions/s", rates[count], "sequential loop", rates[0], at_least=bar)
 
 
 @contextmanager

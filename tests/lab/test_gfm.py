@@ -12,8 +12,9 @@ pytest.importorskip("torch")
 
 from lab import gfm as bench_gfm
 from lab.gfm_cases import GFMCase, real_case, zipf_case
-from lab.gfm_systems import SYSTEMS, OnDevice, measure, widened
+from lab.gfm_systems import SYSTEMS, OnDevice, measure
 from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.gfm import widened
 from ras_agent.records import Triple
 from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores

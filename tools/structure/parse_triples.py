@@ -138,6 +138,8 @@ def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str
 
     A line of nothing but fences, bullets, numbers, brackets and commas is left out.
     """
+    if not gap.strip(" \n,"):  # as between most facts
+        return [], []
     lines = read_lines(gap, cut_off=cut_off)
     others = (line.strip() for other in lines.others for line in other.splitlines())
     return [Triple(*fields) for fields in lines.triples], [line for line in others if not _SCAFFOLD.fullmatch(line)]

@@ -1,0 +1,76 @@
+"""Measures all that has a peer, prints one table, and appends its rows to a file.
+
+    python -m ras_agent.eval.bench --json build/bench.jsonl
+    python -m ras_agent.eval.bench --parts start,retrieval
+
+Each row is ours beside a named peer in the same run, their ratio, and the bar that it is held to. `before` is the
+median of that row's last five ratios in the file; a ratio a fifth worse than that is marked WORSE, and said under the
+table. Ratios are compared and not times, since machines differ and are busy. A part whose peer or server is missing is
+left out, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+from ras_agent.errors import RasError, SettingsError
+from ras_agent.eval.bench.rows import BenchRow, append_rows, bench_table, earlier_ratios
+from ras_agent.program import run_program
+
+PARTS = {
+    "start": "ras_agent.eval.bench.start",
+    "overhead": "ras_agent.eval.bench.overhead",
+    "retrieval": "ras_agent.eval.bench.retrieval",
+    "walk": "ras_agent.eval.bench.walk",
+    "gfm": "ras_agent.eval.bench.gfm",
+    "postgres": "ras_agent.eval.bench.postgres",
+    "graph": "ras_agent.eval.bench.graph",
+    "throughput": "ras_agent.eval.bench.throughput",
+}
+"""The modules that are measured, in this order; each has a function `bench_rows()`"""
+
+
+def commit() -> str:
+    """Return the short name of the checkout's commit, with a "+" if files differ from it; "" outside of a checkout."""
+    command = ["git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty=+"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print the table, append the rows."""
+    parser = argparse.ArgumentParser(
+        prog="python -m ras_agent.eval.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--parts", default=",".join(PARTS), help="separated by commas (all)")
+    parser.add_argument("--json", type=Path, help="append the rows there, and compare with those that it has")
+    options = parser.parse_args(arguments)
+    parts = options.parts.split(",")
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise SettingsError(f"--parts: unknown {unknown[0]!r}; known: {', '.join(PARTS)}")
+    before = earlier_ratios(options.json) if options.json else {}
+    rows = []
+    for part in parts:
+        print(f"measuring {part}", file=sys.stderr, flush=True)
+        bench_rows: Callable[[], Iterator[BenchRow]] = import_module(PARTS[part]).bench_rows
+        try:
+            rows += list(bench_rows())
+        except RasError as error:
+            print(f"{part} is left out: {error}", file=sys.stderr)
+    if options.json:
+        append_rows(options.json, rows, commit(), datetime.now(UTC).isoformat(timespec="seconds"))
+    print(bench_table(rows, before))
+
+
+if __name__ == "__main__":
+    run_program(main)

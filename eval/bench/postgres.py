@@ -1,0 +1,58 @@
+"""The row of `bm25` over an index in PostgreSQL beside the same index in a folder, question by question in turn.
+
+The server is the one of the environment variable RAS_AGENT_BENCH_POSTGRES; `make bench` starts a private one.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from ras_agent.address import Address
+from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
+from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.protocols import Retriever
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
+
+SERVER = "RAS_AGENT_BENCH_POSTGRES"
+"""The environment variable with a server's address"""
+_K = 10
+
+
+def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
+    """Measure `bm25` by the clock. Raises SettingsError where no server is named."""
+    if not (url := os.environ.get(SERVER)):
+        raise SettingsError(f"no server to measure: set {SERVER} to its address, postgresql://user@host/database")
+    passages = list(synthetic_passages(size))
+    with tempfile.TemporaryDirectory() as folder:
+        places = Path(folder) / "bench.index", Address(url, f"bench_{os.getpid()}")
+        indexes = [PassageIndex.create(place) for place in places]
+        try:
+            retrievers = []
+            for index in indexes:
+                index.add(passages)
+                retrievers.append(retriever_over(index, "bm25"))
+            times = [tuple(_milliseconds(one, query) for one in retrievers) for query in synthetic_queries(queries)]
+        finally:
+            _drop(places[1])
+    files, server = (median(column) for column in zip(*times, strict=True))
+    yield BenchRow(f"bm25 in PostgreSQL, {size:,} passages", "ms", server, "the same in a folder", files, at_most=5)
+
+
+def _milliseconds(retriever: Retriever, query: str) -> float:
+    began = time.perf_counter()
+    retriever.retrieve(query, _K)
+    return 1e3 * (time.perf_counter() - began)
+
+
+def _drop(address: Address) -> None:
+    import psycopg
+
+    with psycopg.connect(address.url, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {address.schema} CASCADE".encode())

@@ -1,0 +1,112 @@
+"""The rows of `make bench`: ours beside a named peer in the same run, a bar, and what earlier runs had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from ras_agent.errors import IngestError
+
+REGRESSION = 0.2
+"""How much worse than before a ratio has to be, to be marked"""
+_REMEMBERED = 5
+_HEADER = ("", "unit", "ours", "peer", "peer's", "ratio", "bar", "before", "")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRow:
+    """A figure of ours beside a peer's of the same run.
+
+    ratio: ours / peer. at_most, at_least: the bar that the ratio is held to; one of both.
+    """
+
+    name: str
+    unit: str
+    ours: float
+    peer: str
+    theirs: float
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
+
+    @property
+    def bar(self) -> str:
+        """What the ratio is held to, in words: "at most 2"."""
+        return f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+
+    @property
+    def met(self) -> bool:
+        low = 0.0 if self.at_least is None else self.at_least
+        high = float("inf") if self.at_most is None else self.at_most
+        return low <= self.ratio <= high
+
+    def worsening(self, before: float) -> float:
+        """Return by what part the ratio is worse than an earlier one: 0.25 for a quarter; negative where better."""
+        return self.ratio / before - 1 if self.at_least is None else before / self.ratio - 1
+
+
+def earlier_ratios(path: Path) -> dict[str, float]:
+    """Return the median of the last five ratios of each row, by its name; none where there is no file.
+
+    Lines of other programs are skipped. Raises IngestError for a line that is no JSON object.
+    """
+    ratios: dict[str, list[float]] = {}
+    for record in _records(path):
+        if record.get("benchmark") == "row":
+            ratios.setdefault(str(record["name"]), []).append(float(str(record["ratio"])))
+    return {name: median(values[-_REMEMBERED:]) for name, values in ratios.items()}
+
+
+def append_rows(path: Path, rows: Sequence[BenchRow], commit: str, date: str) -> None:
+    """Append a JSON line for each row, with the commit and the date of the run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for row in rows:
+            record = {"benchmark": "row", **asdict(row), "ratio": row.ratio, "met": row.met}
+            file.write(json.dumps({**record, "commit": commit, "date": date}) + "\n")
+
+
+def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float]) -> str:
+    """Format a Markdown table, and under it a sentence for every bar that is missed and every regression."""
+    lines = [_line(_HEADER), "|" + "---|" * len(_HEADER)]
+    remarks = []
+    for row in rows:
+        marks = []
+        if not row.met:
+            marks.append("misses its bar")
+            remarks.append(f"{row.name}: {row.ratio:.3g} times {row.peer} misses the bar, {row.bar}.")
+        earlier = before.get(row.name)
+        if earlier is not None and row.worsening(earlier) > REGRESSION:
+            marks.append("WORSE")
+            remarks.append(
+                f"{row.name}: {row.ratio:.3g} times {row.peer} is {row.worsening(earlier):.0%} worse than the "
+                f"{earlier:.3g} of the last runs."
+            )
+        shown = "" if earlier is None else f"{earlier:.3g}"
+        cells = (row.name, row.unit, f"{row.ours:.3g}", row.peer, f"{row.theirs:.3g}", f"{row.ratio:.3g}")
+        lines.append(_line((*cells, row.bar, shown, ", ".join(marks))))
+    summary = remarks or ["Every bar is met, and no row is a fifth worse than before."]
+    return "\n".join([*lines, "", *summary])
+
+
+def _records(path: Path) -> Iterator[dict[str, object]]:
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            message = f"{path} line {number}: expected a JSON object, found {line[:60]!r}; delete the line or the file"
+            raise IngestError(message) from error
+        if isinstance(record, dict):
+            yield record
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,42 @@
+"""Rows of what a first command costs, in processor time of whole processes, ours and the peer taking turns."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from ras_agent.eval.bench.rows import BenchRow
+
+_RUNS = 7
+_BARE = ("-c", "pass")
+_HELP = ("-c", "from ras_agent.app.cli import main; main()", "--help")
+
+
+def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
+    """Measure imports and `--help` beside a bare interpreter, and an agent's builder beside LangGraph's."""
+    bare = "python -c pass"
+    yield _row("import ras_agent", ("-c", "import ras_agent"), bare, _BARE, 1.6, runs)
+    yield _row("ras-agent --help", _HELP, bare, _BARE, 8, runs)
+    builder = "from langgraph.graph import StateGraph"
+    ours = "from ras_agent import create_ras_agent"
+    yield _row(ours, ("-c", f"{ours}; create_ras_agent"), builder, ("-c", builder), 1.15, runs)
+
+
+def _row(name: str, ours: Sequence[str], peer: str, theirs: Sequence[str], at_most: float, runs: int) -> BenchRow:
+    pairs = [(_processor_ms(ours), _processor_ms(theirs)) for _ in range(runs + 1)][1:]  # the first reads the disk
+    mine, other = (median(column) for column in zip(*pairs, strict=True))
+    return BenchRow(name, "ms of processor", mine, peer, other, at_most=at_most)
+
+
+def _processor_ms(arguments: Sequence[str]) -> float:
+    """Run python with `arguments` from another folder than ours, and return its processor time in milliseconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "COLUMNS": "120"}
+    command = [sys.executable, "-P", *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

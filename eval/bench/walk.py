@@ -1,0 +1,48 @@
+"""The row of personalised PageRank, the walk of the retriever `ppr`, beside rustworkx's over the same weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.bench.gfm import drawn_facts
+from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.tools.kg.page_rank import PageRank
+
+ENTITIES, FACTS = 20_000, 24_000
+_DAMPING, _QUESTIONS = 0.5, 20
+
+
+def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRow]:
+    """Measure walks from three entities over drawn facts. Raises MissingExtra without rustworkx or scipy."""
+    try:
+        import rustworkx
+        from scipy.sparse import csr_matrix
+    except ImportError as error:
+        raise MissingExtra("the benchmark's peer", "graph") from error
+    edges = drawn_facts(entities, 500, facts)
+    pairs = edges[edges[:, 0] != edges[:, 2]][:, [0, 2]]
+    both = np.concatenate((pairs, pairs[:, ::-1]))
+    weights = csr_matrix((np.ones(len(both), np.float32), both.T), shape=(entities, entities))
+    walk = PageRank(weights, damping=_DAMPING)
+    network = rustworkx.PyDiGraph()
+    network.add_nodes_from(range(entities))
+    table = weights.tocoo()
+    network.add_edges_from(list(zip(table.row.tolist(), table.col.tolist(), table.data.tolist(), strict=True)))
+    ours, theirs = [], []
+    for seeds in np.random.default_rng(1).choice(pairs[:, 0], (_QUESTIONS, 3)):
+        start = np.zeros(entities, np.float32)
+        start[seeds] = 1
+        began = time.process_time()
+        walk.scores(start)
+        ours.append(1e3 * (time.process_time() - began))
+        personal = dict.fromkeys(map(int, seeds), 1.0)
+        began = time.process_time()
+        rustworkx.pagerank(network, alpha=_DAMPING, weight_fn=float, personalization=personal, dangling=personal)
+        theirs.append(1e3 * (time.process_time() - began))
+    name = f"PageRank, {entities:,} entities"
+    yield BenchRow(name, "ms of processor", median(ours), "rustworkx.pagerank", median(theirs), at_most=0.5)

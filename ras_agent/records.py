@@ -324,8 +324,13 @@ class Call(Record):
     """Records one model call.
 
     Tokens are those that the endpoint reported. estimated: it reported none, and they are an estimate from the texts.
-    replayed: the reply came from the cache.
+    replayed: the reply came from the cache. key: under which request and reply are in the cache; empty without one.
     """
+
+    json_keys = (
+        *("role", "hop", "model", "input_tokens", "output_tokens", "cached_tokens", "seconds", "replayed", "estimated"),
+        "key?",
+    )
 
     role: str
     hop: int
@@ -336,6 +341,7 @@ class Call(Record):
     seconds: float = 0.0
     replayed: bool = False
     estimated: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True)

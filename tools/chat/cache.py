@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ras_agent.address import Address
-from ras_agent.errors import StoreError
+from ras_agent.errors import SettingsError, StoreError
 from ras_agent.prompts import Turn
-from ras_agent.tools.store.cache import Cache, read_value
+from ras_agent.tools.store.cache import Cache, StoredCache, read_value
 from ras_agent.tools.workers.remote_cache import open_cache
 
 T = TypeVar("T")
 
 # a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
 _PATIENCE = 5.0
+_KIND = "replies"
 
 
 class ReplyCache:
@@ -37,7 +38,7 @@ class ReplyCache:
 
     def __init__(self, place: str | Path | Address) -> None:
         """Make the cache where there is none. Raises SettingsError for a file of another format."""
-        self._stored = open_cache(place, "replies", _PATIENCE)
+        self._stored = open_cache(place, _KIND, _PATIENCE)
 
     def get(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> dict[str, Any] | None:
         """Return the cached reply to a request, or None."""
@@ -55,6 +56,21 @@ class ReplyCache:
 
     def __len__(self) -> int:
         return len(self._stored)
+
+
+class RecordedCalls:
+    """Reader of the requests and replies of a run that has ended, by the keys of its calls (`Call.key`)."""
+
+    def __init__(self, place: str | Path | Address) -> None:
+        """Open the cache. Raises SettingsError for a file that is not there, or of another format."""
+        if not isinstance(place, Address) and not Path(place).is_file():
+            raise SettingsError(f"there are no replies at {place}; name the place that the run had under --cache")
+        self._stored = StoredCache(place, _KIND, _PATIENCE)
+
+    def call(self, key: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return a request, its parameters and messages, and the reply to it; None where it is not there."""
+        entry = self._stored.entry(key)
+        return (json.loads(entry[0]), json.loads(entry[1])) if entry else None
 
 
 @dataclass(frozen=True, slots=True)

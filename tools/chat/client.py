@@ -194,12 +194,16 @@ class Chat:
         with self._metered(request) as (ledger, request, reserved):
             deadline = Deadline.of(ledger, self.settings.clock, self._a_try)
             fresh = partial(self._fresh, request, deadline, in_a_thread)
-            reply = await (fresh() if self._cache is None else self._cached(request, deadline, fresh))
-            return self._delivered(request, reply, ledger, reserved)
+            if self._cache is None:
+                return self._delivered(request, await fresh(), ledger, reserved)
+            slot = self._slot(self._cache, request)
+            reply = await self._cached(request, slot, deadline, fresh)
+            return self._delivered(request, reply, ledger, reserved, slot.key)
 
-    async def _cached(self, request: Request, deadline: Deadline, fresh: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def _cached(
+        self, request: Request, slot: ReplySlot, deadline: Deadline, fresh: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
         """Return the cached reply, the reply to an equal request in progress, or a fresh one, which is then cached."""
-        slot = self._slot(request)
         while (ahead := self._in_flight.join(slot.key)) is not None:
             # shielded: a caller that stops waiting must not cancel the call for the others
             if (found := await deadline.wait(asyncio.shield(asyncio.wrap_future(ahead)))) is not None:
@@ -308,7 +312,7 @@ class Chat:
             ledger.release(reserved)
             raise
 
-    def _delivered(self, request: Request, reply: Reply, ledger: Ledger, reserved: int) -> Reply:
+    def _delivered(self, request: Request, reply: Reply, ledger: Ledger, reserved: int, key: str = "") -> Reply:
         """Enter the call in the ledger. A replayed reply, which was not streamed, goes to `on_text` as a whole."""
         self._has_replied |= not reply.replayed
         if reply.replayed and request.on_text is not None:
@@ -317,7 +321,8 @@ class Chat:
         if not any(tokens):
             tokens, estimated = (estimate_turns(request.turns), estimate_tokens(reply.text), 0), True
         name = reply.model or self.name
-        ledger.record(Call(ledger.role, ledger.hop, name, *tokens, reply.seconds, reply.replayed, estimated), reserved)
+        call = Call(ledger.role, ledger.hop, name, *tokens, reply.seconds, reply.replayed, estimated, key)
+        ledger.record(call, reserved)
         return reply
 
     def _model_for(self, request: Request) -> Any:
@@ -327,8 +332,7 @@ class Chat:
         model = capped(self._asked, limit, refused) if limit is not None or refused else self._asked
         return with_tools(model, request.tools) if request.tools else model
 
-    def _slot(self, request: Request) -> ReplySlot:
-        assert self._cache is not None
+    def _slot(self, cache: ReplyCache, request: Request) -> ReplySlot:
         more: dict[str, Any] = {} if request.max_tokens is None else {"most": request.max_tokens}
         if given := graph_of(self.model, request):
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
@@ -336,7 +340,7 @@ class Chat:
             more["tools"] = list(request.tools)
         if request.pattern:
             more["pattern"] = request.pattern
-        return self._cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
+        return cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry

@@ -93,6 +93,13 @@ class StoredCache:
             row = connection.execute(query, (self.kind, key)).fetchone()
         return row[0] if row else None
 
+    def entry(self, key: str) -> tuple[str, bytes] | None:
+        """Return what a human reader should know of a value, and the value; None without any. Raises StoreError."""
+        with self._reading() as connection:
+            query = "SELECT about, value FROM cache WHERE kind = ? AND key = ?"
+            row = connection.execute(query, (self.kind, key)).fetchone()
+        return (row[0], row[1]) if row else None
+
     def put(self, key: str, value: bytes, about: str = "") -> None:
         with self._waiting(), self._database.writing() as connection:
             insert = "INSERT INTO cache VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"

@@ -10,7 +10,7 @@ import pytest
 
 from ras_agent.errors import SettingsError
 from ras_agent.prompts import Turn
-from ras_agent.tools.chat.cache import ReplyCache
+from ras_agent.tools.chat.cache import RecordedCalls, ReplyCache
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
 from tests.messages import says
@@ -84,3 +84,29 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_with_one_warning(
     with pytest.warns(RuntimeWarning, match=r"c\.sqlite holds what this version cannot read") as warned:
         assert [chat.complete(Request(TURNS)).text for _ in range(2)] == ["two", "three"]
     assert len(warned) == 1
+
+
+def test_a_call_in_the_ledger_says_where_its_request_and_reply_are(tmp_path: Path) -> None:
+    from langchain_core.language_models import FakeListChatModel
+
+    from ras_agent.budget import Ledger, metered
+
+    ledger = Ledger("planner", 2)
+    cached = Chat(FakeListChatModel(responses=["Edinburgh"]), settings=ChatSettings(cache=tmp_path / "replies.db"))
+    with metered(ledger):
+        cached.complete(Request(TURNS))
+        cached.complete(Request(TURNS))
+        Chat(FakeListChatModel(responses=["Paris"])).complete(Request(TURNS))
+    first, again, without = ledger.calls
+    assert (first.key, without.key) == (again.key, "")
+    recorded = RecordedCalls(tmp_path / "replies.db")
+    request, reply = recorded.call(first.key) or ({}, {})
+    assert request["messages"] == [["system", "Be brief."], ["user", "Wer? 谁?"]]
+    assert reply["text"] == "Edinburgh"
+    assert recorded.call("0" * 64) is None
+
+
+def test_calls_are_read_from_no_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=says("there are no replies", "gone.db", "--cache")):
+        RecordedCalls(tmp_path / "gone.db")
+    assert not (tmp_path / "gone.db").exists()

@@ -82,7 +82,7 @@ def _joins(gap: str, before: str) -> bool:
     if gap in ("", " "):
         return True
     joint = _JOINT.fullmatch(gap)
-    if not joint or not gap.strip():
+    if not joint or not gap.strip() or gap.startswith("\n-"):  # a bullet begins the next item of a list
         return False
     words = gap.lower().split()
     return words[0] != "and" or ("the" in words[1:] and not before.lower().endswith("the "))

@@ -40,3 +40,7 @@ def test_these_are_not(text: str) -> None:
 
 def test_quotation_marks_around_white_space_quote_no_name() -> None:
     assert names_in('He said "  " and "Hail  " to Rome.') == ["Hail", "Rome"]
+
+
+def test_each_item_of_a_bulleted_list_is_a_name_of_its_own() -> None:
+    assert names_in("- Ann Ray\n- Bo Lind") == ["Ann Ray", "Bo Lind"]

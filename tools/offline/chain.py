@@ -201,7 +201,8 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         start, end = span.start - offset, min(span.end - offset, len(passage.text))
         if start < 0:
             continue
-        text = _named(passage, start, end)
+        ended = _ENDS.search(passage.text, start, end)
+        text = _named(passage, start, ended.start() if ended else end)
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
             continue
@@ -226,6 +227,8 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     return bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
 
 
+# where a paragraph or a cell of a table ends, and an answer with it
+_ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
 _PRONOUNS = word_set("he him she her it they them")
 _ARTICLE = re.compile(r"^(?:The|A|An) ")
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import pairwise
 
-from ras_agent.text.names import is_name
+from ras_agent.text.names import is_name, name_spans
 from ras_agent.tools.offline.reading import Sentence
 
 _ASKS_FOR_NAMES = re.compile(
     r"\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ", re.IGNORECASE
 )
-_WORD = r"[A-Z](?:\.|[\w'’-]*+)"
-# no name begins inside a word or has more words than nine, so that a text is read in linear time
-_NAME = rf"(?:the\s[a-z]{{1,20}}\s)?(?<!\w){_WORD}(?:\s(?:(?:de|van|von|der|den|la|le)\s){{0,2}}{_WORD}){{0,8}}+"
-_NAME += r"(?:\s\([^()\n]{0,60}+\))?+"
-_LAST = rf"(?:,?\sand\s(?:by\s)?{_NAME})"
-_BULLETED = rf"(?:[ \t]{{0,3}}\n[ \t]{{0,8}}[-*•][ \t]{{1,3}}{_NAME})"
-# two names and a comma alone are a town and its country, or a name and what follows
-_LIST = re.compile(rf"{_NAME}(?:(?:,\s{_NAME}){{0,40}}{_LAST}{{1,2}}|(?:,\s{_NAME}){{2,40}}|{_BULLETED}{{1,40}})")
-_NOTE = re.compile(r"\s\([^()]{0,60}\)")
-_BULLET = re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}")
+_NOTE = r"\s\([^()\n]{0,60}\)"
+# what stands between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
+_BETWEEN = re.compile(
+    rf"(?:{_NOTE})?(?:(?P<comma>,\s)|(?P<last>,?\sand\s(?:by\s)?(?:the\s[a-z]{{1,20}}\s)?)"
+    r"|(?P<bullet>[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}))"
+)
+_NOTES, _BULLETS = re.compile(_NOTE), re.compile(r"[ \t]{0,3}\n[ \t]{0,8}[-*•][ \t]{1,3}")
 _REACH = 1000  # characters before and behind an answer in which its list is looked for
+_LONGEST = 80  # characters between two names of a list
 
 
 def all_of_list(question: str, answer: str, sentence: Sentence) -> tuple[str, tuple[Sentence, ...]]:
@@ -32,14 +32,32 @@ def all_of_list(question: str, answer: str, sentence: Sentence) -> tuple[str, tu
     if at < 0 or not is_name(answer) or not _ASKS_FOR_NAMES.match(question):
         return answer, (sentence,)
     start, end = sentence.start + at, sentence.start + at + len(answer)
-    text = sentence.passage.text
-    for match in _LIST.finditer(text, max(0, start - _REACH), end + _REACH):
-        if match.start() <= start and end <= match.end():
-            listed = _NOTE.sub("", _BULLET.sub(", ", match.group())).rstrip(".")
+    text, passage = sentence.passage.text, sentence.passage
+    first = max(0, start - _REACH)
+    for list_start, list_end in _lists(text[first : end + _REACH]):
+        if first + list_start <= start and end <= first + list_end:
+            told = _NOTES.sub("", _BULLETS.sub(", ", text[first + list_start : first + list_end]))
             held = [
                 one
-                for one in sentence.passage.sentences
-                if one.start < match.end() and match.start() < one.start + len(one.text)
+                for one in passage.sentences
+                if one.start < first + list_end and first + list_start < one.start + len(one.text)
             ]
-            return " ".join(listed.split()), tuple(held)
+            return " ".join(told.split()), tuple(held)
     return answer, (sentence,)
+
+
+def _lists(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of lists of names, left to right."""
+    run: list[tuple[int, int]] = []
+    joints: set[str] = set()
+    for span, following in pairwise([*name_spans(text), (len(text), len(text))]):
+        run.append(span)
+        gap = text[span[1] : following[0]]
+        joint = _BETWEEN.fullmatch(gap) if len(gap) <= _LONGEST else None
+        if joint and following[0] < len(text):
+            joints.add(joint.lastgroup or "")
+            continue
+        # two names and a comma alone are a town and its country, or a name and what follows
+        if len(run) > 2 or joints & {"last", "bullet"}:
+            yield run[0][0], span[1]
+        run, joints = [], set()

@@ -130,6 +130,18 @@ def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_qu
     assert answers("Who?", reader, titled) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "pointed_at"),
+    [
+        ("| Pressure | 10 bar |\n| Temperature | 60 |", "10 bar |\n| Temperature"),
+        ("It ends at 10 bar\n\nThe next section begins.", "10 bar\n\nThe next section"),
+    ],
+)
+def test_an_answer_ends_with_its_cell_and_its_paragraph(text: str, pointed_at: str) -> None:
+    (found,) = answers("How high is it?", Scripted({}, {"How high is it?": pointed_at}), read([Passage("p", text)]))
+    assert found.text == "10 bar"
+
+
 def test_of_one_answer_in_several_texts_the_likeliest_counts() -> None:
     reader = Scripted({}, {"Where?": "Edinburgh"})
     found = answers("Where?", reader, read([BELL, LEITH]))

@@ -1,4 +1,4 @@
-"""Imports point one way: core <- prompts <- tools <- graphs <- eval <- train, app.
+"""Imports point one way: core <- prompts <- tools <- graphs <- eval <- gym <- train, app.
 
 Inside tools: the foundations and `retrieve`, `plan`, `structure`, `answer` know nothing of each other's stages, neither
 by imports nor by the names of the registry. Two rooms stand on both: GraphLLM, a model for two stages, and the offline
@@ -15,7 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("core", "prompts", "tools", "graphs", "eval", "train", "app")
+LAYERS = ("core", "prompts", "tools", "graphs", "eval", "gym", "train", "app")
 FOUNDATIONS = {"store", "index", "kg", "gfm", "chat", "embed", "workers", "subgraph", "roles"}
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}

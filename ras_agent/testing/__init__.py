@@ -23,6 +23,7 @@ from ras_agent.testing.encoders import (
     check_graph_encoder,
     check_span_reader,
 )
+from ras_agent.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase, check_environment
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
 from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
@@ -31,6 +32,7 @@ from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter
 __all__ = [
     "ANSWERER_CHECKS",
     "EMBEDDER_CHECKS",
+    "ENVIRONMENT_CHECKS",
     "EXTRACTOR_CHECKS",
     "GRAPH_ENCODER_CHECKS",
     "PLANNER_CHECKS",
@@ -40,8 +42,10 @@ __all__ = [
     "SPAN_READER_CHECKS",
     "Check",
     "ConformanceError",
+    "EnvironmentCase",
     "check_answerer",
     "check_embedder",
+    "check_environment",
     "check_extractor",
     "check_graph_encoder",
     "check_planner",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from ras_agent.testing import (
     ConformanceError,
     check_answerer,
     check_embedder,
+    check_environment,
     check_extractor,
     check_graph_encoder,
     check_planner,
@@ -217,3 +218,100 @@ def test_a_wrong_asynchronous_twin_is_found() -> None:
 
     with pytest.raises(ConformanceError, match="gives asynchronous callers the same hits"):
         check_retriever(Twin)
+
+
+class Environment:
+    """A sound environment, which a test spoils."""
+
+    shown = ""
+
+    def reset(self, question: str) -> str:
+        self.ended, self.queries = False, 0
+        return question
+
+    def search(self, query: str) -> str:
+        """Search.
+
+        Args:
+            query: What to search for.
+        """
+        self.queries += not self.ended
+        return f"{query} {self.queries}"
+
+    def finish(self, reason: str) -> str:
+        """End.
+
+        Args:
+            reason: Why.
+        """
+        self.ended = True
+        return ""
+
+    def get_reward(self) -> float:
+        return float(self.queries)
+
+
+def test_a_sound_environment_passes() -> None:
+    check_environment(Environment, {"question": "Where?"})
+
+
+class Undescribed(Environment):
+    def search(self, query: str) -> str:
+        """Search."""
+        return query
+
+
+class Forgetful(Environment):
+    queries = 0
+
+    def reset(self, question: str) -> str:
+        self.ended = False
+        return question
+
+
+class Shared(Environment):
+    everybody: ClassVar[list[str]] = []
+
+    def search(self, query: str) -> str:
+        """Search.
+
+        Args:
+            query: What to search for.
+        """
+        self.everybody.append(query)
+        return str(len(self.everybody))
+
+
+class Endless(Environment):
+    def finish(self, reason: str) -> str:
+        """Go on.
+
+        Args:
+            reason: Why not.
+        """
+        return ""
+
+
+class Talkative(Environment):
+    def search(self, query: str) -> Any:
+        """Search.
+
+        Args:
+            query: What to search for.
+        """
+        return [query]
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "promise"),
+    [
+        (Undescribed, "offers tools with types and a description of each argument"),
+        (Forgetful, "returns the same for equal calls after an equal reset"),
+        (Shared, "keeps episodes of two environments apart"),
+        (Endless, "changes no reward after finish"),
+        (Talkative, "returns text whatever a tool is asked"),
+    ],
+)
+def test_a_broken_promise_of_an_environment_is_named(spoiled: Any, promise: str) -> None:
+    with pytest.raises(ConformanceError, match=promise):
+        check_environment(spoiled, {"question": "Where?"})

@@ -12,43 +12,36 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError, SettingsError
-from ras_agent.prompts import ToolCall, Turn, as_data, as_line, fact_block, load, passage_block, task_block
+from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
 from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, Plan, Step
-from ras_agent.text.canonical import canonical_key
+from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
 from ras_agent.tools.plan.grammar import PATTERN, parse_plan
+from ras_agent.tools.plan.graph_tools import (
+    FINISH,
+    MOST_LOOKS,
+    NEIGHBOURS,
+    READ,
+    SEARCH,
+    neighbours_result,
+    read_result,
+    search_result,
+)
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
-MOST_LOOKS = 4
-"""How often a model may look at neighbours and passages before it has to decide."""
-
 _SHORTEST_RESULT = 32
-_NOTHING = "(nothing)"
 _FORM = "a call of one of the tools search, neighbours, read or finish"
 
 
-def _tool(name: str, about: str, argument: str, meaning: str) -> JSON:
-    properties = {argument: {"type": "string", "description": meaning}}
-    schema = {"type": "object", "properties": properties, "required": [argument]}
-    return {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
-
-
-_DECISIONS = (
-    _tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for."),
-    _tool("finish", "End the research: the evidence settles the whole question.", "reason", "Why it is enough."),
-)
-_LOOKS = (
-    _tool("neighbours", "List the facts of the graph about an entity.", "entity", "The entity's name."),
-    _tool("read", "Show a passage that a search has found, whole.", "passage", "The passage's title or number."),
-)
-_ARGUMENTS = {tool["function"]["name"]: tool["function"]["parameters"]["required"][0] for tool in _DECISIONS + _LOOKS}
+_DECISIONS = (SEARCH.schema(), FINISH.schema())
+_LOOKS = (NEIGHBOURS.schema(), READ.schema())
+_ARGUMENTS = {tool.name: tool.argument for tool in (SEARCH, NEIGHBOURS, READ, FINISH)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +93,7 @@ class LLMToolPlanner:
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
         passages = tuple(passages_by_id.values())
-        moves = [(_Move("search", step.subquery), _search_result(step, graph, passages)) for step in steps]
+        moves = [(_Move("search", step.subquery), search_result(step, graph, passages)) for step in steps]
         looks: list[_Move] = []
 
         def render(room: int) -> Request:
@@ -179,25 +172,10 @@ def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], 
         current_ledger().note(f"{count} results of tools were cut to fit into the model's window of {window:,} tokens")
 
 
-def _search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    """Render a search's result: titles with their numbers, and the new facts."""
-    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
-    titles = [f"[{numbers[hit.passage.id]}] {as_line(hit.passage.title or hit.passage.id)}" for hit in step.hits]
-    facts = [graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id]
-    parts = ["Passages:", *titles, "New facts:", fact_block(facts) or _NOTHING] if titles else [_NOTHING]
-    return "\n".join(parts)
-
-
 def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
-    key = canonical_key(move.argument)
     if move.tool == "neighbours":
-        about = [fact for fact in graph.facts if key in (canonical_key(fact.subject), canonical_key(fact.object))]
-        return fact_block(about) or "(no fact names this entity: take a name from the facts, or search)"
-    number = move.argument.strip("[] ")
-    for place, passage in enumerate(passages, start=1):
-        if number == str(place) or key in (canonical_key(passage.title), canonical_key(passage.id)):
-            return passage_block([passage], place)
-    return "(no such passage was found: take a title or number from a search's result)"
+        return neighbours_result(move.argument, graph)
+    return read_result(move.argument, passages)
 
 
 def _reason(looks: Sequence[_Move]) -> str:

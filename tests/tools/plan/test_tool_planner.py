@@ -13,7 +13,8 @@ from ras_agent import Hit, Passage, Plan, QuestionGraph, Triple
 from ras_agent.errors import ParseError, SettingsError
 from ras_agent.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.plan.tool_planner import MOST_LOOKS, LLMToolPlanner, tool_planner
+from ras_agent.tools.plan.graph_tools import MOST_LOOKS
+from ras_agent.tools.plan.tool_planner import LLMToolPlanner, tool_planner
 from ras_agent.tools.roles import RoleOptions
 from tests.messages import says
 

@@ -1,0 +1,25 @@
+"""A gym for graph search: an environment in which planners that call tools are trained and compared.
+
+    from ras_agent.gym import environment_factory, rows
+    make = environment_factory(index="idx", retriever="bm25")
+    GRPOTrainer(model, train_dataset=Dataset.from_list(rows(questions)), environment_factory=make, args=...)
+
+docs/howto/train-a-planner.md shows it whole. Rewards are measured, not judged; no model is asked unless a role is one.
+"""
+
+from ras_agent.gym.environment import GraphSearch, environment_factory, search_parts
+from ras_agent.gym.rewards import Episode, Rewards, parts_of, support_gains
+from ras_agent.gym.rows import log_parts, row_of, rows
+
+__all__ = [
+    "Episode",
+    "GraphSearch",
+    "Rewards",
+    "environment_factory",
+    "log_parts",
+    "parts_of",
+    "row_of",
+    "rows",
+    "search_parts",
+    "support_gains",
+]

@@ -1,0 +1,301 @@
+"""One episode: a policy calls tools in the place of the planner, and everything else is the agent's own loop.
+
+The steps of a search are the bodies of the agents' nodes (ras_agent.graphs.nodes), so that what a policy is trained on
+is what it meets as `create_react_agent(planner=...)`: the same hits, facts, graph, and the same texts of the tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from typing_extensions import Unpack
+
+from ras_agent.calling import call
+from ras_agent.eval.metrics import Outcome
+from ras_agent.eval.question import Question, plain_question
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.graphs import nodes
+from ras_agent.graphs.node import NodeBody
+from ras_agent.graphs.parts import AgentArguments, AgentParts
+from ras_agent.graphs.records import Records
+from ras_agent.graphs.resolve import resolve_parts
+from ras_agent.graphs.validate import replace_surrogates
+from ras_agent.gym.rewards import Episode, Rewards, parts_of, support_gains
+from ras_agent.prompts import as_data, load, task_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Answer, Passage, Step
+from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
+from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.tools.plan.graph_tools import (
+    FINISH,
+    MOST_LOOKS,
+    NEIGHBOURS,
+    READ,
+    SEARCH,
+    documented,
+    neighbours_result,
+    read_result,
+    search_result,
+)
+
+DEFAULT_REWARDS = Rewards()
+ENDED = "(the research has ended)"
+_NO_SEARCH_LEFT = "(no search is left: call finish)"
+_NO_LOOK_LEFT = "(no look is left: search, or call finish)"
+_ROWS_OWN = ("prompt", "completion", "environment")
+"""Columns of a trainer's rows that say nothing of the question"""
+_STEPS = 1_000_000  # of LangGraph, which does not count here
+
+
+class GraphSearch:
+    """Environment of one episode at a time, which `reset` begins again.
+
+    Its public methods without `reset` and `get_reward` are the tools, typed, with docstrings in Google's form: the
+    class is what TRL's `GRPOTrainer(environment_factory=...)` asks for, and `environment_factory` makes the factory.
+    Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
+
+    A retriever, extractor or answerer that fails raises, and again in `get_reward`, because trainers show a tool's
+    error to the policy and go on.
+    """
+
+    def __init__(
+        self,
+        parts: AgentParts | None = None,
+        *,
+        rewards: Rewards = DEFAULT_REWARDS,
+        whole_graph: bool = False,
+        **arguments: Unpack[AgentArguments],
+    ) -> None:
+        """Make an environment over an index.
+
+        parts: from `search_parts`, to be shared by environments; else they are made of `arguments`.
+        arguments: as for `create_ras_agent`: index, retriever, extractor, answerer, limits (max_hops searches of k
+            passages each), settings; also task, an instruction above the question.
+        rewards: weights of the reward's parts. The answerer is asked only where a part needs an answer and the policy
+            has given none.
+        whole_graph: whether a search shows all facts of the question's graph, not only those that are new to it.
+        Raises RasError children for what cannot be set up.
+        """
+        if parts is not None and (unused := arguments.keys() - {"task"}):
+            raise TypeError(f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already")
+        self._parts = parts = parts or search_parts(**arguments)
+        rewards.need_answer  # noqa: B018 - an unknown metric is reported before training
+        self._rewards, self._whole_graph, self._task = rewards, whole_graph, arguments.get("task", "")
+        self._prompt, self._records, self._limits = load("react"), Records(), parts.preset.limits(parts.limits)
+        self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge())
+        self._begin_episode(Question("", "(no question)", ()))
+        self.done = True  # until the first reset
+
+    # ---- what a trainer calls
+
+    def reset(self, question: str | Question = "", **row: Any) -> str:
+        """Begin an episode, and return what the policy is shown first: the question.
+
+        question: its text, or a Question with what is known about it.
+        row: the keys of a question's plain form (ras_agent.eval.question.plain_question), as columns of a data set:
+            id, answers, supporting_titles or supporting_ids, hops, type, ... Keys with None are left out, and so are
+            the trainers' own (prompt, completion, environment).
+        Raises IngestError for a row that is no question, ValueError for a blank one.
+        """
+        if not isinstance(question, Question):
+            known = {name: value for name, value in row.items() if name not in _ROWS_OWN and value is not None}
+            question = plain_question(
+                QuestionRecord({"id": "", "answers": (), **known, "question": question}, "row", 0)
+            )
+        self._begin_episode(question)
+        return self._shown(self._first_turns()[-1]["content"])
+
+    @documented(SEARCH)
+    def search(self, query: str) -> str:
+        if refusal := self._refusal(query, left=len(self.steps) < self._limits.max_hops, said=_NO_SEARCH_LEFT):
+            return refusal
+        self._state["subquery"] = replace_surrogates(query)
+        for body in self._search:
+            self._run(body)
+        self._looks = 0
+        step = self.steps[-1]
+        if self._whole_graph:
+            step = replace(step, new_triple_ids=tuple(self.graph.by_id))
+        return self._shown(search_result(step, self.graph, self.passages))
+
+    @documented(NEIGHBOURS)
+    def neighbours(self, entity: str) -> str:
+        return self._look(entity, lambda: neighbours_result(entity, self.graph))
+
+    @documented(READ)
+    def read(self, passage: str) -> str:
+        return self._look(passage, lambda: read_result(passage, self.passages))
+
+    @documented(FINISH)
+    def finish(self, reason: str, answer: str = "") -> str:
+        if refusal := self._refusal(reason or answer or FINISH.name):
+            return refusal
+        self._state |= {"subquery": "", "stop_reason": "sufficient" if self.steps else "no_retrieval"}
+        self.done = True
+        if answer.strip():
+            stated = _StatedAnswer(answer)
+            self._run(nodes.answer(stated))
+            self._invented = stated.invented
+        elif self._rewards.need_answer:
+            self._run(nodes.answer(self._parts.answerer))
+        return ENDED
+
+    def get_reward(self) -> float:
+        """Return the weighted sum of the reward's parts. Raises the error of a part that failed in a tool."""
+        return self._rewards.total(self.reward_parts)
+
+    # ---- what else may be looked at
+
+    done: bool
+    """Whether `finish` has been called"""
+    question: Question
+
+    @property
+    def reward_parts(self) -> dict[str, float]:
+        """Return the parts of the reward that have a weight and apply. Raises the error that a tool has raised."""
+        if self._error is not None:
+            raise self._error
+        return parts_of(self._episode(), self._rewards)
+
+    @property
+    def support_gains(self) -> tuple[float, ...]:
+        """Return for each search so far the share of the gold passages that it reached first: rewards hop by hop."""
+        return support_gains(self.question, self._hops())
+
+    @property
+    def graph(self) -> QuestionGraph:
+        """Return the question's graph, for policies that read it as tokens rather than text."""
+        return self._records.graph(self._state["graph"])
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Return the searches so far with what they found."""
+        return tuple(self._records.step(data, self._state["passages"]) for data in self._state["steps"])
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Return what the searches have found, in the order of the numbers that the policy is shown."""
+        return tuple(map(self._records.passage, self._state["passages"].values()))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the answer and its evidence, as an evaluation scores them. Before `finish` the policy abstains."""
+        outcome = Outcome.from_output(self._state)
+        return outcome if self._answered() else replace(outcome, abstained=True)
+
+    @property
+    def system_prompt(self) -> str:
+        """Return the instruction that a planner with these tools is given as an agent."""
+        return self._first_turns()[0]["content"]
+
+    # ---- the loop
+
+    def _begin_episode(self, question: Question) -> None:
+        self.question, self.done = question, False
+        self._calls = self._followed = self._looks = self._tokens = self._invented = 0
+        self._error: Exception | None = None
+        self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
+        self._run(nodes.begin())
+        self._state |= {"steps": [], "plans": [], "passages": {}, "failures": [], "reviews": []}
+
+    def _run(self, body: NodeBody) -> None:
+        """Run a node's body and add its update to the state. What a role raises is raised."""
+        work = body(self._state, self._limits, self._records)
+        reply: object = None
+        while not isinstance(work, Mapping):
+            try:
+                role_call = work.send(reply)
+            except StopIteration as ended:
+                work = ended.value
+                continue
+            try:
+                reply = call(role_call.role, role_call.method, *role_call.args)
+            except Exception as error:
+                self._error = error
+                raise
+        for key, value in work.items():
+            if key in ("steps", "failures") and value is not None:
+                value = [*self._state[key], *value]
+            elif key == "passages" and value is not None:
+                value = {**self._state[key], **value}
+            self._state[key] = value
+
+    def _look(self, name: str, result: Callable[[], str]) -> str:
+        if refusal := self._refusal(name, left=self._looks < MOST_LOOKS, said=_NO_LOOK_LEFT):
+            return refusal
+        self._looks += 1
+        return self._shown(result())
+
+    def _refusal(self, argument: object, *, left: bool = True, said: str = "") -> str:
+        """Count a call; return what the policy is told where it cannot be followed, "" where it can."""
+        if self.done:  # what comes later is no part of the episode
+            return ENDED
+        self._calls += 1
+        if not left:
+            return self._shown(said)
+        if not isinstance(argument, str) or not argument.strip():
+            return self._shown(f"(the argument is empty: give it a text, got {argument!r:.80})")
+        self._followed += 1
+        return ""
+
+    def _shown(self, text: str) -> str:
+        self._tokens += estimate_tokens(text)
+        return text
+
+    def _first_turns(self) -> list[dict[str, str]]:
+        turns = self._prompt.fill(task=task_block(self._task), question=as_data(self._state["question"]))
+        return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+    def _answered(self) -> bool:
+        return self.done and (self._rewards.need_answer or bool(self._state["answer"]))
+
+    def _hops(self) -> Sequence[Sequence[Passage]]:
+        return [[hit.passage for hit in step.hits] for step in self.steps]
+
+    def _episode(self) -> Episode:
+        return Episode(
+            question=self.question,
+            outcome=self.outcome,
+            hops=self._hops(),
+            invented=self._invented,
+            calls=self._calls,
+            followed=self._followed,
+            finished=self.done,
+            shown=self._tokens,
+            max_hops=self._limits.max_hops,
+        )
+
+
+class _StatedAnswer:
+    """Answerer that says what the policy has written, with the passages whose numbers are in it."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self.invented = text, 0
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        evidence = NumberedEvidence(tuple(passages))
+        cited = read_citations(self._text, evidence.passage_ids())
+        self.invented = len(cited.invented)
+        text = cited.bare.strip()
+        return Answer(text, evidence.citations(cited.numbers, text, question), abstained=not text)
+
+
+def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
+    """Return the parts of an environment, resolved once: those of an agent in which nobody plans."""
+    return resolve_parts("single-shot", **arguments)
+
+
+def environment_factory(
+    *,
+    rewards: Rewards = DEFAULT_REWARDS,
+    whole_graph: bool = False,
+    **arguments: Unpack[AgentArguments],
+) -> Callable[[], GraphSearch]:
+    """Return a function that makes environments over the same index and roles, which are opened once.
+
+    Arguments as for GraphSearch. Raises RasError children for what cannot be set up.
+    """
+    parts, task = search_parts(**arguments), arguments.get("task", "")
+    return lambda: GraphSearch(parts, rewards=rewards, whole_graph=whole_graph, task=task)

@@ -1,0 +1,142 @@
+"""Parts of an episode's reward, each told apart and none judged by a model, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+
+from ras_agent.eval.metrics import Outcome, find_metric
+from ras_agent.eval.question import Question
+from ras_agent.records import Passage
+
+_OF_METRICS = {
+    "f1": "f1",
+    "em": "em",
+    "gold": "recall",
+    "stop": "sufficiency_precision",
+    "enough": "sufficient_evidence",
+}
+"""The parts that are a metric of an evaluation too, by its name there"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """Weights of a reward's parts; one of weight 0 is not computed. Negative weights make a part a cost.
+
+    f1, em: the answer against the gold answers.
+    gold: the share of the gold passages that the searches have reached.
+    new_support: the share of the searches that reached a gold passage which no earlier one had.
+    stop: 1 where the policy stopped after as many searches as the question has gold hops; enough: 1 where it had
+        reached all gold passages when it stopped.
+    abstention: 1 where it abstained exactly if the passages it reached hold no gold answer.
+    citations: 1 where its citations hold the answer and none is of a passage that was not found.
+    form: the share of its calls that could be followed, 0 for a policy that never called `finish`.
+    searches: the share of the allowed searches that were made. tokens: thousands of tokens that it was shown.
+    metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names.
+    """
+
+    f1: float = 1.0
+    em: float = 0.0
+    gold: float = 1.0
+    new_support: float = 0.0
+    stop: float = 0.0
+    enough: float = 0.0
+    abstention: float = 0.0
+    citations: float = 0.0
+    form: float = 0.1
+    searches: float = 0.0
+    tokens: float = 0.0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise UnknownName for a metric that is not registered."""
+        for name in self.metrics:
+            find_metric(name)
+
+    def weights(self) -> dict[str, float]:
+        """Return each part's weight by its name, without those of weight 0."""
+        own = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "metrics"}
+        return {name: float(weight) for name, weight in {**own, **self.metrics}.items() if weight}
+
+    @property
+    def need_answer(self) -> bool:
+        """Whether a part looks at the answer, so that somebody has to write one."""
+        of_search = {"gold", "new_support", "stop", "enough", "form", "searches", "tokens"}
+        return any(name not in of_search and not _of_passages(name) for name in self.weights())
+
+    def total(self, parts: Mapping[str, float]) -> float:
+        """Return the weighted sum of parts; one that is missing, because it does not apply, adds nothing."""
+        return sum(weight * parts.get(name, 0.0) for name, weight in self.weights().items())
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """Course of an episode, as far as rewards look at it.
+
+    hops: the passages that each search has found. invented: how many of the answer's citations are of no passage.
+    calls, followed: of tools, in all and those that could be followed. finished: whether `finish` was called.
+    shown: tokens of observations, estimated. max_hops: how many searches were allowed.
+    """
+
+    question: Question
+    outcome: Outcome
+    hops: Sequence[Sequence[Passage]] = ()
+    invented: int = 0
+    calls: int = 0
+    followed: int = 0
+    finished: bool = False
+    shown: int = 0
+    max_hops: int = 1
+
+
+def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:
+    """Return the parts that `rewards` weighs and that apply to the question. Raises UnknownName for no such metric."""
+    parts = {name: _part(name, episode) for name in rewards.weights()}
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def support_gains(question: Question, hops: Sequence[Sequence[Passage]]) -> tuple[float, ...]:
+    """Return for each search the share of the gold passages that it reached first. Their sum is the share in all.
+
+    In which order two searches are made changes what each of them gains, never the sum.
+    """
+    gold, reached = set(question.supporting), set[str]()
+    gains = []
+    for passages in hops:
+        new = gold.intersection(question.names(passages)) - reached
+        reached |= new
+        gains.append(len(new) / len(gold) if gold else 0.0)
+    return tuple(gains)
+
+
+def _part(name: str, episode: Episode) -> float | None:
+    question, outcome = episode.question, episode.outcome
+    match name:
+        case "new_support":
+            gains = support_gains(question, episode.hops)
+            return sum(gain > 0 for gain in gains) / len(gains) if gains and question.supporting else None
+        case "abstention":
+            return float(outcome.abstained != _evidence_holds_answer(question, outcome))
+        case "citations":
+            return 0.0 if episode.invented else find_metric("citation_support").score(question, outcome)
+        case "form":
+            return episode.followed / episode.calls if episode.calls and episode.finished else 0.0
+        case "searches":
+            return len(episode.hops) / episode.max_hops
+        case "tokens":
+            return episode.shown / 1000
+    return find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
+
+
+def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
+    """Tell whether the passages hold a gold answer; for yes and no, whether all gold passages are among them."""
+    if not question.answers:
+        return False
+    held = find_metric("answer_in_passages").score(question, outcome)
+    if held is None:
+        held = find_metric("all_recall").score(question, outcome)
+    return bool(held)
+
+
+def _of_passages(name: str) -> bool:
+    return name not in ("abstention", "citations") and find_metric(_OF_METRICS.get(name, name)).of_passages

@@ -1,0 +1,108 @@
+"""The four tools of a search over the question's graph: what a model is told of each, and what each returns as text.
+
+A planner that calls tools (ras_agent.tools.plan.tool_planner) and the environment that such planners are trained in
+(ras_agent.gym) offer the same tools, so both describe and render them here.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ras_agent.prompts import as_line, fact_block, passage_block
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import JSON, Passage, Step, Triple
+from ras_agent.text.canonical import canonical_key
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+MOST_LOOKS = 4
+"""How often a model may look at neighbours and passages before it has to decide."""
+_NOTHING = "(nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as a model is told of it.
+
+    argument: the one that every call has. more: (name, meaning) of arguments that a call may leave out.
+    """
+
+    name: str
+    about: str
+    argument: str
+    meaning: str
+    more: tuple[tuple[str, str], ...] = ()
+
+    def schema(self) -> JSON:
+        """Return the tool with its one needed argument, in the form of OpenAI's chat API."""
+        properties = {self.argument: {"type": "string", "description": self.meaning}}
+        parameters = {"type": "object", "properties": properties, "required": [self.argument]}
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.about, "parameters": parameters},
+        }
+
+
+SEARCH = Tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for.")
+NEIGHBOURS = Tool("neighbours", "List the facts of the graph about an entity.", "entity", "The entity's name.")
+READ = Tool("read", "Show a passage that a search has found, whole.", "passage", "The passage's title or number.")
+FINISH = Tool(
+    "finish",
+    "End the research: the evidence settles the whole question.",
+    "reason",
+    "Why it is enough.",
+    (
+        (
+            "answer",
+            "The answer in a few words, with the numbers of the passages that state it, as in 'Leith [2]'. Somebody "
+            "else writes it where it is left out.",
+        ),
+    ),
+)
+
+
+def documented(tool: Tool) -> Callable[[_Method], _Method]:
+    """Return a decorator that gives a method the tool's description as its docstring, in Google's form.
+
+    Trainers make the schema that a model is shown of the method's signature and this docstring.
+    """
+
+    def decorate(method: _Method) -> _Method:
+        arguments = textwrap.indent(
+            "\n".join(f"{name}: {meaning}" for name, meaning in ((tool.argument, tool.meaning), *tool.more)), "    "
+        )
+        method.__doc__ = f"{tool.about}\n\nArgs:\n{arguments}\n\nReturns:\n    What the model is shown."
+        return method
+
+    return decorate
+
+
+def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
+    """Render a search's result: titles with their numbers in `passages`, from 1, and the facts new to the graph."""
+    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
+    titles = [f"[{numbers[hit.passage.id]}] {as_line(hit.passage.title or hit.passage.id)}" for hit in step.hits]
+    if not titles:
+        return _NOTHING
+    new = (graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id)
+    return "\n".join(["Passages:", *titles, "New facts:", _facts(new)])
+
+
+def neighbours_result(entity: str, graph: QuestionGraph) -> str:
+    """Render the facts of the graph that name the entity."""
+    about = graph.touching(canonical_key(entity))
+    return fact_block(about) or "(no fact names this entity: take a name from the facts, or search)"
+
+
+def read_result(name: str, passages: Sequence[Passage]) -> str:
+    """Render the passage of `passages` with that number, title or id."""
+    number, key = name.strip("[] "), canonical_key(name)
+    for place, passage in enumerate(passages, start=1):
+        if number == str(place) or key in (canonical_key(passage.title), canonical_key(passage.id)):
+            return passage_block([passage], place)
+    return "(no such passage was found: take a title or number from a search's result)"
+
+
+def _facts(facts: Iterable[Triple]) -> str:
+    return fact_block(facts) or _NOTHING

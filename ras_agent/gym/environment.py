@@ -14,7 +14,8 @@ from typing_extensions import Unpack
 
 from ras_agent.calling import call
 from ras_agent.eval.metrics import Outcome
-from ras_agent.eval.question import Question, plain_question
+from ras_agent.eval.formats.plain import plain_question
+from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs import nodes
 from ras_agent.graphs.node import NodeBody
@@ -94,7 +95,7 @@ class GraphSearch:
         """Begin an episode, and return what the policy is shown first: the question.
 
         question: its text, or a Question with what is known about it.
-        row: the keys of a question's plain form (ras_agent.eval.question.plain_question), as columns of a data set:
+        row: the keys of a question's plain form (ras_agent.eval.formats.plain.plain_question), as columns of a data set:
             id, answers, supporting_titles or supporting_ids, hops, type, ... Keys with None are left out, and so are
             the trainers' own (prompt, completion, environment).
         Raises IngestError for a row that is no question, ValueError for a blank one.

@@ -13,8 +13,9 @@ from typing import Any
 from typing_extensions import Unpack
 
 from ras_agent.calling import call
-from ras_agent.eval.metrics import Outcome
+from ras_agent.eval.formats import read_question
 from ras_agent.eval.formats.plain import plain_question
+from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.graphs import nodes
@@ -47,6 +48,7 @@ _NO_SEARCH_LEFT = "(no search is left: call finish)"
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
 """Columns of a trainer's rows that say nothing of the question"""
+_UNKNOWN: JSON = {"id": "", "question": "", "answers": ()}
 _STEPS = 1_000_000  # of LangGraph, which does not count here
 
 
@@ -95,16 +97,16 @@ class GraphSearch:
         """Begin an episode, and return what the policy is shown first: the question.
 
         question: its text, or a Question with what is known about it.
-        row: the keys of a question's plain form (ras_agent.eval.formats.plain.plain_question), as columns of a data set:
-            id, answers, supporting_titles or supporting_ids, hops, type, ... Keys with None are left out, and so are
-            the trainers' own (prompt, completion, environment).
+        row: what is known of it, as columns of a data set: those of any format that questions are read from
+            (ras_agent.eval.formats), such as ours: id, answers, supporting_titles or supporting_ids, hops, type. Keys
+            with None are left out, and so are the trainers' own (prompt, completion, environment).
         Raises IngestError for a row that is no question, ValueError for a blank one.
         """
         if not isinstance(question, Question):
             known = {name: value for name, value in row.items() if name not in _ROWS_OWN and value is not None}
-            question = plain_question(
-                QuestionRecord({"id": "", "answers": (), **known, "question": question}, "row", 0)
-            )
+            record = QuestionRecord({**known, "question": question} if question else known, "row", 0)
+            found = read_question(record)  # else what the plain form needs may be unknown here
+            question = found or plain_question(replace(record, data={**_UNKNOWN, **record.data}))
         self._begin_episode(question)
         return self._shown(self._first_turns()[-1]["content"])
 

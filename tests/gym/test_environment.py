@@ -161,6 +161,12 @@ def test_columns_of_a_trainer_are_no_part_of_the_question(parts: Any) -> None:
     assert environment.question.metadata == {}
 
 
+def test_a_row_of_another_format_is_read_by_its_look(parts: Any) -> None:
+    environment = GraphSearch(parts)
+    environment.reset(id="q7", question=QUESTION, golden_answers=["Water of Leith"], metadata={"level": "hard"})
+    assert (environment.question.id, environment.question.answers) == ("q7", ("Water of Leith",))
+
+
 def test_a_row_that_is_no_question_is_refused(parts: Any) -> None:
     with pytest.raises(IngestError, match=says("row: 'answers' should be a list of texts", "7")):
         GraphSearch(parts).reset(QUESTION, answers=[[7]])

@@ -101,6 +101,10 @@ class ModelRefused(RasError, RuntimeError):
     """Raised when a server is not there, refuses the key or does not know the model: no other call would do better."""
 
 
+class ReplayMiss(ModelRefused):
+    """Raised when a replay has no reply to a request; the message says where the nearest recorded one differs."""
+
+
 class BudgetExceeded(RasError, RuntimeError):
     """Raised when the next model call would exceed a limit; the loop turns it into a stop reason."""
 

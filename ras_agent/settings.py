@@ -229,6 +229,11 @@ class Settings(BaseModel):
     cache: Place | None = _CALLS(
         None, "File, or postgresql:// address, that stores model replies, so that a run can be replayed."
     )
+    replay: bool = _CALLS(
+        False,
+        "Answer model calls from --cache alone; a request that it has no reply to ends the run.",
+        "--replay/--no-replay",
+    )
     temperature: float | None = _CALLS(
         None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
     )

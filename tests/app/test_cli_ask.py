@@ -209,6 +209,24 @@ class TestModels:
         assert again.stdout.splitlines()[:-1] == first.stdout.splitlines()[:-1]
         assert len(scripted_llm.requests()) == 2
 
+    def test_a_replay_answers_without_the_model_and_a_changed_prompt_fails_with_its_first_difference(
+        self, cli: Cli, bell_index: Path, scripted_llm: Any, tmp_path: Path
+    ) -> None:
+        scripted_llm.script({"reply": "[NO_RETRIEVAL]"}, {"reply": "Four."})
+        asked = ("ask", "What is two and two?", "--index", bell_index, "--llm", scripted_llm.spec, "--from-memory")
+        asked = (*asked, "--cache", "kept.db")
+        cli(*asked)
+        again = cli(*asked, "--replay")
+        assert (again.exit_code, "2 from cache" in again.stdout) == (0, True), again.output
+        (tmp_path / "prompts").mkdir()
+        (tmp_path / "prompts" / "plan.txt").write_text("My own plan for {{question}} {{history}}")
+        changed = cli(*asked, "--replay", "--prompts", tmp_path / "prompts")
+        assert changed.exit_code == 4
+        shown = " ".join(changed.stdout.split())
+        assert "no reply in kept.db to what the planner asks at hop 1" in shown
+        assert "one of system where this one has one of user" in shown
+        assert len(scripted_llm.requests()) == 2
+
     def test_own_prompts_replace_the_packaged_ones(
         self, cli: Cli, bell_index: Path, scripted_llm: Any, tmp_path: Path
     ) -> None:

@@ -180,6 +180,30 @@ def test_a_model_that_refuses_ends_the_run_at_its_first_call_with_a_remedy(
     assert len(scripted_llm.requests()) <= 5  # those of one hop's passages, which were under way
 
 
+def test_a_run_is_replayed_from_the_replies_of_another_and_a_miss_ends_it(
+    cli: Cli, questions: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "Answer: Edinburgh [1]", "repeat": True})
+    run = [
+        "eval", "jsonl", "--data", questions, "--corpus", passages_file,
+        "--graph", "single-shot", "--extractor", "offline", "--answerer", scripted_llm.spec,
+    ]  # fmt: skip
+    cli(*run, "--out", tmp_path / "first")
+    replies = tmp_path / "first" / "replies.sqlite"
+    again = cli(*run, "--out", tmp_path / "again", "--cache", replies, "--replay")
+    assert again.exit_code == 0, again.output
+    first, second = ({row["id"]: row["answer"] for row in _rows(tmp_path / name)} for name in ("first", "again"))
+    assert second == first
+    other = cli(*run, "--out", tmp_path / "other", "--cache", replies, "--replay", "--k", "1")
+    assert other.exit_code == 1
+    assert "no reply in replies.sqlite to what the answerer asks" in other.stderr
+    assert "differs first in message" in other.stderr
+    none = cli(*run, "--out", tmp_path / "none", "--replay")
+    assert (none.exit_code, "there are no replies at" in none.stderr) == (1, True)
+    assert not (tmp_path / "none").exists()
+    assert len(scripted_llm.requests()) == 2
+
+
 BAD = {
     "no JSON": '{"id": "x"',
     "a list": "[1]",

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError, StoreError
 from ras_agent.prompts import Turn
+from ras_agent.records import JSON
 from ras_agent.tools.store.cache import Cache, StoredCache, read_value
 from ras_agent.tools.workers.remote_cache import open_cache
 
@@ -48,11 +49,16 @@ class ReplyCache:
         """Store a reply, a mapping of JSON values."""
         self.slot(parameters, turns).put(reply)
 
-    def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn]) -> ReplySlot:
-        """Return the slot of a request's reply, filled or not."""
+    def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn], role: str = "", hop: int = 0) -> ReplySlot:
+        """Return the slot of a request's reply, filled or not. role, hop: who asks, and when; no part of the key."""
         messages = [[turn.role, turn.text, *([asdict(turn.call)] if turn.call else [])] for turn in turns]
-        request = json.dumps({"parameters": dict(parameters), "messages": messages}, sort_keys=True, default=str)
-        return ReplySlot(self._stored, hashlib.sha256(request.encode()).hexdigest(), request)
+        request = {"parameters": dict(parameters), "messages": messages}
+        key = hashlib.sha256(_json(request).encode()).hexdigest()
+        return ReplySlot(self._stored, key, _json({**request, "role": role, "hop": hop}))
+
+    def requests(self) -> list[JSON]:
+        """Return all requests that have a reply: their parameters, messages, role and hop. Raises StoreError."""
+        return [json.loads(request) for request, _ in self._stored.entries() if request]
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -79,7 +85,7 @@ class ReplySlot:
 
     stored: Cache
     key: str
-    request: str
+    request: str  # its parameters and messages, and the role and hop that asked first
 
     @property
     def is_local(self) -> bool:
@@ -100,6 +106,10 @@ class ReplySlot:
             self.stored.put(self.key, json.dumps(dict(reply)).encode(), self.request)
         except StoreError as error:
             _warn(str(error))
+
+
+def _json(value: JSON) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 @cache

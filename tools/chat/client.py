@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,7 +18,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
+from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError, ReplayMiss
 from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
@@ -37,6 +38,7 @@ from ras_agent.tools.chat.models import (
     with_tools,
     without_secrets,
 )
+from ras_agent.tools.chat.replay import check_recorded, miss_of
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, retry_after, unreachable
 from ras_agent.tools.chat.runnables import changed, chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
@@ -82,6 +84,7 @@ class ChatSettings:
     retry: None is the default policy for models built from a string, and for model objects that have no retries of
         their own; one that has (`max_retries`, `with_retry`) decides itself, and is tried once.
     cache: where replies are stored; a request found there is answered from there.
+    replay: a request that is not found there is a ReplayMiss: no model is asked.
     context_window: the tokens of a prompt and its reply together; None for what the model or its server says.
     """
 
@@ -91,6 +94,7 @@ class ChatSettings:
     rates: Rates | None = None
     retry: RetryPolicy | None = None
     cache: str | Path | Address | None = None
+    replay: bool = False
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
 
@@ -105,6 +109,7 @@ class ChatSettings:
             rates=rates if chosen & set(Rates.names()) else None,
             retry=RetryPolicy(settings.retries + 1, patience=settings.patience) if chosen & _TRIES else None,
             cache=settings.cache,
+            replay=settings.replay,
             context_window=settings.context_window,
         )
 
@@ -133,6 +138,8 @@ class Chat:
         self._stated_window = self.settings.context_window or stated
         self._thinks = any(map(writes_thoughts, models))
         self._has_replied = False
+        if settings.replay:
+            check_recorded(settings.cache)
         self._cache = ReplyCache(self.settings.cache) if self.settings.cache else None
         self._in_flight: SingleFlight[Reply] = SingleFlight()
         self._in_any_loop = asks_in_any_loop(model)
@@ -212,6 +219,8 @@ class Chat:
         try:
             stored = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
+            if reply is None and self.settings.replay:
+                raise await asyncio.to_thread(self._miss, slot)
             if reply is None:
                 try:
                     reply = await fresh()
@@ -222,6 +231,10 @@ class Chat:
             return reply
         finally:
             self._in_flight.finish(slot.key, reply)
+
+    def _miss(self, slot: ReplySlot) -> ReplayMiss:
+        assert self._cache is not None
+        return miss_of(json.loads(slot.request), self._cache.requests(), self.settings.cache)
 
     def _known(self, request: Request, found: Reply | int | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.
@@ -340,7 +353,8 @@ class Chat:
             more["tools"] = list(request.tools)
         if request.pattern:
             more["pattern"] = request.pattern
-        return cache.slot((self._parameters or sampling_parameters(self.model)) | more, request.turns)
+        parameters, ledger = self._parameters or sampling_parameters(self.model), current_ledger()
+        return cache.slot(parameters | more, request.turns, ledger.role, ledger.hop)
 
     def _retry_options(self, deadline: Deadline) -> dict[str, Any]:
         policy = self._retry
@@ -408,6 +422,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
             context_window=settings.context_window,
+            key="" if not settings.replay else "none",
         )
         return Chat(built, printable(model), settings)
     if not is_chat_model(model):

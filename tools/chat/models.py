@@ -44,6 +44,7 @@ def build_chat_model(
     temperature: float | None = None,
     max_tokens: int | None = None,
     context_window: int | None = None,
+    key: str = "",
 ) -> Any:
     """Build the LangChain chat model that `spec` names, with its own retries off: ours would multiply them.
 
@@ -51,12 +52,13 @@ def build_chat_model(
         server (its key, if it wants one, in VLLM_API_KEY).
     temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
+    key: for a model of OpenAI's that is built where no key is set, since it is never asked.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
     if provider in ("openai", "vllm"):
-        return _openai_chat(provider, name, options | {"timeout": timeout})
+        return _openai_chat(provider, name, options | {"timeout": timeout}, key)
     if provider == "ollama":
         options |= _given(num_ctx=context_window)
     try:
@@ -76,7 +78,7 @@ def build_chat_model(
         raise SettingsError(message) from None  # the provider's error may show the key
 
 
-def _openai_chat(provider: str, name: str, options: dict[str, Any]) -> Any:
+def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) -> Any:
     """Return the model of ours for an address that speaks OpenAI's protocol."""
     try:
         import aiohttp  # noqa: F401  (asked for here, not when the first question is)
@@ -85,10 +87,10 @@ def _openai_chat(provider: str, name: str, options: dict[str, Any]) -> Any:
     from ras_agent.tools.chat.openai_chat import OpenAIChat
 
     if provider == "vllm":
-        url, name, key = server_address(name, "vllm:")
-        return OpenAIChat(model=name, base_url=url, api_key=SecretStr(key), **options)
+        url, name, own_key = server_address(name, "vllm:")
+        return OpenAIChat(model=name, base_url=url, api_key=SecretStr(own_key), **options)
     environment = os.environ
-    key = environment.get("OPENAI_API_KEY", "")
+    key = environment.get("OPENAI_API_KEY", key)
     if not key:
         raise SettingsError(
             f"cannot set up the chat model {printable(f'openai:{name}')!r}: set OPENAI_API_KEY to a key of the server"

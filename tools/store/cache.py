@@ -6,7 +6,7 @@ A cache may be deleted at any time: what it held is asked for anew.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -59,6 +59,10 @@ class Cache(Protocol):
         """
         ...
 
+    def entries(self) -> Sequence[tuple[str, bytes]]:
+        """Return what a human reader should know of each value, and the value. Raises StoreError."""
+        ...
+
     def __len__(self) -> int: ...
 
 
@@ -104,6 +108,11 @@ class StoredCache:
         with self._waiting(), self._database.writing() as connection:
             insert = "INSERT INTO cache VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
             connection.execute(insert, (self.kind, key, about, value))
+
+    def entries(self) -> Sequence[tuple[str, bytes]]:
+        with self._reading() as connection:
+            query = "SELECT about, value FROM cache WHERE kind = ? ORDER BY key"
+            return [(about, value) for about, value in connection.execute(query, (self.kind,)).fetchall()]
 
     def __len__(self) -> int:
         with self._reading() as connection:

@@ -138,6 +138,9 @@ class _Keeper:
     def put(self, key: str, value: bytes, about: str) -> None:
         self._cache.put(key, value, about)
 
+    def entries(self) -> Sequence[tuple[str, bytes]]:
+        return self._cache.entries()
+
     def count(self) -> int:
         return len(self._cache)
 

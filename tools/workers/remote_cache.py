@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ class ActorCache:
 
     def put(self, key: str, value: bytes, about: str = "") -> None:
         self._ray.get(self._actor.put.remote(key, value, about))  # on the disk before anybody goes on
+
+    def entries(self) -> Sequence[tuple[str, bytes]]:
+        stored: Sequence[tuple[str, bytes]] = self._ray.get(self._actor.entries.remote())
+        return stored
 
     def __len__(self) -> int:
         return int(self._ray.get(self._actor.count.remote()))

@@ -1,0 +1,90 @@
+"""What a replay says where it has no reply: the recorded request that is nearest, and where the two differ first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+
+from ras_agent.errors import ReplayMiss, SettingsError
+from ras_agent.records import JSON
+from ras_agent.tools.workers.remote_cache import REMOTE
+
+_CONTEXT = 40  # characters shown on either side of a difference; a failure's message has 500 in all
+
+
+def check_recorded(place: object) -> None:
+    """Raise SettingsError where a replay has no cache, or a file that does not exist, which would be made anew."""
+    if place is None:
+        raise SettingsError("replay answers from stored replies: name them, --cache FILE")
+    if not str(place).startswith(REMOTE) and isinstance(place, str | Path) and not Path(place).exists():
+        remedy = "record them by a run without --replay, or name those of one, --cache FILE"
+        raise SettingsError(f"replay: there are no replies at {place}; {remedy}")
+
+
+def miss_of(request: JSON, recorded: Iterable[JSON], place: object) -> ReplayMiss:
+    """Return the error for a request without a reply in the cache at `place`, whose requests are `recorded`."""
+    asks = f"{request['role'] or 'a call'} asks at hop {request['hop']}"
+    remedy = "without --replay the model is asked, and its reply recorded"
+    nearest = nearest_request(request, recorded)
+    if nearest is None:
+        return ReplayMiss(f"replay: {place} holds no replies, so none to what the {asks}; {remedy}")
+    where = f"{nearest.get('role') or 'of no role'}, hop {nearest.get('hop', '?')}"
+    difference = first_difference(nearest, request) or "is equal, but its reply cannot be used"
+    nearest_there = f"The nearest request there ({where}) {difference}"
+    return ReplayMiss(f"replay: no reply in {Path(str(place)).name} to what the {asks}. {nearest_there}; {remedy}")
+
+
+def nearest_request(request: JSON, recorded: Iterable[JSON]) -> JSON | None:
+    """Return the request that shares the most words with `request`, of its role and hop where there is one of these."""
+    words = _words(request)
+
+    def likeness(other: JSON) -> tuple[bool, bool, float]:
+        theirs = _words(other)
+        same_role = other.get("role") == request["role"]
+        shared = 2 * (words & theirs).total() / ((words.total() + theirs.total()) or 1)
+        return same_role, same_role and other.get("hop") == request["hop"], shared
+
+    return max(recorded, key=likeness, default=None)
+
+
+def first_difference(there: JSON, here: JSON) -> str:
+    """Say in which parameter or message two requests differ first, in words about `there`; "" where they do not."""
+    ours, theirs = here["parameters"], there["parameters"]
+    for name in sorted(ours.keys() | theirs.keys()):
+        if (old := theirs.get(name)) != (new := ours.get(name)):
+            return f"has {name} = {_short(old)} where this one has {_short(new)}"
+    pairs = zip_longest(there["messages"], here["messages"], fillvalue=("nothing", ""))
+    for number, ((old_role, old_text, *old_call), (new_role, new_text, *new_call)) in enumerate(pairs, 1):
+        if old_role != new_role:
+            return f"has as message {number} one of {old_role} where this one has one of {new_role}"
+        if old_text != new_text:
+            same = _common_start(old_text, new_text)
+            old, new = (_excerpt(text, same) for text in (old_text, new_text))
+            return f"differs first in message {number} ({new_role}), character {same + 1}: {old} there, {new} here"
+        if old_call != new_call:
+            calls = f"{_short(old_call)} there, {_short(new_call)} here"
+            return f"differs first in message {number} ({new_role}), in the call of a tool: {calls}"
+    return ""
+
+
+def _common_start(one: str, other: str) -> int:
+    """Return the number of characters with which both texts begin."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _words(request: JSON) -> Counter[str]:
+    return Counter(word for message in request["messages"] for word in message[1].split())
+
+
+def _excerpt(text: str, place: int) -> str:
+    """Return the text around a place, in quotes."""
+    start, end = max(0, place - _CONTEXT), place + _CONTEXT
+    return repr(f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 2 * _CONTEXT else f"{text[: 2 * _CONTEXT]}…"

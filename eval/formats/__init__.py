@@ -18,6 +18,7 @@ from ras_agent.eval.formats.registry import (
     read_question,
     read_rows,
     registered,
+    writers,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "read_question",
     "read_rows",
     "registered",
+    "writers",
 ]

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import ras_agent
+from ras_agent.address import Address
 from ras_agent.errors import RunError
+from ras_agent.eval.formats.calls import RoleCall, read_calls
 from ras_agent.eval.metrics import Outcome, checkable, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
@@ -19,10 +22,16 @@ from ras_agent.tools.store.durable import replace_file
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A run, or what was chosen of it. manifest: of its folder, which names task and agent."""
+    """A run, or what was chosen of it.
+
+    manifest: of its folder, which names task and agent. calls: of one role, to train a model that plays it.
+    folder: where it is.
+    """
 
     manifest: JSON
     results: tuple[Result, ...] = ()
+    calls: tuple[RoleCall, ...] = ()
+    folder: Path = Path()
 
     @property
     def name(self) -> str:
@@ -33,10 +42,17 @@ class Exported:
     def read(cls, path: Path) -> Self:
         """Return the run in a folder. Raises RunError where there is none, or one without results."""
         folder = RunFolder(path)
-        run = cls(folder.manifest(), tuple(folder.results()))
+        run = cls(folder.manifest(), tuple(folder.results()), folder=path)
         if not run.results:
             raise RunError(f"{path}: no question of this run has ended; finish it with `ras-agent eval`")
         return run
+
+    def with_calls(self, role: str, replies: str | Path | Address | None = None) -> Self:
+        """Return the run with the calls of a role; see `read_calls`. replies: where they are, if not in its folder."""
+        known = {name: self.manifest.get(name) for name in ("benchmark", "graph", "git_commit", "started")}
+        provenance = {"run": str(self.folder), **known, "ras_agent": ras_agent.__version__}
+        calls = read_calls(self.results, role, replies or RunFolder(self.folder).replies_path, provenance)
+        return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
         """Return the run with the results alone that score `least` in each metric, and whose answers are cited.
@@ -82,6 +98,11 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
     """Write one JSON object a line, and return the path. What is no Unicode becomes "?"."""
     return write_text(path, "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows))
+
+
+def write_json(path: Path, value: JSON) -> list[Path]:
+    """Write one JSON document, and return its path."""
+    return write_text(path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n")
 
 
 def write_text(path: Path, text: str) -> list[Path]:

@@ -47,7 +47,8 @@ class Format:
     turn a record into ours; they raise `record.error(...)` for one that is wrong.
     owns, rows: tell that a file is read together with others of its folder, and yield the records of all of them.
     write_results: writes the results of a run. write_calls: writes the calls of a role with its replies. pairs: whether
-    `write_calls` takes calls with a rejected reply too.
+    `write_calls` takes calls with a rejected reply too. trains_every_turn: whether what reads the calls trains all
+    turns of the assistant in a prompt, and not the reply alone.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Format:
     write_results: Write | None = None
     write_calls: Write | None = None
     pairs: bool = False
+    trains_every_turn: bool = False
 
 
 def registered(form: Format) -> Format:
@@ -88,14 +90,18 @@ def formats() -> tuple[Format, ...]:
     return tuple(find_format(name) for name in sorted(registry.names("format")))
 
 
-def format_to_write(name: str, *, calls: bool) -> Write:
-    """Return what writes results, or a role's calls, in the format `name`. Raises UnknownName with those that can."""
-    writers = {one.name: one.write_calls if calls else one.write_results for one in formats()}
-    if (write := writers.get(name)) is None:
-        raise UnknownName(
-            f"format of {'calls' if calls else 'results'}", name, tuple(key for key, value in writers.items() if value)
-        )
-    return write
+def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
+    """Return what writes results, or the calls of a role, or pairs of them, by the name of the format."""
+    written = {form.name: form.write_calls if calls or pairs else form.write_results for form in formats()}
+    return {name: write for name, write in written.items() if write and (not pairs or find_format(name).pairs)}
+
+
+def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
+    """Return what writes in the format `name`. Raises UnknownName with the formats that can."""
+    table = writers(calls=calls, pairs=pairs)
+    if name not in table:
+        raise UnknownName(f"format of {'pairs' if pairs else 'calls' if calls else 'results'}", name, tuple(table))
+    return table[name]
 
 
 def question_format(record: QuestionRecord) -> Format | None:

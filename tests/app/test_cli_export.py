@@ -95,3 +95,71 @@ def test_a_run_without_traces_has_no_texts_to_export(cli: Cli, flashrag: tuple[P
     cli("eval", "jsonl", "--data", data, "--corpus", corpus, "--no-traces", "--out", tmp_path / "bare")
     done = cli("export", tmp_path / "bare", "--to", "ragas", "--out", tmp_path / "x.jsonl")
     assert (done.exit_code, "has no trace" in done.output) == (1, True)
+
+
+# ---- the calls of a role
+
+
+@pytest.fixture
+def planned(cli: Cli, scripted_llm: Any, questions: Path, passages_file: Path, tmp_path: Path) -> Callable[..., Path]:
+    """`planned("good", "Bell")`: a run whose planner searches for the question, then for Bell, and is content then."""
+
+    def planned(name: str, subquery: str) -> Path:
+        replies = ("[SUBQ] the telephone", f"[SUBQ] {subquery}", "[SUFFICIENT]")
+        scripted_llm.script(*({"reply": reply} for reply in replies))
+        arguments = ("--corpus", passages_file, "--planner", scripted_llm.spec, "--extractor", "offline", "--k", "1")
+        done = cli("eval", "jsonl", "--data", questions, *arguments, "--out", tmp_path / name)
+        assert done.exit_code == 0, done.output
+        return tmp_path / name
+
+    return planned
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    path = tmp_path / "questions.jsonl"
+    row = {"id": "q1", "question": "Where was the inventor of the telephone born?", "answers": ["Edinburgh"]}
+    path.write_text(json.dumps(row) + "\n")
+    return path
+
+
+def test_what_a_planner_was_sent_and_replied_is_exported_to_train_on(
+    cli: Cli, planned: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = planned("run", "Where was Alexander Graham Bell born?")
+    wish = ("--role", "planner", "--min", "f1=1", "--cited")
+    done = cli("export", run, *wish, "--to", "trl", "--out", tmp_path / "t.jsonl")
+    assert "t.jsonl: 3 calls of 1 question" in " ".join(done.stdout.split()), done.output
+    rows = _rows(tmp_path / "t.jsonl")
+    assert [row["completion"][0]["content"] for row in rows] == [
+        "[SUBQ] the telephone",
+        "[SUBQ] Where was Alexander Graham Bell born?",
+        "[SUFFICIENT]",
+    ]
+    assert "Where was the inventor of the telephone born?" in rows[0]["prompt"][-1]["content"]
+    assert [row["hop"] for row in rows] == [1, 2, 3]
+    assert rows[0]["plan"]["subquery"] == "Where was the inventor of the telephone born?"  # RAS's first search
+    assert rows[1]["plan"]["subquery"] == "Where was Alexander Graham Bell born?"
+    assert (rows[0]["scores"]["f1"], rows[0]["provenance"]["run"]) == (1.0, str(run))
+
+
+def test_two_runs_that_part_are_exported_as_pairs(cli: Cli, planned: Callable[..., Path], tmp_path: Path) -> None:
+    bad, good = planned("bad", "What is the capital of France?"), planned("good", "Where was Bell born?")
+    out = tmp_path / "pairs.jsonl"
+    done = cli("export", bad, "--role", "planner", "--against", good, "--to", "trl", "--out", out)
+    assert (done.exit_code, "1 pair of 1 question" in " ".join(done.stdout.split())) == (0, True), done.output
+    (row,) = _rows(out)
+    assert (row["hop"], row["chosen"][0]["content"], row["rejected"][0]["content"]) == (
+        2,
+        "[SUBQ] Where was Bell born?",
+        "[SUBQ] What is the capital of France?",
+    )
+    assert row["provenance"]["run"] == str(good)
+
+
+def test_pairs_need_a_role_and_a_format_that_has_them(cli: Cli, planned: Callable[..., Path], tmp_path: Path) -> None:
+    run = planned("run", "river")
+    arguments = ("--against", run, "--out", tmp_path / "x")
+    assert "name it with --role" in cli("export", run, "--to", "trl", *arguments).output
+    done = cli("export", run, "--to", "prime", "--role", "planner", *arguments)
+    assert (done.exit_code, "known: trl" in done.output) == (1, True), done.output

@@ -1,15 +1,18 @@
-"""`ras-agent export`: a run in the files of other libraries."""
+"""`ras-agent export`: a run, or the calls of one of its roles, in the files of other libraries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.terminal import inert, quantity
+
+if TYPE_CHECKING:
+    from ras_agent.eval.formats import Exported
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,28 +21,77 @@ class ExportOptions(Options):
 
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")]
     to: Annotated[str, typer.Option(help="The format: ragas, trec, flashrag, ...; a wrong name lists all.")]
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write, or the folder of several.")]
+    role: Annotated[
+        str | None, typer.Option(help="Write the calls of this role with their replies, to train on: planner, ...")
+    ] = None
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN", help="Write pairs: what the better of two runs replied where they parted, and the other."
+        ),
+    ] = None
     least: Annotated[
         list[str] | None,
         typer.Option("--min", metavar="METRIC=SCORE", help="Only questions that score so much. May be repeated."),
     ] = None
-    cited: Annotated[
-        bool, typer.Option("--cited", help="Only questions whose answer is in a passage that it cites.")
-    ] = False
+    cited: Annotated[bool, typer.Option("--cited", help="Only questions whose answer a cited passage holds.")] = False
+    cache: Annotated[
+        Path | None,
+        typer.Option(parser=read_place, metavar="PLACE", help="The replies, where the run had a --cache."),
+    ] = None
 
 
 def export(options: ExportOptions) -> None:
-    """Write a run's questions, passages, answers and scores as other libraries read them."""
-    from ras_agent.eval.formats import Exported, format_to_write
+    """Write a run's questions, passages, answers and scores as other libraries read them.
 
-    write = format_to_write(options.to, calls=False)
+    With --role, write what the model in a role was sent and replied, to
+    train one on it: each reply with question, hop, scores and the run that
+    it is from. With --against, pairs for preference training.
+    """
+    from ras_agent.eval.formats import Exported, find_format, format_to_write
+
+    role, calls, pairs = options.role or "", options.role is not None, options.against is not None
+    if pairs and not calls:
+        raise typer.BadParameter("--against pairs the calls of a role: name it with --role")
+    write = format_to_write(options.to, calls=calls, pairs=pairs)
+    least = _least(options.least or ())
     run = Exported.read(options.run)
-    chosen = run.chosen(_least(options.least or ()), cited=options.cited)
+    if options.against is not None:
+        chosen = _pairs(options, role, run, Exported.read(options.against), least)
+    else:
+        chosen = run.chosen(least, cited=options.cited)
+        chosen = chosen.with_calls(role, options.cache) if calls and chosen.results else chosen
     paths = write(chosen, options.out)
     left_out = f", {len(run.results) - len(chosen.results)} left out" if len(chosen.results) < len(run.results) else ""
-    typer.echo(
-        f"{', '.join(inert(str(path)) for path in paths)}: {quantity(len(chosen.results), 'question')}{left_out}"
-    )
+    counted = f"{quantity(len(chosen.calls), 'pair' if pairs else 'call')} of " if calls else ""
+    place = inert(str(options.out)) if len(paths) > 2 else ", ".join(inert(str(path)) for path in paths)
+    typer.echo(f"{place}: {counted}{quantity(len(chosen.results), 'question')}{left_out}")
+    if find_format(options.to).trains_every_turn:
+        _warn_of_earlier_turns(options.to, chosen)
+
+
+def _pairs(options: ExportOptions, role: str, run: Exported, other: Exported, least: dict[str, float]) -> Exported:
+    """Return the run with the pairs of both; those whose better answer is not wanted are left out."""
+    from ras_agent.eval.formats.calls import pair_calls
+
+    metric = next(iter(least), run.manifest["metrics"][0])
+    calls, others = (one.with_calls(role, options.cache).calls for one in (run, other))
+    wanted = {
+        (str(one.folder), result.id)
+        for one in (run, other)
+        for result in one.chosen(least, cited=options.cited).results
+    }
+    pairs = [pair for pair in pair_calls(calls, others, metric) if (pair.provenance["run"], pair.id) in wanted]
+    ids = {pair.id for pair in pairs}
+    return replace(run, calls=tuple(pairs), results=tuple(result for result in run.results if result.id in ids))
+
+
+def _warn_of_earlier_turns(name: str, run: Exported) -> None:
+    count = sum(any(message["role"] == "assistant" for message in call.prompt) for call in run.calls)
+    if count:
+        note = f"{name} trains all turns of the assistant, and {quantity(count, 'prompt')} have some"
+        typer.echo(f"ras-agent: {note}; export runs without --few-shot, or to trl", err=True)
 
 
 def _least(texts: list[str] | tuple[str, ...]) -> dict[str, float]:

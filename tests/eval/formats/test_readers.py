@@ -144,6 +144,36 @@ def test_a_conversation_of_ragas_is_no_question(tmp_path: Path) -> None:
         load_questions(_lines(tmp_path / "q.jsonl", [row]))
 
 
+# ---- verl and Search-R1
+
+
+def test_a_row_of_search_r1_has_its_question_and_its_targets(tmp_path: Path) -> None:
+    row = {
+        "id": "test_0",
+        "question": "who got the first nobel prize in physics?",
+        "golden_answers": ["Röntgen"],
+        "data_source": "nq",
+        "prompt": [{"role": "user", "content": "Answer the given question. ... Question: who got it?\n"}],
+        "ability": "fact-reasoning",
+        "reward_model": {"style": "rule", "ground_truth": {"target": ["Wilhelm Röntgen", "Röntgen"]}},
+        "extra_info": {"split": "test", "index": 0},
+    }
+    (question,) = load_questions(_lines(tmp_path / "test.jsonl", [row]))
+    assert (question.id, question.question) == ("test_0", "who got the first nobel prize in physics?")
+    assert question.answers == ("Wilhelm Röntgen", "Röntgen")
+
+
+def test_a_row_of_verl_may_have_its_question_in_the_prompt_alone(tmp_path: Path) -> None:
+    row = {
+        "data_source": "mine",
+        "prompt": [{"role": "system", "content": "Search."}, {"role": "user", "content": "Be brief.\nQuestion: Who?"}],
+        "reward_model": {"style": "rule", "ground_truth": "Bell"},
+        "extra_info": {"index": 7},
+    }
+    (question,) = load_questions(_lines(tmp_path / "rows.jsonl", [row]))
+    assert (question.id, question.question, question.answers) == ("7", "Who?", ("Bell",))
+
+
 # ---- any
 
 

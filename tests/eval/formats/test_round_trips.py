@@ -42,11 +42,12 @@ def _known(question: Question | Result) -> tuple[Any, ...]:
 
 def _read_back(name: str, results: Sequence[Result]) -> list[Question]:
     with TemporaryDirectory() as folder:
-        format_to_write(name, calls=False)(Exported({"name": "run"}, tuple(results)), Path(folder) / "out.jsonl")
-        return load_questions(Path(folder) / "out.jsonl")
+        file = Path(folder) / f"out.{'parquet' if name == 'verl' else 'jsonl'}"
+        format_to_write(name)(Exported({"name": "run"}, tuple(results)), file)
+        return load_questions(file)
 
 
-@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas"])
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas", "verl"])
 @given(results=RESULTS)
 def test_questions_come_back_equal(name: str, results: list[Result]) -> None:
     assert [_known(question) for question in _read_back(name, results)] == [_known(result) for result in results]
@@ -54,10 +55,10 @@ def test_questions_come_back_equal(name: str, results: list[Result]) -> None:
 
 def test_every_format_that_reads_questions_and_writes_results_is_tried_above() -> None:
     both = {form.name for form in formats() if form.question and form.write_results}
-    assert both == {"jsonl", "flashrag", "ragas"}
+    assert both == {"jsonl", "flashrag", "ragas", "verl"}
 
 
-@pytest.mark.parametrize("name", ["jsonl", "flashrag"])
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "verl"])
 def test_gold_titles_come_back_as_titles(name: str) -> None:
     result = Result("q", "Where?", ("Edinburgh",), ("Alan Turing",), by_title=True)
     (question,) = _read_back(name, [result])
@@ -75,9 +76,7 @@ def test_a_run_of_trec_has_the_ranking(results: list[Result]) -> None:
     ranked = {result.id: list(result.supporting) for result in results if result.supporting}
     results = [Result(one.id, one.question, retrieved=one.supporting, supporting=one.supporting) for one in results]
     with TemporaryDirectory() as folder:
-        run, judged = format_to_write("trec", calls=False)(
-            Exported({"name": "my run"}, tuple(results)), Path(folder) / "run.trec"
-        )
+        run, judged = format_to_write("trec")(Exported({"name": "my run"}, tuple(results)), Path(folder) / "run.trec")
         lines = [line.split() for line in run.read_text("utf-8").split("\n")[:-1]]
         judgements = [line.split() for line in judged.read_text("utf-8").split("\n")[:-1]]
     assert {len(line) for line in lines} <= {6}
@@ -100,7 +99,7 @@ def test_a_run_of_trec_is_scored_by_others_as_by_us(tmp_path: Path) -> None:
         Result("q2", "?", supporting=("z",), retrieved=("z", "a b")),
     ]
     exported = Exported({"name": "r"}, tuple(results))
-    run, judged = format_to_write("trec", calls=False)(exported, tmp_path / "run.trec")
+    run, judged = format_to_write("trec")(exported, tmp_path / "run.trec")
     measures = [ir_measures.R @ 2, ir_measures.RR, ir_measures.nDCG @ 3]
     theirs = ir_measures.calc_aggregate(
         measures, list(ir_measures.read_trec_qrels(str(judged))), list(ir_measures.read_trec_run(str(run)))
@@ -120,7 +119,7 @@ def test_a_run_of_trec_is_scored_by_others_as_by_us(tmp_path: Path) -> None:
 def test_the_row_of_ragas_is_the_one_that_it_documents(tmp_path: Path) -> None:
     result = Result("q", "Where?", ("Edinburgh", "Auld Reekie"), ("bell",), answer="Edinburgh", retrieved=("bell", "x"))
     trace = {"passages": {"bell": {"id": "bell", "text": "Born in Edinburgh."}, "x": {"id": "x", "text": "Other."}}}
-    (path,) = format_to_write("ragas", calls=False)(Exported({}, (_with(result, trace),)), tmp_path / "rows.jsonl")
+    (path,) = format_to_write("ragas")(Exported({}, (_with(result, trace),)), tmp_path / "rows.jsonl")
     assert json.loads(path.read_text()) == {
         "id": "q",
         "user_input": "Where?",

@@ -1,0 +1,106 @@
+"""The Agent Trajectory Interchange Format (ATIF 1.4, of Harbor): a trajectory a question, in a folder of JSON files.
+
+The prompts of a role are messages of the system and the user, its replies are steps of the agent, and what a tool found
+is the observation of the step that called it. A planner's prompt is made anew at each hop unless its layout is a
+dialogue, so a trajectory has each prompt as it was sent; what a prompt repeats of the one before it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import ras_agent
+from ras_agent.eval.formats.calls import RoleCall
+from ras_agent.eval.formats.exported import Exported, write_json
+from ras_agent.eval.formats.registry import Format, registered
+from ras_agent.records import JSON
+
+VERSION = "ATIF-v1.4"
+_SOURCES = {"system": "system", "user": "user", "assistant": "agent"}
+
+
+def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
+    """Return the calls of one question, in their order, as a trajectory."""
+    first = calls[0]
+    steps: list[JSON] = []
+    sent: list[JSON] = []  # of the prompt before, with its reply
+    for call in calls:
+        prompt = list(call.prompt)
+        new = prompt[len(sent) :] if prompt[: len(sent)] == sent else _without(prompt, sent)
+        for message in new:
+            _add(steps, message, {})
+        _add(steps, call.reply, {"model_name": call.model, "metrics": _metrics(call), "extra": {"hop": call.hop}})
+        sent = call.messages
+    return {
+        "schema_version": VERSION,
+        "session_id": first.id,
+        "agent": {
+            "name": f"ras-agent {first.role}",
+            "version": ras_agent.__version__,
+            "model_name": first.model,
+        },
+        "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],
+        "final_metrics": {
+            "total_prompt_tokens": sum(call.usage.get("input_tokens", 0) for call in calls),
+            "total_completion_tokens": sum(call.usage.get("output_tokens", 0) for call in calls),
+            "total_steps": len(steps),
+        },
+        "extra": {"question": first.question, "scores": dict(first.scores), "provenance": _shared(first.provenance)},
+    }
+
+
+def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
+    """Return the messages of a prompt that was made anew, without those at its beginning that the last one had too."""
+    same = next((n for n, pair in enumerate(zip(prompt, sent, strict=False)) if pair[0] != pair[1]), len(prompt) - 1)
+    return prompt[min(same, len(prompt) - 1) :]
+
+
+def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
+    """Append a message as a step, or to the last step of the agent where it is what a tool found."""
+    if message["role"] == "tool":
+        found = {"source_call_id": message["tool_call_id"], "content": message["content"]}
+        agents = [step for step in steps if step["source"] == "agent"]
+        if agents:
+            agents[-1].setdefault("observation", {"results": []})["results"].append(found)
+        return
+    step: JSON = {"source": _SOURCES[message["role"]], "message": message["content"]}
+    if thoughts := message.get("reasoning_content"):
+        step["reasoning_content"] = thoughts
+    if calls := message.get("tool_calls"):
+        step["tool_calls"] = list(_tool_calls(calls))
+    steps.append({**step, **more})
+
+
+def _tool_calls(calls: Sequence[JSON]) -> Iterator[JSON]:
+    for call in calls:
+        function = call["function"]
+        yield {
+            "tool_call_id": call["id"],
+            "function_name": function["name"],
+            "arguments": function["arguments"],
+        }
+
+
+def _metrics(call: RoleCall) -> JSON:
+    names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "cached_tokens": "cached_tokens"}
+    return {name: call.usage[key] for name, key in names.items() if key in call.usage}
+
+
+def _shared(provenance: Mapping[str, Any]) -> JSON:
+    return {name: value for name, value in provenance.items() if name != "key"}
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    """Write a file a question into the folder `path`, numbered in the order of the questions."""
+    by_question = groupby(run.calls, lambda call: call.id)
+    return [
+        file
+        for number, (_, calls) in enumerate(by_question, 1)
+        for file in write_json(path / f"{number:05}.json", trajectory_of(list(calls)))
+    ]
+
+
+ATIF = registered(Format(name="atif", title="ATIF trajectories", write_calls=_write))

@@ -1,0 +1,29 @@
+"""prime-rl's SFT data: `prompt` and `completion` as messages, and `tool_defs` as JSON.
+
+prime-rl trains all turns of the assistant, those of a prompt too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
+from ras_agent.eval.formats.exported import Exported, write_lines
+from ras_agent.eval.formats.registry import Format, registered
+from ras_agent.records import JSON
+
+
+def row_of(call: RoleCall) -> JSON:
+    """Return a call as a row."""
+    tools = {"tool_defs": json.dumps(call.tools, ensure_ascii=False)} if call.tools else {}
+    prompt, completion = with_json_arguments(call.prompt), with_json_arguments([call.reply])
+    return {"prompt": prompt, "completion": completion, **tools, "mask": call.mask, **call.about}
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    return write_lines(path, map(row_of, run.calls))
+
+
+PRIME = registered(Format(name="prime", title="prime-rl's rows of SFT", write_calls=_write, trains_every_turn=True))

@@ -1,0 +1,31 @@
+"""TRL's data sets (1.16): `prompt` and `completion` for SFTTrainer, `prompt`, `chosen` and `rejected` for DPOTrainer.
+
+The loss of SFTTrainer is on the completion alone, so earlier turns of the assistant in a prompt are not trained.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ras_agent.eval.formats.calls import RoleCall
+from ras_agent.eval.formats.exported import Exported, write_lines
+from ras_agent.eval.formats.registry import Format, registered
+from ras_agent.records import JSON
+
+
+def row_of(call: RoleCall) -> JSON:
+    """Return a call as a conversational row; one with a rejected reply as a pair."""
+    replies = (
+        {"completion": [call.reply]} if call.rejected is None else {"chosen": [call.reply], "rejected": [call.rejected]}
+    )
+    tools = {"tools": json.dumps(call.tools, ensure_ascii=False)} if call.tools else {}
+    return {"prompt": list(call.prompt), **replies, **tools, **call.about}
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    return write_lines(path, map(row_of, run.calls))
+
+
+TRL = registered(Format(name="trl", title="TRL's rows of SFT and DPO", write_calls=_write, pairs=True))

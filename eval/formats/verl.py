@@ -1,0 +1,109 @@
+"""verl's Parquet rows: questions to train on by reinforcement (also Search-R1's), and conversations for SFT.
+
+{"data_source": "...", "prompt": [{"role": "user", "content": "..."}], "ability": "fact-reasoning",
+ "reward_model": {"style": "rule", "ground_truth": {"target": ["..."]}}, "extra_info": {"index": 0, "split": "..."}}
+
+verl's MultiTurnSFTDataset reads `messages` and trains all turns of the assistant, those of a prompt too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.formats.calls import RoleCall, with_json_arguments
+from ras_agent.eval.formats.exported import Exported
+from ras_agent.eval.formats.registry import Format, Look, registered
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON
+
+_ABILITY = "fact-reasoning"
+_MARK = "Question:"  # before the question in the prompts of Search-R1
+
+
+def read_question(record: QuestionRecord) -> Question:
+    """Return the question of a row with `prompt` and `reward_model`.
+
+    The question is that of `question` or `extra_info`, else what follows "Question:" in the last message, or all of it.
+    """
+    extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
+    truth = record.inside(record.data["reward_model"], "reward_model").data.get("ground_truth")
+    inner = truth if isinstance(truth, Mapping) else {"target": truth}
+    index = extra.data.get("index")
+    return Question(
+        id=str(record.data.get("id") or extra.data.get("id") or (index if index is not None else record.number)),
+        question=str(record.data.get("question") or extra.data.get("question") or _asked(record)),
+        answers=QuestionRecord(inner, f"{record.where}, ground_truth").texts("target"),
+        supporting=extra.texts("supporting") if extra.data.get("supporting") else (),
+        by_title=bool(extra.data.get("by_title")),
+        type=str(extra.data.get("type") or ""),
+        metadata={"data_source": str(record.data.get("data_source", ""))},
+    )
+
+
+def _asked(record: QuestionRecord) -> str:
+    content = record.objects("prompt")[-1].text("content")
+    return content.rpartition(_MARK)[2].strip()
+
+
+def question_row(result: Result, place: int, source: str) -> JSON:
+    """Return a result's question as a row to train on. place: its index in the file. source: of the question."""
+    return {
+        "data_source": source,
+        "prompt": [{"role": "user", "content": result.question}],
+        "ability": _ABILITY,
+        "reward_model": {"style": "rule", "ground_truth": {"target": list(result.answers)}},
+        "extra_info": {
+            "index": place,
+            "split": "train",
+            "id": result.id,
+            "question": result.question,
+            "type": result.type,
+            "supporting": list(result.supporting),
+            "by_title": result.by_title,
+        },
+    }
+
+
+def call_row(call: RoleCall) -> JSON:
+    """Return a call as a conversation. Tools and arguments are JSON texts, as columns of Parquet have one type."""
+    row = {"messages": with_json_arguments(call.messages), "mask": call.mask, **call.about}
+    return {**row, "tools": json.dumps(call.tools, ensure_ascii=False)} if call.tools else row
+
+
+def _write_results(run: Exported, path: Path) -> Sequence[Path]:
+    source = str(run.manifest.get("benchmark") or "ras-agent")
+    return _write_parquet(path, [question_row(result, place, source) for place, result in enumerate(run.results)])
+
+
+def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
+    return _write_parquet(path, list(map(call_row, run.calls)))
+
+
+def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
+    """Write rows as a table. Raises MissingExtra."""
+    try:
+        from pyarrow import Table, parquet
+    except ImportError as error:
+        raise MissingExtra("writing Parquet", "datasets") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(Table.from_pylist(rows), path)
+    return [path]
+
+
+VERL = registered(
+    Format(
+        name="verl",
+        title="verl's and Search-R1's Parquet rows",
+        question=Look.of("data_source", "prompt", "reward_model"),
+        read_question=read_question,
+        write_results=_write_results,
+        write_calls=_write_calls,
+        trains_every_turn=True,
+    )
+)

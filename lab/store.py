@@ -4,11 +4,13 @@
     python -m lab.store --sizes 1000,10000 --url postgresql://me@localhost/bench
     python -m lab.store --sizes 2000,5000,10000,20000 --graph --plot lab/store-graph.svg
     python -m lab.store --sizes 2000,5000 --graph vectors --corpus corpus.jsonl
+    python -m lab.store --sizes 1000000 --corpus corpus.jsonl --questions questions.jsonl
 
 With an address, the index is made in a schema of that database, which is dropped afterwards; the server's own time is
 not in the figures.
 
-Texts are those of ras_agent.eval.bench.retrieval, vectors of 384 numbers are drawn and not embedded. All costs are
+Texts are those of ras_agent.eval.bench.retrieval, or, with --corpus, real ones recombined by lab.recombined; vectors of
+384 numbers are drawn and not embedded. All costs are
 processor time, the embedder's left out; a change is timed with a search by `bm25` and one by `dense` over the new
 commit. `add 10`, `add 1` and `forget 1` are medians.
 
@@ -21,19 +23,26 @@ left out.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import resource
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, islice
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from lab.recombined import recombined_passages
 from lab.scale import Drawn, drawn_facts
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError
@@ -72,21 +81,24 @@ class _Timed(Drawn):
         return vectors
 
 
-def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
-    """Yield a record for each cost of an index of `size` passages; milliseconds, the making in seconds.
+def measure(
+    size: int, asked: Sequence[str], passages: Iterator[Passage], url: str = "", *, vectors: bool = True
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each cost of an index of `size` passages; milliseconds, the making in seconds, memory in MB.
 
-    url: of a database to make it in; by default it is made in a folder.
+    asked: the queries. passages: at least `size` + 200 of them. url: of a database to make it in; by default it is made
+    in a folder. vectors: whether passages have vectors.
     """
-    folder, embedder = Path(tempfile.mkdtemp()), _Timed()
-    asked = synthetic_queries(queries)
+    folder, embedder = Path(tempfile.mkdtemp()), _Timed() if vectors else None
+    answering = _ANSWERING if vectors else _ANSWERING[:1]
 
     def spent(work: Callable[[], object]) -> float:
-        began, drawn = time.process_time(), embedder.seconds
+        began = _clock(embedder)
         work()
-        return time.process_time() - began - (embedder.seconds - drawn)
+        return _clock(embedder) - began
 
     def answer(index: PassageIndex) -> None:
-        for name in _ANSWERING:
+        for name in answering:
             retriever_over(index, name).retrieve(asked[0], _K)
 
     def record(what: str, value: float) -> dict[str, Any]:
@@ -95,19 +107,24 @@ def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
     try:
         place = Address(url, f"store_{size}") if url else folder / "index"
         made = PassageIndex.create(place, embedder)
-        passages = [
-            Passage(one.id, one.text, one.title, f"d{number}", {"tenant": f"t{number % _TENANTS}"})
-            for number, one in enumerate(synthetic_passages(size + 200))
-        ]
-        first, more = passages[:size], passages[size:]
-
-        def make() -> None:
-            with made.batch():
-                for start in range(0, size, _AT_ONCE):
-                    made.upsert(first[start : start + _AT_ONCE])
-
-        yield record("make, s", spent(make))
+        tenants = cycle([{"tenant": f"t{number}"} for number in range(_TENANTS)])
+        stream = (replace(one, document_id=f"d{number}", metadata=next(tenants)) for number, one in enumerate(passages))
+        seconds = 0.0
+        with made.batch():
+            for start in range(0, size, _AT_ONCE):
+                some = list(islice(stream, min(_AT_ONCE, size - start)))
+                seconds += spent(partial(made.upsert, some))
+            began = _clock(embedder)
+        yield record("make, s", seconds + _clock(embedder) - began)
+        more = list(islice(stream, 200))
         made.close()
+        yield record("memory while it is made, MB", _peak_mb())
+        if not url:
+            yield record("disk, MB", sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6)
+        else:
+            yield record("disk, MB", _database_bytes(url, f"store_{size}") / 1e6)
+        del made
+        gc.collect()
         opened: list[PassageIndex] = []
 
         def opening() -> None:
@@ -115,6 +132,9 @@ def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
             retriever_over(opened[-1], "bm25").retrieve(asked[0], _K)
 
         yield record("open", 1000 * median(spent(opening) for _ in range(5)))
+        for one in opened[:-1]:
+            one.close()
+        del opened[:-1]
         index = opened[-1]
         answer(index)
 
@@ -132,7 +152,7 @@ def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
         yield record("add 1", changes(lambda number: index.upsert(more[100 + number : 101 + number]), 31))
         yield record("forget 1", changes(lambda number: index.delete_document(f"d{7 * number}"), 9))
         yield record("filter", 1000 * spent(lambda: len(index.within({"tenant": "t7"}))))
-        for name in _ANSWERING:
+        for name in answering:
             retriever = retriever_over(index, name)
             for query in asked:
                 retriever.retrieve(query, _K)
@@ -142,14 +162,49 @@ def measure(size: int, queries: int, url: str = "") -> Iterator[dict[str, Any]]:
                 retriever.retrieve(query, _K)
                 times.append(time.perf_counter() - began)
             yield record(f"search, {name}", 1000 * median(times))
-        tenants = [{"tenant": f"t{number}"} for number in range(_TENANTS)]
         filtering: Any = retriever_over(index, "bm25")
-        filtered = [spent(partial(filtering.retrieve, asked[1], _K, filter=given)) for given in tenants]
+        filters = [{"tenant": f"t{number}"} for number in range(_TENANTS)]
+        filtered = [spent(partial(filtering.retrieve, asked[1], _K, filter=given)) for given in filters]
         yield record(f"search, bm25, the first of each of {_TENANTS} tenants", 1000 * median(filtered))
+        index.close()
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as child:
+            searching = child.submit(_searching_mb, place, bool(vectors), asked).result()
+        yield record("memory of a process that searches, MB", searching)
     finally:
         shutil.rmtree(folder)
         if url:
             _drop(url, f"store_{size}")
+
+
+def _clock(embedder: _Timed | None) -> float:
+    """Return the processor time of this process in seconds, without what vectors were drawn for."""
+    return time.process_time() - (embedder.seconds if embedder else 0)
+
+
+def _searching_mb(place: Path | Address, vectors: bool, asked: Sequence[str]) -> float:
+    """Search an index by all that it has, in a process of its own, and return that process's peak memory in MB."""
+    index = PassageIndex.open(place, _Timed() if vectors else None)
+    for name in _ANSWERING if vectors else _ANSWERING[:1]:
+        retriever = retriever_over(index, name)
+        for query in asked:
+            retriever.retrieve(query, _K)
+    return _peak_mb()
+
+
+def _peak_mb() -> float:
+    """Return the most memory that this process has had, in MB; a child's own, which its usage would not tell."""
+    if (status := Path("/proc/self/status")).exists():
+        return float(status.read_text().partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def _database_bytes(url: str, schema: str) -> float:
+    import psycopg
+
+    tables = "FROM pg_class WHERE relkind = 'r' AND relnamespace = %s::regnamespace"
+    with psycopg.connect(url) as connection:
+        row = connection.execute(f"SELECT sum(pg_total_relation_size(oid)) {tables}".encode(), (schema,)).fetchone()
+    return float(row[0]) if row else 0.0
 
 
 def _drop(url: str, schema: str) -> None:
@@ -302,12 +357,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--url", default="", help="make the index in this PostgreSQL database")
     parser.add_argument("--graph", nargs="?", const="facts", choices=("facts", "vectors"), help="measure a graph")
     parser.add_argument(
-        "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, for --graph"
+        "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, recombined but for --graph"
     )
     parser.add_argument("--times", type=int, default=5, help="how often each change of a graph is made (5)")
     parser.add_argument("--json", type=Path, help="write the records there too, one a line")
     parser.add_argument("--plot", type=Path, help="draw the costs of changes there")
+    parser.add_argument("--questions", type=Path, help="JSON lines with question, to search with")
+    parser.add_argument("--no-vectors", action="store_true", help="measure bm25 alone")
     given = parser.parse_args(arguments)
+    asked = synthetic_queries(given.queries)
+    if given.questions:
+        lines = given.questions.read_text(encoding="utf-8").splitlines()[: given.queries]
+        asked = [json.loads(line)["question"] for line in lines]
     sizes, records = [int(size) for size in given.sizes.split(",")], []
     passages, facts, question = (
         with_facts(max(sizes) + 10 * given.times, given.corpus) if given.graph else ([], None, "")
@@ -315,7 +376,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def measured(size: int) -> Iterator[dict[str, Any]]:
         if facts is None:
-            return measure(size, given.queries, given.url)
+            count = size + 200
+            made = recombined_passages(given.corpus, count) if given.corpus else synthetic_passages(count)
+            return measure(size, asked, made, given.url, vectors=not given.no_vectors)
         vectors = given.graph == "vectors"
         return measure_graph(size, passages, facts, question, vectors=vectors, times=given.times, url=given.url)
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from lab import scale, store
+from lab.recombined import recombined_passages
 from ras_agent.address import Address
-from ras_agent.errors import SettingsError
+from ras_agent.errors import IngestError, SettingsError
 from ras_agent.tools.index.store import PassageIndex
 from tests.messages import says
 
@@ -36,6 +37,38 @@ def test_costs_of_changes_are_measured_and_drawn(tmp_path: Path) -> None:
     }
     assert all(record["value"] > 0 for record in records)
     assert "<svg" in plot.read_text()
+
+
+def test_recombined_passages_are_the_same_for_the_same_seed_and_have_new_names(tmp_path: Path) -> None:
+    texts = ["The inventor Alexander Bell lived in Boston. He died there.", "She came from Madrid. It was spring."]
+    rows = [{"title": "Bell of Boston", "text": text} for text in texts]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    made = list(recombined_passages([tmp_path / "corpus.jsonl"], 200))
+    assert made == list(recombined_passages([tmp_path / "corpus.jsonl"], 200))
+    assert made != list(recombined_passages([tmp_path / "corpus.jsonl"], 200, seed=1))
+    assert len({passage.id for passage in made}) == len({passage.document_id for passage in made}) == 200
+    words = {word for passage in made for word in passage.text.split()}
+    assert {"Boston.", "Madrid.", "inventor", "spring."} <= words
+    assert {"Bosrid.", "Madton."} & words
+    assert any("lived in" in passage.text and "spring" in passage.text for passage in made)
+
+
+def test_a_corpus_without_names_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"title": "t", "text": "no names here"}\n')
+    with pytest.raises(IngestError, match="no passages with names"):
+        list(recombined_passages([tmp_path / "corpus.jsonl"], 1))
+
+
+def test_recombined_passages_are_searched_with_real_questions(tmp_path: Path) -> None:
+    rows = [{"title": "Bell", "text": f"The inventor Alexander Bell lived in house {number}."} for number in range(9)]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "questions.jsonl").write_text('{"question": "Where did Bell live?"}\n' * 2)
+    out, files = tmp_path / "out.jsonl", ["--corpus", str(tmp_path / "corpus.jsonl")]
+    files += ["--questions", str(tmp_path / "questions.jsonl")]
+    store.main(["--sizes", "300", "--no-vectors", *files, "--json", str(out)])
+    values = {record["what"]: record["value"] for record in _records(out)}
+    assert "search, dense" not in values
+    assert min(values["disk, MB"], values["memory of a process that searches, MB"], values["search, bm25"]) > 0
 
 
 def test_costs_of_changes_of_a_graph_are_measured_by_their_parts(tmp_path: Path) -> None:

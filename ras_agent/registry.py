@@ -17,7 +17,6 @@ import inspect
 import re
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import Any
 
@@ -97,6 +96,13 @@ def import_modules_of(package: str) -> None:
     """Import every module of a package, so that the plug-ins defined there register themselves."""
     for module in iter_modules(import_module(package).__path__):
         import_module(f"{package}.{module.name}")
+
+
+def entry_points(**selected: str) -> Any:
+    """Return the entry points of installed packages that are selected, as `importlib.metadata` does."""
+    from importlib import metadata  # reads e-mail's modules
+
+    return metadata.entry_points(**selected)
 
 
 def names(kind: str) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def test_help_loads_nothing_heavy() -> None:
 def _without(missing: str) -> Callable[[str], str]:
     def lookup(name: str) -> str:
         if name == missing:
-            raise doctor.PackageNotFoundError(name)
+            raise ModuleNotFoundError(name)
         return version(name)
 
     return lookup

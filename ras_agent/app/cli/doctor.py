@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -146,16 +145,25 @@ def _core() -> list[Check]:
 
 def _requirements() -> list[str]:
     """Return the requirements in the distribution's metadata; none for a bare source tree."""
+    from importlib import metadata
+
     try:
-        return requires(_DISTRIBUTION) or []
-    except PackageNotFoundError:
+        return metadata.requires(_DISTRIBUTION) or []
+    except ModuleNotFoundError:
         return []
+
+
+def version(package: str) -> str:
+    """Return the version of an installed package. Raises ModuleNotFoundError if it is not."""
+    from importlib import metadata  # reads e-mail's modules, which help texts need not wait for
+
+    return metadata.version(package)
 
 
 def _check_package(name: str) -> Check:
     try:
         return Check("core", name, True, version(name))
-    except PackageNotFoundError:
+    except ModuleNotFoundError:
         return Check("core", name, False, "missing", f"pip install --upgrade {_DISTRIBUTION}")
 
 
@@ -180,7 +188,7 @@ def _extras() -> list[Check]:
         for name in _packages(extra):
             try:
                 present.append(f"{name} {version(name)}")
-            except PackageNotFoundError:
+            except ModuleNotFoundError:
                 missing.append(name)
         detail = ", ".join([*present, *(f"{name} missing" for name in missing)])
         checks.append(Check("extras", extra, not missing or None, detail, f"pip install 'ras-agent[{extra}]'"))
@@ -221,7 +229,7 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
         detail, remedy = f"{variable} {'set' if key else 'not set'}", ""
         try:
             detail += f", {package} {version(package)}"
-        except PackageNotFoundError:
+        except ModuleNotFoundError:
             remedy = f"pip install {package}"
         checks.append(Check("models", provider, (key and not remedy) or None, detail, remedy))
     return checks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -47,6 +46,7 @@ def export(options: ExportOptions) -> None:
     An answer that was called wrong counts with the one that was given in its
     place; without one it is left out. The file is one of `ras-agent eval jsonl`.
     """
+    import asyncio
     import json
 
     from ras_agent.checkpoints import aopen_store
@@ -69,6 +69,7 @@ def list_stored(options: ListOptions) -> None:
 
     A thread of `ras-agent serve` has its caller's name before a slash.
     """
+    import asyncio
     import json
     from dataclasses import asdict
 
@@ -92,6 +93,8 @@ def forget(options: ForgetOptions) -> None:
 
     No file of CHECKPOINT then holds its text.
     """
+    import asyncio
+
     from ras_agent.checkpoints import aopen_checkpointer, aopen_store
     from ras_agent.graphs.threads import aforget_thread
 

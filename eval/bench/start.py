@@ -20,10 +20,10 @@ def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
     """Measure imports and `--help` beside a bare interpreter, and an agent's builder beside LangGraph's."""
     bare = "python -c pass"
     yield _row("import ras_agent", ("-c", "import ras_agent"), bare, _BARE, 1.6, runs)
-    yield _row("ras-agent --help", _HELP, bare, _BARE, 8, runs)
+    yield _row("ras-agent --help", _HELP, bare, _BARE, 15, runs)
     builder = "from langgraph.graph import StateGraph"
     ours = "from ras_agent import create_ras_agent"
-    yield _row(ours, ("-c", f"{ours}; create_ras_agent"), builder, ("-c", builder), 1.15, runs)
+    yield _row(ours, ("-c", f"{ours}; create_ras_agent"), builder, ("-c", builder), 1.5, runs)
 
 
 def _row(name: str, ours: Sequence[str], peer: str, theirs: Sequence[str], at_most: float, runs: int) -> BenchRow:

@@ -5,6 +5,7 @@ Both nodes leave the next sub-query in the state, or an empty one and a stop rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -20,7 +21,7 @@ from ras_agent.graphs.state import CallReads, Scope, Update
 from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
-from ras_agent.records import JSON, Failure, Plan, StopReason
+from ras_agent.records import JSON, DialoguePart, Failure, Plan, Step, StopReason
 from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
@@ -35,6 +36,7 @@ class DecideReads(CallReads):
     stop_reason: str
     scope: Scope
     failures: list[JSON]
+    plans: list[JSON]
     passages: dict[str, JSON]
     graph: JSON
     remaining_steps: RemainingSteps
@@ -51,7 +53,8 @@ def plan(
     """RoleCall for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
     The first sub-query is the question itself, whatever words the planner has for it (RAS, section 3.1: q0 = Q); it
-    is also what a failing first plan falls back on. A later failure ends the loop.
+    is also what a failing first plan falls back on. Only a planner that records its dialogue searches in its own words,
+    for they stand in what it is shown next. A later failure ends the loop.
 
     pruner: chooses the facts that the planner is shown.
     from_memory: whether a first plan of [NO_RETRIEVAL] leads to an answer from the model's memory. If not, the question
@@ -66,7 +69,7 @@ def plan(
         first = from_memory and not hop and not state["scope"]["static"]  # a plan may say that nothing is needed
         if update is not None and not (first and update.get("subquery")):
             return update
-        steps = [records.step(data, state["passages"]) for data in state["steps"]]
+        steps = _with_dialogue([records.step(data, state["passages"]) for data in state["steps"]], state["plans"])
         graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
         plan = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan)
         if current_ledger().refused == "model_refused":
@@ -76,6 +79,12 @@ def plan(
         return end_loop("planner_failed") if following is None else apply_plan(state, limits, following)
 
     return body
+
+
+def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
+    """Return the steps with what their planner has said, for a planner that goes on from there."""
+    parts = {plan["hop"]: DialoguePart.from_dict(plan["dialogue"]) for plan in plans if "dialogue" in plan}
+    return [replace(step, dialogue=parts[step.hop]) if step.hop in parts else step for step in steps]
 
 
 def _later_plan(plan: Plan | None) -> Plan | None:
@@ -91,7 +100,7 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
     if plan is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
     if plan.action == "subq":
-        return plan if in_own_words else replace(plan, subquery=question)
+        return plan if in_own_words or plan.dialogue else replace(plan, subquery=question)
     if plan.action == "no_retrieval" and from_memory:
         return plan
     why = (
@@ -100,7 +109,7 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
         else "nothing has been found yet that could be sufficient"
     )
     reason = f" ({plan.reason})" if plan.reason else ""
-    return Plan("subq", question, f"{why}: the question itself is searched{reason}")
+    return Plan("subq", question, f"{why}: the question itself is searched{reason}", dialogue=plan.dialogue)
 
 
 def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> NodeBody:

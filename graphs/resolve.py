@@ -250,6 +250,8 @@ def role_options(settings: Settings) -> RoleOptions:
         chat=ChatSettings.of(settings),
         prompts_dir=settings.prompts,
         few_shot=settings.few_shot,
+        dialect=settings.dialect,
+        keeps_thoughts=settings.thinking,
         language=settings.language or "",
         answer_tokens=settings.answer_tokens,
         least_confidence=settings.least_confidence,

@@ -109,7 +109,9 @@ def _plan(back: str) -> NodeBody:
             changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
             emit(Planned(hop, changed, bool(plans[0].get("thought")), decision.person))
             update["reviews"] = [_reviewed(review, decision, plan)]
-            update["plans"] = [{**plans[0], **changed.to_dict(), "by": decision.person}]
+            # what the model has said led to another plan
+            kept = {key: value for key, value in plans[0].items() if key not in ("answer", "dialogue")}
+            update["plans"] = [{**kept, **changed.to_dict(), "by": decision.person}]
             return update | {"subquery": changed.subquery, "stop_reason": "sufficient" if decision.stop else ""}
 
         return _waited(review, follow)

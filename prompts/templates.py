@@ -21,18 +21,22 @@ would notice that it is not used.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 from ras_agent.errors import PromptError
 from ras_agent.marks import PLACEHOLDERS
 
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
+
+THOUGHTS_KEY = "reasoning_content"
+"""Where a message has what its model thought, as DeepSeek, vLLM and others name it."""
 
 Role = Literal["system", "user", "assistant", "tool"]
 _PACKAGED = Path(__file__).parent
@@ -56,12 +60,41 @@ class ToolCall:
 class Turn:
     """A message of a chat.
 
-    call: the call that an assistant's turn makes, or that a tool's turn answers; None in a turn of text alone.
+    calls: those that an assistant's turn makes, or the one that a tool's turn answers. thoughts: what the model thought
+    in front of an assistant's turn, where the server tells it apart from the text.
     """
 
     role: Role
     text: str
-    call: ToolCall | None = None
+    calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+
+    def to_message(self) -> dict[str, Any]:
+        """Return the turn as OpenAI's protocol has messages, with `thoughts` under THOUGHTS_KEY."""
+        message: dict[str, Any] = {"role": self.role, "content": self.text}
+        if self.role == "tool":
+            return message | {"tool_call_id": self.calls[0].id, "name": self.calls[0].name}
+        if self.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+                }
+                for call in self.calls
+            ]
+        return message | ({THOUGHTS_KEY: self.thoughts} if self.thoughts else {})
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> Self:
+        """Return the turn that `to_message` wrote. Raises LookupError, TypeError or ValueError for another form."""
+        if message["role"] == "tool":
+            return cls("tool", message["content"], (ToolCall(message["name"], {}, message["tool_call_id"]),))
+        calls = tuple(
+            ToolCall(call["function"]["name"], json.loads(call["function"]["arguments"]), call["id"])
+            for call in message.get("tool_calls", ())
+        )
+        return cls(message["role"], message["content"], calls, message.get(THOUGHTS_KEY, ""))
 
 
 @dataclass(frozen=True, slots=True)

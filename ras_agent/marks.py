@@ -189,6 +189,14 @@ FOUND_TEXT = label("Retrieved Text")
 GIVEN = label("Facts given at the start")
 THOUGHTS = label("Sentences so far")
 
+# what a planner writes in the dialects of others: ReAct's steps, CoRAG's searches with their answers
+THOUGHT = label("Thought", rf"thought(?:{_IN_LINE}*+\d++)?+")
+ACTION = label("Action", rf"action(?:{_IN_LINE}*+\d++)?+")
+ACTION_INPUT = label("Action Input", rf"action{_IN_LINE}++input")
+OBSERVATION = label("Observation", rf"observation(?:{_IN_LINE}*+\d++)?+")
+INTERMEDIATE_QUERY = label("Intermediate query", rf"intermediate{_IN_LINE}++query(?:{_IN_LINE}*+\d++)?+")
+INTERMEDIATE_ANSWER = label("Intermediate answer", rf"intermediate{_IN_LINE}++answer(?:{_IN_LINE}*+\d++)?+")
+
 # the beginning of a fact in JSON, and of a part of the prompts that models were tuned with
 JSON_FACT = Mark('["', r"""[\[{]\s*+["']""", swapped="[{")
 INSTRUCTION = Mark(
@@ -197,8 +205,8 @@ INSTRUCTION = Mark(
     swapped=":",
 )
 
-# Fences around data, thoughts of reasoning models, turns of chat templates: every tag, also one that is cut off at the
-# text's end, because the fence that closes the text would complete it.
+# Fences around data, thoughts of reasoning models, turns of chat templates, actions of search-trained planners: every
+# tag, also one that is cut off at the text's end, because the fence that closes the text would complete it.
 TAG = Mark(
     "<tag>",
     r"<(?=[\s/|｜!]*+(?:[^\W\d]|\Z))",
@@ -210,6 +218,44 @@ PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE, NOTE_FENCE, CONVERSATION_FENCE = FEN
 )
 THINKING_TAGS = ("think", "thinking", "thought", "reasoning")
 THINKING_TOKEN = token("THINK")  # Magistral's
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Pair of tags around a part of a reply, such as `<search>` and `</search>`; `TAG` makes both inert in data."""
+
+    opening: str
+    closing: str
+
+    @property
+    def live(self) -> tuple[str, str]:
+        """Return regular expressions for the spellings of both that a parser takes for them."""
+        return _spelled(self.opening), _spelled(self.closing)
+
+    def around(self, text: str) -> str:
+        """Return `text` between the tags."""
+        return f"{self.opening}{text}{self.closing}"
+
+
+def _spelled(tag: str) -> str:
+    """Return a regular expression for a tag, with white space around its name or without."""
+    return re.sub(r"\w+", lambda name: rf"{_IN_LINE}*+{name[0]}{_IN_LINE}*+", re.escape(tag))
+
+
+def tags(name: str) -> Tags:
+    """Return the tags of a name."""
+    return Tags(f"<{name}>", f"</{name}>")
+
+
+# of Search-R1, AutoRefine and R1-Searcher, and of calls of tools as models of the Qwen and Hermes families write them
+SEARCH_TAGS, ANSWER_TAGS, INFORMATION_TAGS, DOCUMENTS_TAGS = map(tags, ("search", "answer", "information", "documents"))
+QUERY_TOKENS = Tags("<|begin_of_query|>", "<|end_of_query|>")
+DOCUMENT_TOKENS = Tags("<|begin_of_documents|>", "<|end_of_documents|>")
+TOOL_CALL_TAGS, TOOL_RESPONSE_TAGS, TOOLS_TAGS = map(tags, ("tool_call", "tool_response", "tools"))
+ALL_TAGS = (
+    *(SEARCH_TAGS, ANSWER_TAGS, INFORMATION_TAGS, DOCUMENTS_TAGS, QUERY_TOKENS, DOCUMENT_TOKENS),
+    *(TOOL_CALL_TAGS, TOOL_RESPONSE_TAGS, TOOLS_TAGS, *map(tags, THINKING_TAGS)),
+)
 TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
 
 MARKS: tuple[Mark, ...] = (
@@ -219,6 +265,7 @@ MARKS: tuple[Mark, ...] = (
     NUMBER,
     ANSWER_IS,
     *(ANSWER, INLINE_ANSWER, ANSWER_HEADING, BOXED, QUESTION, FOUND, FOUND_TEXT, GIVEN, THOUGHTS),
+    *(THOUGHT, ACTION, ACTION_INPUT, OBSERVATION, INTERMEDIATE_QUERY, INTERMEDIATE_ANSWER),
     JSON_FACT,
     INSTRUCTION,
     TAG,

@@ -37,9 +37,10 @@ AnswerStyle = Literal["short", "choice", "boolean", "long", "reader", "citing"]
 """The form of an answer; "reader" is IRCoT's: reasons first, then the answer. "citing" is a short answer, then the
 nodes and edges that it rests on"""
 
-EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches"]
+EvidenceLayout = Literal["evidence", "chain", "chain-of-text", "searches", "dialogue"]
 """What planner and answerer are shown as text: all passages and facts; each sub-query with its facts; each sub-query
-with its passages; each sub-query alone, for a model that reads the facts through graph tokens"""
+with its passages; each sub-query alone, for a model that reads the facts through graph tokens. "dialogue" is the
+planner's own conversation, each sub-query its turn and what was found the next; the answerer is shown "evidence\""""
 
 
 # ---- what is searched and found
@@ -235,15 +236,35 @@ class Extraction:
 
 
 @dataclass(frozen=True)
+class DialoguePart(Record):
+    """Holds what a plan has added to the dialogue with the planner's model, as OpenAI's protocol has messages.
+
+    form: the dialect of the dialogue, such as "search-r1". model: whose words they are. messages: the prompt before the
+    first plan, or what the last search found; then the model's reply, and whatever else was said until it stated the
+    plan.
+    """
+
+    form: str
+    model: str = ""
+    messages: tuple[JSON, ...] = ()
+
+
+@dataclass(frozen=True)
 class Plan(Record):
     """Decides what happens next: ask `subquery`, stop because the graph suffices, or answer without retrieval.
 
+    answer: what the model answers itself, where it stops with an answer, as search-trained models do. dialogue: what
+    was said, where the next plan goes on from there; a planner that renders its prompt anew at each hop leaves none.
     Raises ValueError for an unknown action, and for "subq" with a blank sub-query.
     """
+
+    json_keys = ("action", "subquery", "reason", "answer?", "dialogue?")
 
     action: Action
     subquery: str = ""
     reason: str = ""
+    answer: str = ""
+    dialogue: DialoguePart | None = None
 
     def __post_init__(self) -> None:
         if self.action not in get_args(Action):
@@ -257,8 +278,11 @@ class Step(Record):
     """Records one hop: its sub-query, its hits and its facts.
 
     `triple_ids` are all facts read at this hop, `new_triple_ids` those that the graph did not hold before. `thought` is
-    IRCoT's sentence. `seconds` is the time spent inside the hop's nodes.
+    IRCoT's sentence. `seconds` is the time spent inside the hop's nodes. `dialogue` is that of the plan which chose the
+    hop, for a planner that goes on from there; in JSON the plan alone has it.
     """
+
+    json_keys = ("hop", "subquery", "hits", "triple_ids", "new_triple_ids", "thought", "seconds")
 
     hop: int
     subquery: str
@@ -267,6 +291,7 @@ class Step(Record):
     new_triple_ids: tuple[str, ...] = ()
     thought: str = ""
     seconds: float = 0.0
+    dialogue: DialoguePart | None = None
 
     @classmethod
     def of_dict(cls, data: Mapping[str, Any], passages: Mapping[str, Passage]) -> Self:

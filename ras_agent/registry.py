@@ -3,6 +3,7 @@
     planner, extractor, answerer,
     reasoner, rewriter                        a factory of the role: make(argument, options), see ras_agent.tools.roles
     retriever                                 a factory over an index: make(index, **options)
+    dialect                                   a ras_agent.tools.plan.dialects.Dialect
     graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
     benchmark                                 see ras_agent.eval.benchmarks.registry
@@ -46,6 +47,15 @@ PLUGINS: dict[str, dict[str, object]] = {
     "rewriter": {
         "offline": "ras_agent.tools.offline.followup:offline_rewriter",
         "llm": "ras_agent.tools.plan.followup:llm_rewriter",
+    },
+    "dialect": {
+        "ras": "ras_agent.tools.plan.dialects:OWN",
+        "search-r1": "ras_agent.tools.plan.dialects:SEARCH_R1",
+        "r1-searcher": "ras_agent.tools.plan.dialects:R1_SEARCHER",
+        "autorefine": "ras_agent.tools.plan.dialects:AUTOREFINE",
+        "corag": "ras_agent.tools.plan.dialects:CORAG",
+        "react": "ras_agent.tools.plan.dialects:REACT",
+        "tool-json": "ras_agent.tools.plan.dialects:TOOL_JSON",
     },
     "retriever": {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",

@@ -190,7 +190,17 @@ class Settings(BaseModel):
     layout: EvidenceLayout | None = _LOOP(
         None,
         "What planner and answerer are shown of each hop; if not set, evidence, or chain with preset paper; "
-        "searches is for models that read graph tokens.",
+        "searches is for models that read graph tokens; dialogue gives the planner a conversation that only grows.",
+    )
+    dialect: str | None = _LOOP(
+        None,
+        "How the planner's model writes its moves: search-r1, r1-searcher, autorefine, corag, react, tool-json or ras; "
+        "if not set, by the model's name, or by its first reply.",
+    )
+    thinking: bool = _LOOP(
+        True,
+        "Keep what the planner's model thought in its dialogue, or drop it from the next prompts.",
+        "--keep-thinking/--drop-thinking",
     )
     from_memory: bool | None = _LOOP(
         None,
@@ -349,6 +359,13 @@ class Settings(BaseModel):
     def _check_graph(cls, name: str) -> str:
         if not is_registered("graph", name):
             raise UnknownName("graph", name, names("graph"))
+        return name
+
+    @field_validator("dialect")
+    @classmethod
+    def _check_dialect(cls, name: str | None) -> str | None:
+        if name is not None and not is_registered("dialect", name):
+            raise UnknownName("dialect", name, names("dialect"))
         return name
 
     @field_validator("review")

@@ -53,6 +53,8 @@ class RoleOptions:
     task: str = ""
     language: str = ""
     layout: EvidenceLayout | None = None
+    dialect: str | None = None
+    keeps_thoughts: bool = True
     follows_any: bool = False
     style: AnswerStyle = "short"
     may_abstain: bool = True

@@ -221,6 +221,7 @@ _SHOWN: dict[EvidenceLayout, str] = {
     "chain": "answer-from-chain",
     "chain-of-text": "answer-from-text",
     "searches": "answer-from-graph",
+    "dialogue": "answer-from-evidence",  # it is the planner's
 }
 
 

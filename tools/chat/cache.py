@@ -51,7 +51,10 @@ class ReplyCache:
 
     def slot(self, parameters: Mapping[str, Any], turns: Sequence[Turn], role: str = "", hop: int = 0) -> ReplySlot:
         """Return the slot of a request's reply, filled or not. role, hop: who asks, and when; no part of the key."""
-        messages = [[turn.role, turn.text, *([asdict(turn.call)] if turn.call else [])] for turn in turns]
+        messages = [
+            [turn.role, turn.text, *map(asdict, turn.calls), *([{"thoughts": turn.thoughts}] if turn.thoughts else [])]
+            for turn in turns
+        ]
         request = {"parameters": dict(parameters), "messages": messages}
         key = hashlib.sha256(_json(request).encode()).hexdigest()
         return ReplySlot(self._stored, key, _json({**request, "role": role, "hop": hop}))

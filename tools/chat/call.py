@@ -13,6 +13,7 @@ from typing import Any
 
 from ras_agent.calling import in_thread
 from ras_agent.prompts import ToolCall, Turn
+from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import JSON, Triple
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
@@ -42,6 +43,9 @@ class Request:
         it.
     pattern: a regular expression that the whole reply matches, where the server sees to it (`keeps_patterns`); it calls
         no tool then. Elsewhere it is not sent.
+    stop: texts at which the reply ends; they are not part of it. A server that takes none gets none.
+
+    Where the last turn is the assistant's, the reply goes on with it.
     """
 
     turns: tuple[Turn, ...]
@@ -50,6 +54,7 @@ class Request:
     graph: tuple[tuple[Triple, ...], ...] = ()
     tools: tuple[JSON, ...] = ()
     pattern: str = ""
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,8 @@ class Reply:
     """Holds what came back.
 
     truncated: the model stopped at its token limit. replayed: it came from the cache. model: which of several models
-    answered, such as a fallback. calls: the tools that it wants called.
+    answered, such as a fallback. calls: the tools that it wants called. thoughts: what the model thought first, where
+    the server tells it apart from the text.
     """
 
     text: str
@@ -69,6 +75,7 @@ class Reply:
     replayed: bool = False
     model: str = ""
     calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
 
 
 class _Gathered:
@@ -116,6 +123,16 @@ async def matching(model: Any, pattern: str) -> dict[str, Any]:
     """Return the options of a call by which the server makes its reply match a pattern; {} where it does not."""
     if pattern and asks_in_any_loop(model) and await model.keeps_patterns():
         return {"structured_outputs": {"regex": pattern}}
+    return {}
+
+
+async def continuing(model: Any, request: Request) -> dict[str, Any]:
+    """Return the options by which the server goes on with the assistant's last turn; {} where no option is needed.
+
+    vLLM and SGLang begin a new turn unless they are told. Other servers go on by themselves, or cannot.
+    """
+    if request.turns[-1].role == "assistant" and asks_in_any_loop(model) and await model.takes_continuation():
+        return {"continue_final_message": True, "add_generation_prompt": False}
     return {}
 
 
@@ -213,6 +230,7 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
         calls=tuple(_calls_of(message)),
+        thoughts=_bounded(str((getattr(message, "additional_kwargs", None) or {}).get(THOUGHTS_KEY) or "")),
     )
 
 
@@ -258,10 +276,14 @@ def _messages(request: Request) -> list[Any]:
 
 def _message(turn: Turn) -> Any:
     text = turn.text.encode("utf-8", "replace").decode()
-    if turn.call is None:
+    if not turn.calls and not turn.thoughts:
         return turn.role, text
     from langchain_core.messages import AIMessage, ToolMessage
 
     if turn.role == "tool":
-        return ToolMessage(text, tool_call_id=turn.call.id, name=turn.call.name)
-    return AIMessage(text, tool_calls=[{"name": turn.call.name, "args": turn.call.arguments, "id": turn.call.id}])
+        return ToolMessage(text, tool_call_id=turn.calls[0].id, name=turn.calls[0].name)
+    return AIMessage(
+        text,
+        tool_calls=[{"name": call.name, "args": call.arguments, "id": call.id} for call in turn.calls],
+        additional_kwargs={THOUGHTS_KEY: turn.thoughts} if turn.thoughts else {},
+    )

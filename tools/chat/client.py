@@ -23,7 +23,17 @@ from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
-from ras_agent.tools.chat.call import Reply, Request, ask, asks_in_any_loop, graph_of, listed_window, matching, reply_in
+from ras_agent.tools.chat.call import (
+    Reply,
+    Request,
+    ask,
+    asks_in_any_loop,
+    continuing,
+    graph_of,
+    listed_window,
+    matching,
+    reply_in,
+)
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
@@ -35,6 +45,7 @@ from ras_agent.tools.chat.models import (
     model_name,
     printable,
     sampling_parameters,
+    with_options,
     with_tools,
     without_secrets,
 )
@@ -63,6 +74,7 @@ TIMEOUT = 60.0
 _LATER = 1.0
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
+_STOP, _NAMES_STOP = "stop", re.compile(r"\bstop\b")
 _UNUSABLE = frozenset((401, 403, 404))
 _TRIES = frozenset(("retries", "patience"))
 _REMEDIES = {
@@ -266,9 +278,11 @@ class Chat:
         """Return the reply of one try, in which what the server refuses of the request's options is left out."""
         started = time.perf_counter()
         form = await matching(self._asked, request.pattern)
+        going_on = await continuing(self._asked, request)
         while True:
             model = self._model_for(replace(request, tools=()) if form else request)
-            model = model.bind(**form) if form else model
+            stop = {"stop": list(request.stop)} if request.stop and _STOP not in self._window.refused else {}
+            model = with_options(model, form | going_on | stop)
             try:
                 async with deadline.one_try():
                     with uncounted():
@@ -292,8 +306,8 @@ class Chat:
 
         It is raised too where no copy can be made that leaves that part out.
 
-        It may be a temperature, as reasoning models take none, or the name of the reply's limit. The key of a cached
-        reply keeps both, so that a run is replayed whatever was learnt when.
+        It may be a temperature, as reasoning models take none, the texts at which to stop, or the name of the reply's
+        limit. The key of a cached reply keeps them, so that a run is replayed whatever was learnt when.
         """
         status, told = getattr(error, "status_code", None), str(error)[:1000]
         if status == 400 and _has_temperature(model) and _NO_TEMPERATURE.match(told):
@@ -301,8 +315,13 @@ class Chat:
             if _has_temperature(self._asked):  # a configurable model, of which no copy can be made
                 raise error
             return
+        if status not in (400, 422) or not _NO_SUCH_OPTION.search(told):
+            raise error
+        if request.stop and _STOP not in self._window.refused and _NAMES_STOP.search(told):
+            self._window.refused.add(_STOP)
+            return
         refused = {name for name in limits_sent(model) if name in told}
-        if status not in (400, 422) or not refused or not _NO_SUCH_OPTION.search(told):
+        if not refused:
             raise error
         self._window.refused |= refused
         if refused & limits_sent(self._model_for(request)):
@@ -353,6 +372,8 @@ class Chat:
             more["tools"] = list(request.tools)
         if request.pattern:
             more["pattern"] = request.pattern
+        if request.stop:
+            more["stop"] = list(request.stop)
         parameters, ledger = self._parameters or sampling_parameters(self.model), current_ledger()
         return cache.slot(parameters | more, request.turns, ledger.role, ledger.hop)
 
@@ -452,5 +473,5 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
 
 def _to_json(reply: Reply) -> dict[str, Any]:
     """Return a reply as it is cached: without the time it took."""
-    left_out = {"seconds", "replayed"} if reply.calls else {"seconds", "replayed", "calls"}
+    left_out = {"seconds", "replayed"} | {name for name in ("calls", "thoughts") if not getattr(reply, name)}
     return {name: value for name, value in asdict(reply).items() if name not in left_out}

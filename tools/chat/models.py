@@ -193,6 +193,11 @@ def is_openai(url: str) -> bool:
     return host == "openai.com" or host.endswith(".openai.com")
 
 
+def with_options(model: Any, options: Mapping[str, Any]) -> Any:
+    """Return a copy of a chat model that is called with further options; of a runnable around models, each is."""
+    return changed(model, lambda one: one.bind(**options)) if options else model
+
+
 def with_tools(model: Any, tools: Sequence[JSON]) -> Any:
     """Return a copy of a chat model that may call `tools`; of a runnable around models, each may.
 

@@ -19,6 +19,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
+from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.tools.chat.http import BrokenReply, Endpoint, RefusedReply, run, run_iterator
 
 _PATH = "/chat/completions"
@@ -77,6 +78,10 @@ class OpenAIChat(BaseChatModel):
     async def keeps_patterns(self) -> bool:
         """Return whether the server makes a reply match the regular expression that a request names, as vLLM does."""
         return (await self.about()).get("owned_by") == "vllm"
+
+    async def takes_continuation(self) -> bool:
+        """Return whether a request can say that the reply goes on with its last message, as to vLLM and SGLang."""
+        return (await self.about()).get("owned_by") in ("vllm", "sglang")
 
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | dict[str, Any] | bool | None = None, **kwargs: Any
@@ -179,10 +184,14 @@ def _tool_choice(choice: str | dict[str, Any] | bool) -> str | dict[str, Any]:
 def _as_sent(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's protocol has them."""
     if all(type(message.content) is str and message.type in _ROLES for message in messages) and not any(
-        getattr(message, "tool_calls", None) or message.name for message in messages
+        getattr(message, "tool_calls", None) or message.name or message.additional_kwargs for message in messages
     ):
         return [{"role": _ROLES[message.type], "content": message.content} for message in messages]
-    return convert_to_openai_messages(messages)
+    sent = convert_to_openai_messages(messages)
+    for message, told in zip(messages, sent, strict=True):
+        if thoughts := message.additional_kwargs.get(THOUGHTS_KEY):
+            told[THOUGHTS_KEY] = thoughts
+    return sent
 
 
 # ---- replies
@@ -204,7 +213,7 @@ def _message(reply: Any) -> AIMessage:
             invalid_tool_calls=[call for call in map(_call, calls) if call["type"] == "invalid_tool_call"],
             usage_metadata=_usage(reply.get("usage")),
             response_metadata=_metadata(reply, choice),
-            additional_kwargs={"refusal": said["refusal"]} if said.get("refusal") else {},
+            additional_kwargs=_beside_text(said),
         )
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error
@@ -230,6 +239,7 @@ def _piece(event: Any) -> ChatGenerationChunk:
                 )
                 for place, call in enumerate(said.get("tool_calls") or ())
             ],
+            additional_kwargs=_beside_text(said),
             usage_metadata=_usage(event.get("usage")),
             response_metadata=_metadata(event, choice) if choice.get("finish_reason") else {},
         )
@@ -260,6 +270,12 @@ def _text(said: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         raise TypeError(f"its text is {type(text).__name__}")
     return text
+
+
+def _beside_text(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return a message's refusal, and its thoughts, which servers have under one of two names."""
+    texts = {"refusal": said.get("refusal"), THOUGHTS_KEY: said.get(THOUGHTS_KEY) or said.get("reasoning")}
+    return {name: text for name, text in texts.items() if isinstance(text, str) and text}
 
 
 def _call(call: Mapping[str, Any]) -> Any:

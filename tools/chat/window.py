@@ -61,7 +61,10 @@ def estimate_tokens(text: str) -> int:
 def fit_into(turns: Iterable[Turn], room: int) -> bool:
     """Return whether a prompt has at most `room` tokens by the estimate, which is made only where it may matter."""
     turns = tuple(turns)
-    return sum(most_tokens(turn.text) + TOKENS_PER_TURN for turn in turns) <= room or estimate_turns(turns) <= room
+    return (
+        sum(most_tokens(turn.text + turn.thoughts) + TOKENS_PER_TURN for turn in turns) <= room
+        or estimate_turns(turns) <= room
+    )
 
 
 def most_tokens(text: str) -> int:
@@ -86,8 +89,8 @@ def cut_to_tokens(text: str, most: int) -> str:
 
 
 def estimate_turns(turns: Iterable[Turn]) -> int:
-    """Estimate the tokens of a prompt: its texts, and what a chat template puts around each turn."""
-    return sum(estimate_tokens(turn.text) + TOKENS_PER_TURN for turn in turns)
+    """Estimate the tokens of a prompt: its texts and thoughts, and what a chat template puts around each turn."""
+    return sum(estimate_tokens(turn.text) + estimate_tokens(turn.thoughts) + TOKENS_PER_TURN for turn in turns)
 
 
 @dataclass

@@ -19,6 +19,8 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_turns
+from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
+from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
 from ras_agent.tools.plan.grammar import FORM, PATTERN, first_question, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
@@ -35,6 +37,7 @@ class LLMPlanner:
     layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all
         its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
+    finds_dialect: whether a model whose first reply is in the dialect of a search-trained planner is asked in it.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
@@ -48,6 +51,7 @@ class LLMPlanner:
         task: str = "",
         layout: EvidenceLayout = "evidence",
         follows_any: bool = False,
+        finds_dialect: bool = False,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
@@ -55,6 +59,7 @@ class LLMPlanner:
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
         self._task, self._layout, self._follows_any = task, layout, follows_any
+        self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
 
     @property
     def name(self) -> str:
@@ -71,7 +76,17 @@ class LLMPlanner:
         """Do the same as `plan`, for coroutines."""
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
+    def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
+        """Return the dialect that the model's first reply in this run was in; None for this project's own."""
+        parts = [step.dialogue for step in steps if step.dialogue and step.dialogue.model == self.name]
+        return dialect(parts[0].form) if parts and self._finds_dialect else None
+
+    def _in_dialect(self, row: Dialect) -> DialoguePlanner:
+        return DialoguePlanner(self._chat, row, task=self._task, prompts_dir=self._prompts_dir)
+
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
+        if (row := self._dialect_found(steps)) is not None:
+            return (yield from self._in_dialect(row).dialogue(question, graph, steps))
         evidence = Evidence()
         in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
         passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
@@ -106,6 +121,10 @@ class LLMPlanner:
         try:
             plan = parse_plan(reply.text, prompt_text)
         except ParseError:
+            row = dialect_of_reply(reply.text, reply.truncated) if not steps and self._finds_dialect else None
+            if row is not None:
+                current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
+                return (yield from self._in_dialect(row).dialogue(question, graph, steps))
             second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM, PATTERN)
             try:
                 plan = parse_plan(second.text, prompt_text)
@@ -117,14 +136,29 @@ class LLMPlanner:
         return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
 
 
-def llm_planner(model: object, options: RoleOptions) -> LLMPlanner:
-    """Return the planner on a chat model, for the options of an agent."""
+def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:
+    """Return the planner on a chat model, for the options of an agent.
+
+    One whose dialect is set, or told by its name, plans in it; so does any in a dialogue.
+    """
+    chat = as_chat(model, options.chat)
+    by_name = dialect_of_model(chat.name)
+    row = dialect(options.dialect) if options.dialect else by_name
+    if (row is not None and row is not OWN) or options.layout == "dialogue":
+        return DialoguePlanner(
+            chat,
+            row or OWN,
+            task=options.task,
+            layout=options.layout,
+            keeps_thoughts=options.keeps_thoughts,
+            prompts_dir=options.prompts_dir,
+        )
     return LLMPlanner(
-        model,
+        chat,
         few_shot=options.few_shot,
         task=options.task,
         layout=options.layout or "evidence",
         follows_any=options.follows_any,
+        finds_dialect=row is None,
         prompts_dir=options.prompts_dir,
-        settings=options.chat,
     )

@@ -6,11 +6,10 @@ decision, a `Plan` as of any planner; the other two are answered at once from wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError, SettingsError
 from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
 from ras_agent.protocols import Planner
@@ -18,9 +17,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
 from ras_agent.tools.chat.models import with_tools
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
 from ras_agent.tools.plan.grammar import PATTERN, parse_plan
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
@@ -32,16 +30,20 @@ from ras_agent.tools.plan.graph_tools import (
     read_result,
     search_result,
 )
+from ras_agent.tools.plan.transcript import Transcript
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
-_SHORTEST_RESULT = 32
+_ONE_AT_A_TIME = "(not done: one call at a time)"
+_NOT_POSSIBLE = "(not done: there is no such call, or its argument is missing)"
+_NO_MORE_LOOKS = "(not done: enough was looked at for now, so search, or finish)"
+_FORM_NAME = "tools"
 _FORM = "a call of one of the tools search, neighbours, read or finish"
 
 
-_DECISIONS = (SEARCH.schema(), FINISH.schema())
-_LOOKS = (NEIGHBOURS.schema(), READ.schema())
-_ARGUMENTS = {tool.name: tool.argument for tool in (SEARCH, NEIGHBOURS, READ, FINISH)}
+_OFFERED = (SEARCH, FINISH, NEIGHBOURS, READ)
+_TOOLS = tuple(tool.schema() for tool in _OFFERED)
+_ARGUMENTS = {tool.name: tool.argument for tool in _OFFERED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +53,20 @@ class _Move:
     tool: str
     argument: str
 
-    def call(self, number: int) -> ToolCall:
-        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: as_data(self.argument)}, f"call_{number}")
+    def call(self, name: str) -> ToolCall:
+        """Return the call, to be answered by `name`."""
+        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: as_data(self.argument)}, name)
 
 
 class LLMToolPlanner:
     """Planner on a chat model that can call tools.
 
+    What it has said and called stays in its dialogue in its own words, with its own ids: each prompt begins with the
+    whole of the one before.
+
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     task: a task's own instruction, shown above the question.
+    keeps_thoughts: whether what the model thought stays in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (react, repair).
     """
 
@@ -68,15 +75,16 @@ class LLMToolPlanner:
         model: object,
         *,
         task: str = "",
+        keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
         """Raises SettingsError for a model that cannot call tools."""
         self._chat = as_chat(model, settings)
-        with_tools(self._chat.model, _DECISIONS)
+        with_tools(self._chat.model, _TOOLS)
         self._prompt = load("react", prompts_dir)
         self._repair = load("repair", prompts_dir)
-        self._task = task
+        self._task, self._keeps_thoughts = task, keeps_thoughts
 
     @property
     def name(self) -> str:
@@ -93,29 +101,46 @@ class LLMToolPlanner:
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
         passages = tuple(passages_by_id.values())
-        moves = [(_Move("search", step.subquery), search_result(step, graph, passages)) for step in steps]
+        transcript = Transcript.so_far(
+            _FORM_NAME,
+            steps,
+            lambda: self._prompt.fill(task=task_block(self._task), question=as_data(question)),
+            lambda step: Turn("assistant", "", (_Move("search", step.subquery).call(f"call_{step.hop}"),)),
+            lambda step, said: _answered(said, search_result(step, graph, passages)),
+        )
         looks: list[_Move] = []
 
         def render(room: int) -> Request:
-            tools = _DECISIONS + (_LOOKS if steps and len(looks) < MOST_LOOKS else ())
-            first = self._prompt.fill(task=task_block(self._task), question=as_data(question))
-            return Request((*first, *_transcript(moves, room - estimate_turns(first))), tools=tools)
+            nonlocal transcript
+            transcript = transcript.fitting(room, self._chat.window)
+            return Request(transcript.turns, tools=_TOOLS)  # the same at each call: they are a part of the prompt
 
         while True:
             request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
-            _note_what_is_missing(request, moves, self._chat.window)
-            move = _move_in(reply, request)
+            may_look = len(looks) < MOST_LOOKS
+            said, move = self._said(reply, transcript), _move_in(reply, request, may_look=may_look)
             if move is None:
-                again = repair(request, reply, self._repair, "it calls none of the tools", _FORM, PATTERN)
-                move = _move_in((yield replace(again, tools=request.tools)), request)
+                (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_FORM)
+                transcript = transcript.adding(said, *_refused(said, may_look), asked)
+                again = replace(request, turns=transcript.turns, pattern=PATTERN)
+                reply = yield again
+                said, move = self._said(reply, transcript), _move_in(reply, again, may_look=may_look)
             if move is None:
                 raise ParseError(f"no call of a tool in the reply {reply.text[:200]!r}")
+            transcript = transcript.adding(said)
             if move.tool == "search":
-                return Plan("subq", move.argument, _reason(looks))
+                return transcript.recorded_in(Plan("subq", move.argument, _reason(looks)), self.name)
             if move.tool == "finish":
-                return Plan("sufficient", reason=move.argument)
+                return transcript.recorded_in(Plan("sufficient", reason=move.argument), self.name)
             looks.append(move)
-            moves.append((move, _look(move, graph, passages)))
+            transcript = transcript.adding(*_answered(said, _look(move, graph, passages)))
+
+    def _said(self, reply: Reply, transcript: Transcript) -> Turn:
+        """Return the model's own turn: its words, and its calls with their ids."""
+        calls = (replace(call, id=call.id or f"call_{len(transcript.turns)}_{n}") for n, call in enumerate(reply.calls))
+        if not self._keeps_thoughts:
+            return Turn("assistant", without_thinking(reply.text).strip(), tuple(calls))
+        return Turn("assistant", reply.text, tuple(calls), reply.thoughts)
 
 
 def tool_planner(spec: object, options: RoleOptions) -> Planner:
@@ -130,20 +155,28 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
         )
     if isinstance(spec, Planner):
         return spec
+    if options.dialect:
+        raise SettingsError(
+            f"dialect {options.dialect!r} writes its moves as text, and --graph react calls tools by the server: take "
+            "--graph ras with it"
+        )
     chat = options.chat
     if isinstance(spec, str) and chat.temperature is None:
         chat = replace(chat, temperature=0.0)  # asked to decide, not to write
-    return LLMToolPlanner(spec, task=options.task, prompts_dir=options.prompts_dir, settings=chat)
+    return LLMToolPlanner(
+        spec,
+        task=options.task,
+        keeps_thoughts=options.keeps_thoughts,
+        prompts_dir=options.prompts_dir,
+        settings=chat,
+    )
 
 
-def _move_in(reply: Reply, request: Request) -> _Move | None:
+def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
     """Return the reply's first call that can be followed, or the plan that it states in words; None for neither."""
-    offered = {tool["function"]["name"] for tool in request.tools}
-    for call in reply.calls:
-        argument = call.arguments.get(_ARGUMENTS.get(call.name, ""), "")
-        text = argument.strip() if isinstance(argument, str) else ""
-        if call.name in offered and (text or call.name == "finish"):
-            return _Move(call.name, text)
+    move = next(filter(None, map(_move_of, reply.calls)), None)
+    if move is not None:
+        return move if may_look or move.tool in ("search", "finish") else None
     try:
         plan = parse_plan(without_thinking(reply.text), request.turns[-1].text)
     except ParseError:
@@ -151,25 +184,27 @@ def _move_in(reply: Reply, request: Request) -> _Move | None:
     return _Move("search", plan.subquery) if plan.action == "subq" else _Move("finish", plan.reason)
 
 
-def _transcript(moves: Sequence[tuple[_Move, str]], room: int) -> Iterator[Turn]:
-    """Yield each move as a call and its answer. If `room` tokens are too few, old answers are shortened first."""
-    turns = [(Turn("assistant", "", move.call(n)), Turn("tool", text, move.call(n))) for n, (move, text) in
-             enumerate(moves, 1)]  # fmt: skip
-    excess = sum(map(estimate_turns, turns)) - room
-    for call, answer in turns:
-        if excess > 0:
-            size = estimate_turns([answer])
-            answer = replace(answer, text=cut_to_tokens(answer.text, max(size - excess, _SHORTEST_RESULT)))
-            excess -= size - estimate_turns([answer])
-        yield call
-        yield answer
+def _move_of(call: ToolCall) -> _Move | None:
+    """Return the move that a call states; None for one that cannot be followed."""
+    argument = call.arguments.get(_ARGUMENTS.get(call.name, ""), "")
+    text = argument.strip() if isinstance(argument, str) else ""
+    return _Move(call.name, text) if call.name in _ARGUMENTS and (text or call.name == "finish") else None
 
 
-def _note_what_is_missing(request: Request, moves: Sequence[tuple[_Move, str]], window: int) -> None:
-    texts = [turn.text for turn in request.turns if turn.role == "tool"]
-    count = sum(text != result for text, (_, result) in zip(texts, moves, strict=True))
-    if count:
-        current_ledger().note(f"{count} results of tools were cut to fit into the model's window of {window:,} tokens")
+def _answered(said: Turn, result: str) -> tuple[Turn, ...]:
+    """Return the answers to the calls of a turn: the first that can be followed has the result, one call at a time.
+
+    Words that call nothing are answered by the user.
+    """
+    followed = next((call for call in said.calls if _move_of(call)), said.calls[0] if said.calls else None)
+    if followed is None:
+        return (Turn("user", result),)
+    return tuple(Turn("tool", result if call is followed else _ONE_AT_A_TIME, (call,)) for call in said.calls)
+
+
+def _refused(said: Turn, may_look: bool) -> tuple[Turn, ...]:
+    """Return the answers to calls of which none can be followed."""
+    return tuple(Turn("tool", _NOT_POSSIBLE if may_look else _NO_MORE_LOOKS, (call,)) for call in said.calls)
 
 
 def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:

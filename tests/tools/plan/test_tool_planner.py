@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from ras_agent import Hit, Passage, Plan, QuestionGraph, Triple
+from ras_agent import Hit, Passage, QuestionGraph, Triple
 from ras_agent.errors import ParseError, SettingsError
 from ras_agent.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
@@ -39,8 +40,8 @@ def _offered(request: dict[str, Any]) -> list[str]:
 
 def test_a_search_is_the_next_sub_query(scripted_llm: Any) -> None:
     scripted_llm.script(_search("Where was Bell born?"))
-    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()) == Plan("subq", "Where was Bell born?")
-    assert _offered(scripted_llm.requests()[0]) == ["search", "finish"]  # there is nothing to look at yet
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+    assert (plan.action, plan.subquery) == ("subq", "Where was Bell born?")
 
 
 def test_finish_ends_the_loop_with_the_models_reason(scripted_llm: Any) -> None:
@@ -62,7 +63,7 @@ def test_what_was_searched_is_shown_as_calls_with_their_results_and_marks_are_in
     called = [call["function"] for message in last["messages"] for call in message.get("tool_calls", ())]
     assert [(call["name"], json.loads(call["arguments"])) for call in called] == [
         ("search", {"query": "Where was Bell born?"}),
-        ("read", {"passage": "‹1›"}),
+        ("read", {"passage": "[1]"}),  # in the model's own words
         ("neighbours", {"entity": "edinburgh"}),
     ]
     found, text, about = _results(last)
@@ -82,17 +83,22 @@ def test_what_cannot_be_looked_at_is_said(scripted_llm: Any) -> None:
     assert unknown == "(no fact names this entity: take a name from the facts, or search)"
 
 
-def test_a_model_that_only_looks_is_left_the_two_decisions(scripted_llm: Any) -> None:
-    looking = [{"calls": [["read", {"passage": "1"}]]}] * MOST_LOOKS
+def test_a_model_that_only_looks_is_told_to_decide(scripted_llm: Any) -> None:
+    looking = [{"calls": [["read", {"passage": "1"}]]}] * (MOST_LOOKS + 1)
     scripted_llm.script(*looking, {"calls": [["finish", {"reason": "enough"}]]})
-    LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
-    assert [len(_offered(request)) for request in scripted_llm.requests()] == [4] * MOST_LOOKS + [2]
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS).reason == "enough"
+    last = scripted_llm.requests()[-1]
+    assert _results(last)[-1] == "(not done: enough was looked at for now, so search, or finish)"
+    # the tools are a part of the prompt, which only grows
+    assert {tuple(_offered(request)) for request in scripted_llm.requests()} == {
+        ("search", "finish", "neighbours", "read")
+    }
 
 
 def test_a_model_that_writes_its_move_in_words_is_followed(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "[SUBQ] Which river flows through Edinburgh?"})
     plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
-    assert plan == Plan("subq", "Which river flows through Edinburgh?")
+    assert (plan.action, plan.subquery) == ("subq", "Which river flows through Edinburgh?")
 
 
 def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> None:
@@ -123,13 +129,17 @@ def test_a_cached_call_is_replayed_without_the_model(scripted_llm: Any, tmp_path
     assert len(scripted_llm.requests()) == 1
 
 
-def test_old_results_are_cut_first_where_the_window_is_small(scripted_llm: Any) -> None:
+def test_the_last_result_is_cut_first_where_the_window_is_small_so_that_the_prompt_only_grows(
+    scripted_llm: Any,
+) -> None:
     texts = [Passage(f"p{n}", "word " * 800, f"Title {n}") for n in range(1, 3)]
     steps = [Step(n, f"search {n}", (Hit(text, 1.0),)) for n, text in enumerate(texts, 1)]
     scripted_llm.script({"calls": [["read", {"passage": "1"}]]}, {"calls": [["read", {"passage": "2"}]]}, _search("x"))
     LLMToolPlanner(scripted_llm.spec, settings=ChatSettings(context_window=2600)).plan(QUESTION, GRAPH, steps)
-    *_, first, second = _results(scripted_llm.requests()[-1])
-    assert len(first) < len(second)
+    *_, before, last = scripted_llm.requests()
+    assert last["messages"][: len(before["messages"])] == before["messages"]
+    *_, first, second = _results(last)
+    assert len(second) < len(first)
 
 
 def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
@@ -137,3 +147,58 @@ def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
         tool_planner("offline", RoleOptions())
     with pytest.raises(SettingsError, match="cannot call tools: take a model that can"):
         LLMToolPlanner(FakeListChatModel(responses=["x"]))
+
+
+def _with_words(words: str, *calls: tuple[str, str, dict[str, Any]], thoughts: str = "") -> dict[str, Any]:
+    """Return a reply in which the model speaks beside its calls, each an id, a tool and its arguments."""
+    told = [
+        {"id": name, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+        for name, tool, arguments in calls
+    ]
+    message = {"role": "assistant", "content": words, "tool_calls": told}
+    if thoughts:
+        message["reasoning_content"] = thoughts
+    return {"fields": {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}}
+
+
+def _after_a_search(scripted_llm: Any, reply: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+    """Return the messages of the second hop's request, where the first hop's reply was `reply`."""
+    scripted_llm.script(reply, {"calls": [["finish", {"reason": "known"}]]})
+    planner = LLMToolPlanner(scripted_llm.spec, **options)
+    plan = planner.plan(QUESTION, QuestionGraph(), ())
+    planner.plan(QUESTION, GRAPH, (replace(STEPS[0], subquery=plan.subquery, dialogue=plan.dialogue),))
+    first, second = scripted_llm.requests()
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    messages: list[dict[str, Any]] = second["messages"]
+    return messages
+
+
+def test_the_models_own_words_and_ids_stay_beside_its_call(scripted_llm: Any) -> None:
+    words = "<think>need the birthplace</think> I will search."
+    reply = _with_words(words, ("chatcmpl-tool-7f", "search", {"query": "Where was Bell born?"}))
+    *_, said, found = _after_a_search(scripted_llm, reply)
+    assert (said["content"], said["tool_calls"][0]["id"]) == (words, "chatcmpl-tool-7f")
+    assert (found["role"], found["tool_call_id"]) == ("tool", "chatcmpl-tool-7f")
+    assert "Edinburgh" in found["content"]
+
+
+def test_thoughts_are_dropped_where_they_are_not_kept(scripted_llm: Any) -> None:
+    words = "<think>need the birthplace</think> I will search."
+    reply = _with_words(words, ("a", "search", {"query": "x"}), thoughts="the server's own")
+    *_, said, _ = _after_a_search(scripted_llm, reply, keeps_thoughts=False)
+    assert said["content"] == "I will search."
+    assert "reasoning_content" not in said
+
+
+def test_thoughts_that_the_server_tells_apart_go_back_to_it(scripted_llm: Any) -> None:
+    reply = _with_words("", ("a", "search", {"query": "x"}), thoughts="need the birthplace")
+    *_, said, _ = _after_a_search(scripted_llm, reply)
+    assert said["reasoning_content"] == "need the birthplace"
+
+
+def test_of_several_calls_the_first_is_followed_and_each_is_answered(scripted_llm: Any) -> None:
+    reply = _with_words("", ("a", "search", {"query": "x"}), ("b", "search", {"query": "y"}))
+    *_, said, first, second = _after_a_search(scripted_llm, reply)
+    assert [call["id"] for call in said["tool_calls"]] == ["a", "b"]
+    assert "Edinburgh" in first["content"]
+    assert (second["tool_call_id"], second["content"]) == ("b", "(not done: one call at a time)")

@@ -1,0 +1,452 @@
+"""Dialects of planners that others have trained: how each is prompted, shown what was found, and read.
+
+A dialect is a row: `tools.plan.dialogue_planner` drives the model of any of them through the same loop. The prompts are
+those that the models were trained with, where they were (prompts/plan-*.txt); where a format is not part of any
+training, as with ReAct, its words are ours. Formats and training prompts come from
+
+    search-r1     PeterGriffinJin/Search-R1, Apache-2.0
+    autorefine    syr-cn/AutoRefine, Apache-2.0
+    r1-searcher   RUCAIBox/R1-Searcher, MIT
+    corag         microsoft/LMOps, corag, MIT
+    react         Yao et al., 2023, and the form that LangChain made of it
+    tool-json     calls of tools as models of the Qwen and Hermes families write them
+    ras           this project's own (tools.plan.grammar)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Literal
+
+from ras_agent.errors import ParseError
+from ras_agent.marks import (
+    ACTION,
+    ACTION_INPUT,
+    ALL_TAGS,
+    ANSWER,
+    ANSWER_TAGS,
+    DOCUMENT_TOKENS,
+    DOCUMENTS_TAGS,
+    FLAGS,
+    FOUND,
+    INFORMATION_TAGS,
+    INTERMEDIATE_ANSWER,
+    INTERMEDIATE_QUERY,
+    OBSERVATION,
+    QUERY_TOKENS,
+    SEARCH_TAGS,
+    SUBQ,
+    THINKING_TAGS,
+    THOUGHT,
+    TOOL_CALL_TAGS,
+    TOOL_RESPONSE_TAGS,
+    Tags,
+)
+from ras_agent.records import Plan
+from ras_agent.registry import find, names
+from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.loose_json import json_objects
+from ras_agent.tools.plan.grammar import FORM, parse_plan
+
+Rendering = Literal["continued", "turns", "rewritten"]
+"""How a dialogue becomes a prompt: one assistant's turn that goes on behind what was found, as in training; a turn for
+each search and one for what it found; or a prompt that lists the searches and what they found anew each time"""
+
+_LONGEST_REASON = 500
+_LONGEST_QUERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Holds the plan that a reply states, and where: of the reply, `end` characters count, then `closing`.
+
+    start: where the action itself begins. closing: the tag that a stop string has cut off.
+    """
+
+    plan: Plan
+    start: int
+    end: int
+    closing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Form in which the models of one family plan.
+
+    prompt: the name of its file. form: what a reply has to be, in words.
+    read: finds the plan in a reply, `read(reply, cut, shown)`: cut tells whether the reply ended at its token limit, so
+    that an action without an end is none; shown is what the model was shown last.
+    write: makes a search as the model would write it, for a hop that another has planned.
+    stop: texts that end a reply. rendering: of the dialogue. opening: with what the assistant's turn begins.
+    around: what stands in front of and behind what a search found. passage: the form of a passage, of number, title
+    and text; "" to show facts. nothing: what is shown where nothing was found.
+    retry: what the model is made to say to itself where a reply holds no action; "" to ask it again.
+    digest: the name of a prompt by which the model reads passages itself, and is shown its reply in place of them.
+    best_last: whether the best passage is shown last.
+    models: a regular expression for the names of models that speak the dialect.
+    """
+
+    name: str
+    prompt: str
+    read: Callable[[str, bool, str], Reading | None]
+    write: Callable[[str], str]
+    form: str
+    stop: tuple[str, ...] = ()
+    rendering: Rendering = "turns"
+    opening: str = ""
+    around: tuple[str, str] = ("", "")
+    passage: str = ""
+    nothing: str = "(nothing)"
+    retry: str = ""
+    digest: str = ""
+    best_last: bool = False
+    models: str = ""
+
+
+def dialect(name: str) -> Dialect:
+    """Return the dialect of that name. Raises UnknownName, whose message lists them."""
+    row: Dialect = find("dialect", name)
+    return row
+
+
+def dialect_of_model(name: str) -> Dialect | None:
+    """Return the dialect that a model of this name was trained in; None where the name tells none.
+
+    >>> dialect_of_model("vllm:http://host/v1#SearchR1-nq_hotpotqa_train-qwen2.5-7b-em-ppo").name
+    'search-r1'
+    """
+    own = name.rpartition("#")[2]  # a server's address may have any name in it
+    return next((row for row in _dialects() if row.models and re.search(row.models, own, re.IGNORECASE)), None)
+
+
+def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
+    """Return the dialect in whose tags a reply to another prompt searches; None for none.
+
+    Only a search counts: an answer in tags is what any model may write.
+    """
+    for row in _dialects():
+        if row.models or row is TOOL_JSON:
+            reading = row.read(reply, cut, "") if row is not CORAG else None
+            if reading is not None and reading.plan.action == "subq":
+                return row
+    return None
+
+
+def _dialects() -> tuple[Dialect, ...]:
+    return tuple(map(dialect, names("dialect")))
+
+
+# ---- actions in tags
+
+
+def read_tags(searches: Tags, answers: Tags, text: str, cut: bool, shown: str = "") -> Reading | None:
+    """Return the first action in a reply: what the innermost pair of tags holds, or what an open tag is followed by.
+
+    A tag without its partner counts where a stop string has cut the closing one off, so not in a reply that is `cut`. A
+    pair around nothing, or around words that only name what belongs there, is an explanation.
+    """
+    opened: tuple[bool, int, int] | None = None  # whether it searches, where its tag begins, where its text does
+    for tag in _tag_pattern(searches, answers).finditer(text):
+        kind = tag.lastgroup or ""
+        is_search = kind.endswith("search")
+        if kind.startswith("opening"):
+            opened = is_search, tag.start(), tag.end()
+        elif opened is not None and opened[0] == is_search:
+            if plan := _action(is_search, text[opened[2] : tag.start()], text[: opened[1]]):
+                return Reading(plan, opened[1], tag.end())
+            opened = None
+    if opened is None or cut:
+        return None
+    is_search, start, begins = opened
+    rest = text[begins:]
+    held = next((line for line in rest.splitlines() if line.strip()), "")
+    plan = _action(is_search, held, text[:start])
+    if plan is None:
+        return None
+    end = begins + rest.index(held) + len(held.rstrip())
+    return Reading(plan, start, end, (searches if is_search else answers).closing)
+
+
+@lru_cache(maxsize=16)
+def _tag_pattern(searches: Tags, answers: Tags) -> re.Pattern[str]:
+    (search, end_search), (answer, end_answer) = searches.live, answers.live
+    return re.compile(
+        f"(?P<opening_search>{search})|(?P<closing_search>{end_search})"
+        f"|(?P<opening_answer>{answer})|(?P<closing_answer>{end_answer})",
+        re.IGNORECASE,
+    )
+
+
+# words that hold the place of a search or an answer where a model repeats its instructions
+_NO_SEARCH = re.compile(
+    r"\W*(?:(?:and|or|your|the|an?|search|only|question|query|queries|keywords?|tags?|here)\b\W*)*", re.IGNORECASE
+)
+_NO_ANSWER = re.compile(r"\W*|\W*(?:and|or|(?:(?:your|the|final|short)\W+)*answer(?:\W+here)?)\W*", re.IGNORECASE)
+_ANY_TAG = re.compile("|".join(pattern for pair in ALL_TAGS for pattern in pair.live), re.IGNORECASE)
+
+
+def _action(is_search: bool, held: str, before: str) -> Plan | None:
+    """Return the search or the answer that tags hold; None for words that hold its place, and for other tags."""
+    text = _plain(held)
+    no_action = (_NO_SEARCH if is_search else _NO_ANSWER).fullmatch(text) or _ANY_TAG.search(text)
+    if no_action or (is_search and len(text) > _LONGEST_QUERY):
+        return None
+    if is_search:
+        return Plan("subq", text, _reason(before))
+    return Plan("sufficient", reason=_reason(before), answer=text)
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, without quotes around all of it."""
+    line = " ".join(text.split())
+    inner = line[1:-1]
+    return inner.strip() if len(line) > 1 and line[0] == line[-1] == '"' and '"' not in inner else line
+
+
+_THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
+
+
+def _reason(thoughts: str) -> str:
+    """Return the beginning of what the model thought before its action."""
+    return _THINKING.sub("", thoughts).strip()[:_LONGEST_REASON]
+
+
+# ---- actions in other forms
+
+_CALL = re.compile(r"[ \t*_`]*(?P<name>[A-Za-z_ ]+?)[ \t]*[\[(](?P<argument>.*)[\])][ \t.*_`]*$")
+_SEARCHES = re.compile(r"search|retriev|look ?up|quer|wiki", re.IGNORECASE)
+_FINISHES = re.compile(r"finish|answer|submit|final|done", re.IGNORECASE)
+_STEPS = re.compile(
+    "|".join(
+        f"(?P<{name}>{mark.live})"
+        for name, mark in (
+            ("input", ACTION_INPUT),
+            ("action", ACTION),
+            ("answer", ANSWER),
+            ("observation", OBSERVATION),
+            ("thought", THOUGHT),
+        )
+    ),
+    FLAGS,
+)
+
+
+def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
+    """Return the first action of a ReAct reply.
+
+    Action: Search[a query]        Action: search              Final Answer: an answer
+    Action 2: Finish[an answer]    Action Input: a query
+    """
+    steps = list(_STEPS.finditer(text))
+    tool, begins = "", 0
+    for step, end in zip(steps, [*(other.start() for other in steps[1:]), len(text)], strict=False):
+        held, last = text[step.end() : end], end == len(text)
+        kind, before = step.lastgroup, text[: step.start()]
+        if kind == "observation" or (last and cut):
+            return None  # what it makes up itself counts for nothing
+        lines = [line for line in held.splitlines() if line.strip()]
+        begins = begins if kind == "input" else step.start()
+        if kind == "action" and lines:
+            call = _CALL.match(lines[0])
+            tool = call["name"] if call else _plain(lines[0]).strip(" *_`.")
+            argument = call["argument"] if call else ""
+        elif kind == "input" and lines:
+            argument = _argument(held) or lines[0]
+        elif kind == "answer" and lines:
+            tool, argument = "answer", held
+        else:
+            continue
+        is_search = bool(_SEARCHES.search(tool)) and not _FINISHES.fullmatch(tool.strip())
+        if argument and (is_search or _FINISHES.search(tool)) and (plan := _action(is_search, argument, before)):
+            return Reading(plan, begins, step.end() + len(held.rstrip()))
+    return None
+
+
+def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
+    """Return the first call of a tool that searches or finishes; an answer in its own tags finishes too.
+
+    A call is JSON with a name and arguments between `<tool_call>` tags; the closing one may be cut off.
+    """
+    opening, closing = TOOL_CALL_TAGS.live
+    for call in re.finditer(rf"{opening}(?P<json>.*?)(?P<end>{closing}|(?={opening})|\Z)", text, FLAGS | re.DOTALL):
+        if cut and not call["end"] and call.end() == len(text):
+            break
+        name, argument = _call_in(call["json"])
+        is_search = bool(_SEARCHES.search(name))
+        plan = _action(is_search, argument, text[: call.start()]) if is_search or _FINISHES.search(name) else None
+        if plan is not None and call["end"]:
+            return Reading(plan, call.start(), call.end())
+        if plan is not None:
+            return Reading(
+                plan, call.start(), call.start("json") + len(call["json"].rstrip()), f"\n{TOOL_CALL_TAGS.closing}"
+            )
+    reading = read_tags(TOOL_CALL_TAGS, ANSWER_TAGS, text, cut)
+    return reading if reading and reading.plan.action == "sufficient" else None
+
+
+def _call_in(text: str) -> tuple[str, str]:
+    """Return the name in a call and its first argument that is a text; "" for what it does not have."""
+    try:
+        call = json.loads(text, strict=False)
+    except ValueError:  # single quotes, commas too many, an end that is missing
+        name = _NAME.search(text)
+        arguments: object = next((item for _, item in json_objects(text) if "name" not in item), {})
+        return (name[1] if name else ""), _first_text(arguments)
+    call = call[0] if isinstance(call, list) and call else call
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
+        return "", ""
+    given = call.get("arguments", call.get("parameters"))
+    return call["name"], (_argument(given) or given.strip()) if isinstance(given, str) else _first_text(given)
+
+
+_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"']+)["']""")
+
+
+def _argument(text: str) -> str:
+    """Return the first text in the JSON objects of a text; "" for none."""
+    return next((argument for _, item in json_objects(text) if (argument := _first_text(item))), "")
+
+
+def _first_text(value: object) -> str:
+    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" for none."""
+    if isinstance(value, str):
+        return value.strip()
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((text for item in values if (text := _first_text(item))), "")
+
+
+_QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
+
+
+def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
+    """Return the search that is a whole reply of CoRAG's: its first line, without the label that it may repeat."""
+    spoken = without_thinking(text)
+    line = next((line for line in spoken.splitlines() if line.strip()), "")
+    label = _QUERY_LABEL.match(line)
+    subquery = _plain(line[label.end() :] if label else line)
+    if cut or not any(map(str.isalnum, subquery)) or len(subquery) > _LONGEST_QUERY:
+        return None
+    return Reading(Plan("subq", subquery), text.rfind(spoken), len(text))
+
+
+def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
+    """Return the plan of a reply in this project's own grammar."""
+    try:
+        return Reading(parse_plan(text, shown), text.rfind(without_thinking(text)), len(text))
+    except ParseError:
+        return None
+
+
+# ---- the table
+
+_TAGGED_FORM = f"either {SEARCH_TAGS.around(' a query ')} or {ANSWER_TAGS.around(' the answer ')}"
+_TAGGED_RETRY = (
+    "\nMy previous action is invalid. If I want to search, I should put the query between <search> and </search>. If I "
+    "want to give the final answer, I should put the answer between <answer> and </answer>. Let me try again.\n"
+)
+_TITLED = 'Doc {number}(Title: "{title}") {text}\n'
+
+
+def _pasted(tags: Tags) -> tuple[str, str]:
+    return f"\n\n{tags.opening}", f"{tags.closing}\n\n"
+
+
+SEARCH_R1 = Dialect(
+    "search-r1",
+    prompt="plan-search-r1",
+    read=partial(read_tags, SEARCH_TAGS, ANSWER_TAGS),
+    write=lambda query: SEARCH_TAGS.around(f" {query} "),
+    form=_TAGGED_FORM,
+    stop=(SEARCH_TAGS.closing, ANSWER_TAGS.closing),
+    rendering="continued",
+    around=_pasted(INFORMATION_TAGS),
+    passage=_TITLED,
+    nothing="",
+    retry=_TAGGED_RETRY,
+    models=r"search[-_ ]?r1(?!.*tool)",
+)
+AUTOREFINE = Dialect(
+    "autorefine",
+    prompt="plan-autorefine",
+    read=partial(read_tags, SEARCH_TAGS, ANSWER_TAGS),
+    write=SEARCH_R1.write,
+    form=_TAGGED_FORM,
+    stop=SEARCH_R1.stop,
+    rendering="continued",
+    around=_pasted(DOCUMENTS_TAGS),
+    passage=_TITLED,
+    nothing="",
+    retry=_TAGGED_RETRY,
+    models=r"auto[-_ ]?refine",
+)
+R1_SEARCHER = Dialect(
+    "r1-searcher",
+    prompt="plan-r1-searcher",
+    read=partial(read_tags, QUERY_TOKENS, ANSWER_TAGS),
+    write=lambda query: QUERY_TOKENS.around(f" {query} "),
+    form=f"either {QUERY_TOKENS.around(' keywords ')} or {ANSWER_TAGS.around(' the answer ')}",
+    stop=(QUERY_TOKENS.closing, ANSWER_TAGS.closing),
+    rendering="continued",
+    opening=" <think>",
+    around=(f"\n\n{DOCUMENT_TOKENS.opening}\n", f"\n{DOCUMENT_TOKENS.closing}\n\n"),
+    passage="({number})Title: {title} Text: {text}\n",
+    nothing="None",
+    models=r"r1[-_ ]?searcher|rag[-_]rl",
+)
+CORAG = Dialect(
+    "corag",
+    prompt="plan-corag",
+    read=read_subquery,
+    write=str,
+    form="one simple question",
+    rendering="rewritten",
+    passage="{title}\n{text}\n\n",
+    nothing="No relevant information found",
+    digest="corag-answer",
+    best_last=True,
+    models=r"co[-_]?rag\b|corag",
+)
+REACT = Dialect(
+    "react",
+    prompt="plan-react",
+    read=read_react,
+    write=lambda query: f"{ACTION} Search[{query}]",
+    form=f"one line, either {ACTION} Search[a query] or {ACTION} Finish[the answer]",
+    stop=(f"\n{OBSERVATION}",),
+    around=(f"{OBSERVATION}\n", ""),
+    passage="[{number}] {title}\n{text}\n",
+)
+TOOL_JSON = Dialect(
+    "tool-json",
+    prompt="plan-tool-json",
+    read=read_tool_calls,
+    write=lambda query: TOOL_CALL_TAGS.around(f"\n{_search_call(query)}\n"),
+    form=f"either a call of search between {TOOL_CALL_TAGS.opening} tags or {ANSWER_TAGS.around(' the answer ')}",
+    stop=(TOOL_CALL_TAGS.closing,),
+    around=(f"{TOOL_RESPONSE_TAGS.opening}\n", f"\n{TOOL_RESPONSE_TAGS.closing}"),
+    passage=_TITLED,
+)
+OWN = Dialect(
+    "ras",
+    prompt="plan",
+    read=read_own,
+    write=lambda query: f"{SUBQ} {query}",
+    form=FORM,
+    around=(f"{FOUND}\n", ""),
+    nothing="(nothing new)",
+)
+
+
+def _search_call(query: str) -> str:
+    return json.dumps({"name": "search", "arguments": {"query": query}}, ensure_ascii=False)
+
+
+def search_list(turns: list[tuple[str, str]]) -> str:
+    """Render searches and what the model has read out of each as CoRAG's prompt lists them; "Nothing yet" for none."""
+    query, answer = str(INTERMEDIATE_QUERY)[:-1], str(INTERMEDIATE_ANSWER)[:-1]
+    lines = (f"{query} {n}: {asked}\n{answer} {n}: {read}" for n, (asked, read) in enumerate(turns, 1))
+    return "\n".join(lines) or "Nothing yet"

@@ -80,7 +80,7 @@ def test_a_reply_that_could_not_be_used_is_left_out_and_so_is_the_second(called:
 
 def test_a_look_at_the_graph_and_the_search_after_it_are_both_kept(called: Reply, replies: Path) -> None:
     look = ToolCall("neighbours", {"entity": "Bell"}, "c1")
-    after = (FIRST, Turn("assistant", "", look), Turn("tool", "(nothing)", look))
+    after = (FIRST, Turn("assistant", "", (look,)), Turn("tool", "(nothing)", (look,)))
     tools = [{"type": "function", "function": {"name": "search"}}]
     result = _result(
         called("planner", 1, (FIRST,), "", calls=[{"name": "neighbours", "arguments": {"entity": "Bell"}, "id": "c1"}]),

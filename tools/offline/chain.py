@@ -202,12 +202,21 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         if start < 0:
             continue
         ended = _ENDS.search(passage.text, start, end)
-        text = _named(passage, start, ended.start() if ended else end)
+        end = ended.start() if ended else end
+        text = _named(passage, start, start + len(_without_loose_end(passage.text[start:end])))
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
             continue
         worth = _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank
         yield Found(text, worth, _telling(question, text, sentence))
+
+
+def _without_loose_end(answer: str) -> str:
+    """Return an answer without the small words and the marks that it ends in: "1940" of "1940; an"."""
+    answer = answer.rstrip(" ,;:")
+    while (split := answer.rpartition(" "))[2].lower() in _LOOSE_WORDS and split[0]:
+        answer = split[0].rstrip(" ,;:")
+    return answer
 
 
 def _named(passage: ReadPassage, start: int, end: int) -> str:
@@ -229,6 +238,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
 
 # where a paragraph or a cell of a table ends, and an answer with it
 _ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
+_LOOSE_WORDS = word_set("a an the and or of in by")
 _PRONOUNS = word_set("he him she her it they them")
 _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
@@ -249,19 +259,24 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
 def fits(question: str, answer: str) -> bool:
     """Return whether an answer has the form that a question's words ask for: a date, a number, or something else.
 
-    >>> fits("When was the bridge built?", "Scotland"), fits("Who built the bridge?", "1890")
-    (False, False)
+    >>> fits("When was the bridge built?", "Scotland"), fits("In what year?", "the war"), fits("Who built it?", "1890")
+    (False, False, False)
     """
     wanted, noun = expected_answer(question)
     figures, named = figures_in(answer), is_name(answer)
     if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
         dated = any(figure.kind not in ("number", "ordinal") for figure in figures)
+        if noun and noun[-1] in _IN_DIGITS and not any(map(str.isdigit, answer)):
+            return False
         return dated or not named or any(word.lower() in MONTHS for word in answer.split())
     if wanted == "number":
         return bool(figures) or not named
     if wanted in {"person", "place", "organisation", "nationality"}:
         return not any(answer[one.start : one.end] == answer.strip() for one in figures)
     return True
+
+
+_IN_DIGITS = word_set("year date")
 
 
 def _log_sigmoid(logit: float) -> float:

@@ -135,9 +135,10 @@ def test_an_answer_is_in_a_sentence_of_the_text_and_never_in_the_title_or_the_qu
     [
         ("| Pressure | 10 bar |\n| Temperature | 60 |", "10 bar |\n| Temperature"),
         ("It ends at 10 bar\n\nThe next section begins.", "10 bar\n\nThe next section"),
+        ("It is 10 bar; an engine makes it.", "10 bar; an"),
     ],
 )
-def test_an_answer_ends_with_its_cell_and_its_paragraph(text: str, pointed_at: str) -> None:
+def test_an_answer_ends_with_its_cell_its_paragraph_and_its_last_word(text: str, pointed_at: str) -> None:
     (found,) = answers("How high is it?", Scripted({}, {"How high is it?": pointed_at}), read([Passage("p", text)]))
     assert found.text == "10 bar"
 

@@ -114,12 +114,13 @@ def plain_server(index: Path, port: int) -> None:
     import uvicorn
 
     from ras_agent.tools.embed.minilm import MiniLMEmbedder
-    from ras_agent.tools.index.passages import indexed_text
     from ras_agent.tools.index.store import PassageIndex
 
-    embedder, passages = MiniLMEmbedder(), list(PassageIndex.open(index).passages)
+    embedder, snapshot = MiniLMEmbedder(), PassageIndex.open(index).snapshot
+    passages = list(snapshot.passages)
     vectors: Any = faiss.IndexFlatIP(embedder.dimension)
-    vectors.add(embedder.embed([indexed_text(passage) for passage in passages]))
+    vectors.add(snapshot.read_vectors(snapshot.column("vector")))
+    embedder.embed(["the network is loaded before the first request"])
     documents = [{"id": one.id, "contents": f'"{one.title}"\n{one.text}'} for one in passages]
     app = FastAPI()
 

@@ -6,6 +6,7 @@ from ras_agent.eval.study.counterfactuals import Removal, removals
 from ras_agent.eval.study.crossings import roles_design, sweep_design
 from ras_agent.eval.study.design import Design, Shown
 from ras_agent.eval.study.extractors import extractors_design
+from ras_agent.eval.study.graph_pays import graph_pays_design
 from ras_agent.eval.study.oracles import oracles_design
 from ras_agent.eval.study.retrieval import retrieval_design
 from ras_agent.eval.study.run import run_study
@@ -17,6 +18,7 @@ __all__ = [
     "ablations_design",
     "abundance_design",
     "extractors_design",
+    "graph_pays_design",
     "oracles_design",
     "removals",
     "retrieval_design",

@@ -29,7 +29,7 @@ def retrieval_design(task: Task, settings: Settings, *, retrievers: Sequence[str
     metrics = [f"{name}@{k}" for name in ("recall", "all_recall") for k in cutoffs] + ["mrr", "answer_in_passages"]
     headline = _HEADLINE if _HEADLINE in metrics else f"recall@{depth}"
     names = list(dict.fromkeys(retrievers)) or [settings.retriever]
-    settings_of = {name: _without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
+    settings_of = {name: without_unused(settings, name) for name in names} if len(names) > 1 else {names[0]: settings}
     runs = tuple(
         search_agent(
             name,
@@ -42,7 +42,7 @@ def retrieval_design(task: Task, settings: Settings, *, retrievers: Sequence[str
     return Design("retrieval", tuple((task.scored_by(metrics), run) for run in runs), show, headline, names[0])
 
 
-def _without_unused(settings: Settings, retriever: str) -> Settings:
+def without_unused(settings: Settings, retriever: str) -> Settings:
     """Return the settings without those that only other retrievers of the comparison use."""
     used = {"weights": takes_option(retriever, "weights"), "starts": takes_option(retriever, "linking")}
     return settings.model_copy(update={name: None for name, is_used in used.items() if not is_used})

@@ -3,6 +3,7 @@
 study.json       which study, which runs, what did not apply
 runs/NAME/       a folder for each run (see ras_agent.eval.run.folder), resumed as any run
 replies.sqlite   model replies, shared: what two runs ask in the same words is asked once
+index/           the index of a study that makes its own (graph-pays)
 tables.md        the comparison; tables.json holds the same figures, *.svg the pictures
 """
 
@@ -50,6 +51,11 @@ class StudyFolder:
     def lock_path(self) -> Path:
         return self.path / "study.lock"
 
+    @property
+    def index_path(self) -> Path:
+        """Return where a study makes the index that its runs search, if it makes one."""
+        return self.path / "index"
+
     @classmethod
     def begin(
         cls,
@@ -94,7 +100,8 @@ class StudyFolder:
     def check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a study."""
         there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
-        if self.study_path not in there and there - {self.lock_path, self.study_path.with_name("study.json.new")}:
+        own = {self.lock_path, self.study_path.with_name("study.json.new"), self.index_path}
+        if self.study_path not in there and there - own:
             raise RunError(f"{self.path} holds files but no study.json: it is no study; name another folder")
 
     def study(self) -> JSON:

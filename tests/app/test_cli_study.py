@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ras_agent import Passage, PassageIndex, build_graph
 from tests.messages import says
 
 Cli = Callable[..., Any]
@@ -353,6 +354,35 @@ def test_a_sweep_crosses_hops_with_k(cli: Cli, musique: Path, tmp_path: Path) ->
     assert _manifest(tmp_path / "s", "2 hops, k 1")["variant"] == {"max_hops": 2, "k": 1}
     assert "| hops / k | 1 | 2 |" in done.stdout
     assert (tmp_path / "s" / "all_recall.svg").exists()
+
+
+def test_whether_the_graph_pays_is_answered_over_an_index_that_the_study_makes(
+    cli: Cli, musique: Path, tmp_path: Path
+) -> None:
+    out, shown = tmp_path / "s", ("--retriever", "bm25", "--retriever", "ppr")
+    done = cli("study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown)
+    assert done.exit_code == 0, done.output
+    assert list(_runs(out)) == ["bm25", "ppr"]
+    assert _manifest(out, "ppr")["roles"]["retriever"] == "ppr"
+    assert _manifest(out, "ppr")["knowledge_graph"]
+    assert "5 passages: index" in done.stderr
+    head, _, bm25, ppr, _, verdict = done.stdout.splitlines()
+    assert head.startswith("| retriever | graph | n | f1 | em | recall@5 | all_recall | hops | s | f1 − best without |")
+    assert (bm25.startswith("| bm25 | no | 2 |"), ppr.startswith("| ppr | yes | 2 |")) == (True, True)
+    assert verdict.startswith("No, not over these 2 questions: ppr")
+    again = cli("study", "graph-pays", "musique", "--questions", musique, "--out", out, *shown)
+    assert again.stdout == done.stdout
+
+
+def test_whether_the_graph_pays_takes_an_index_that_has_one(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    index = tmp_path / "own.index"
+    PassageIndex.create(index).add([Passage(title, text, title) for title, text in PARAGRAPHS])
+    asked = ("study", "graph-pays", "musique", "--questions", musique, "--index", index, "--out", tmp_path / "s")
+    none = cli(*asked, "--retriever", "bm25", "--retriever", "ppr")
+    assert (none.exit_code, "ras-agent kg build" in none.stderr) == (1, True)
+    build_graph(index)
+    assert cli(*asked, "--retriever", "bm25", "--retriever", "ppr").exit_code == 0
+    assert not (tmp_path / "s" / "index").exists()
 
 
 def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Path) -> None:

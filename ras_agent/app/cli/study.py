@@ -13,7 +13,7 @@ import typer
 
 from ras_agent.app.cli.command import Command
 from ras_agent.app.cli.evaluate import QuestionOptions, RunOptions, progress
-from ras_agent.app.cli.options import INCOMPLETE
+from ras_agent.app.cli.options import INCOMPLETE, PricesFile
 from ras_agent.app.cli.terminal import inert, inert_lines, quantity, screen
 
 if TYPE_CHECKING:
@@ -141,6 +141,54 @@ def extractors(options: ExtractorsOptions) -> None:
     _run_study(design, options)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GraphPaysOptions(RunOptions):
+    """Options of `ras-agent study graph-pays`."""
+
+    benchmark: Annotated[
+        str, typer.Argument(help="hotpotqa, musique, ...; jsonl, for your own questions, if not given.")
+    ] = "jsonl"
+    data: Annotated[Path, typer.Option("--questions", "--data", help="The question file.", rich_help_panel=_DATA)]
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A retriever; if not set, dense, bm25, hybrid, ppr, gfm, graph. May be repeated.",
+            rich_help_panel=_VARIED,
+        ),
+    ] = None
+    prices: PricesFile = None
+
+
+def graph_pays(options: GraphPaysOptions) -> None:
+    """Does the graph pay? One agent over retrievers with and without it, and a verdict.
+
+    Without --index, an index of --corpus, or of the questions' own
+    passages, is made in the folder of the study, with vectors and a
+    knowledge graph, which the extractor reads (offline without one).
+    """
+    from ras_agent.eval.benchmarks import benchmark
+    from ras_agent.eval.run.prices import load_prices
+    from ras_agent.eval.run.task import load_task
+    from ras_agent.eval.study.graph_pays import graph_pays_design, index_with_graph
+    from ras_agent.eval.study.run import StudyFolder
+
+    settings, prices = options.run_settings(), load_prices(options.prices)
+    folder, console = StudyFolder(options.out), screen(quiet=options.quiet, stderr=True)
+    if settings.index is None:
+        folder.check_content()
+        source = benchmark(options.benchmark)
+        passages = source.corpus(options.corpus or source.load(options.data))
+        console.print("making the index and its graph", style="dim")
+        took = index_with_graph(folder.index_path, passages, options.embedder or "minilm", settings)
+        console.print(str(took), style="dim")
+        settings = settings.model_copy(update={"index": folder.index_path})
+    task = load_task(
+        options.benchmark, options.data, settings,
+        first=options.first, limit=options.limit, metrics=options.metric or (),
+    )  # fmt: skip
+    _run_study(graph_pays_design(task, settings, retrievers=options.retriever or (), prices=prices), options)
+
+
 def oracles(options: QuestionOptions) -> None:
     """Let roles know the gold annotation: which part loses points?"""
     from ras_agent.eval.study import oracles_design
@@ -231,6 +279,7 @@ STUDIES = {
     "ablations": Command(ablations, QuestionOptions),
     "abundance": Command(abundance, AbundanceOptions),
     "extractors": Command(extractors, ExtractorsOptions),
+    "graph-pays": Command(graph_pays, GraphPaysOptions),
     "oracles": Command(oracles, QuestionOptions),
     "retrieval": Command(retrieval, RetrievalOptions),
     "roles": Command(roles, RolesOptions),

@@ -1,0 +1,234 @@
+"""Does the graph pay? One agent over each retriever, with a graph and without, and a verdict in one sentence.
+
+All runs have the same roles, limits and questions; only the retriever differs. Each that walks the knowledge graph is
+held against the best of those that do not, question by question. Choosing the best one makes it look a little better
+than it is, so "yes" is said with care: the whole 95 % interval of the difference has to lie above zero, and the
+permutation test, times the number of retrievers that were tried, below 0.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean, median
+from time import perf_counter
+from typing import Literal
+
+from ras_agent.eval.report.markdown import difference_text, markdown_table, money, score_text
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.task import Task
+from ras_agent.eval.significance import Comparison, Estimate
+from ras_agent.eval.study.design import Design, Shown, extended
+from ras_agent.eval.study.retrieval import without_unused
+from ras_agent.eval.study.tables import compared, mean_score
+from ras_agent.graphs.resolve import extractor_from_settings
+from ras_agent.records import Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.resolve import reads_graph
+
+RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "graph")
+_SURE = 0.05
+
+Unit = Literal["money", "tokens", "seconds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Means of a question: seconds, tokens of all models, and money, where all prices are known."""
+
+    seconds: float
+    tokens: float
+    money: float | None
+
+    def of(self, unit: Unit) -> float:
+        """Return the cost in a unit."""
+        return {"money": self.money or 0.0, "tokens": self.tokens, "seconds": self.seconds}[unit]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRow:
+    """A retriever's run. difference: to the best run without a graph, for those with one. p: times those tried."""
+
+    name: str
+    graph: bool
+    n: int
+    scores: Mapping[str, Estimate | None]
+    hops: float
+    spent: Spent
+    difference: Comparison | None = None
+    p: float | None = None
+
+
+def graph_pays_design(
+    task: Task, settings: Settings, *, retrievers: Sequence[str] = (), prices: Prices | None = None
+) -> Design:
+    """Design a run of the settings' agent for each retriever. Raises UnknownName for one that there is not."""
+    names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
+    walking = [name for name in names if reads_graph(name)]
+    chosen = {name: without_unused(settings, name).model_copy(update={"retriever": name}) for name in names}
+    runs = tuple(EvalAgent(name, own, variant={"retriever": name}) for name, own in chosen.items())
+    gold = any(question.supporting for question in task.questions)
+    scored = task.scored_by(extended(task.metrics, "recall@5", "all_recall")) if gold else task
+    columns = extended(task.metrics[:2], *(("recall@5", "all_recall") if gold else ()))
+    headline = task.benchmark.headline
+    show = partial(_show, metrics=extended((headline,), *columns), headline=headline, walking=walking, prices=prices)
+    return Design("graph-pays", tuple((scored, run) for run in runs), show, headline)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What an index and its graph took, in seconds: near to none where both were there."""
+
+    passages: int
+    index_seconds: float
+    graph_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.passages:,} passages: index {self.index_seconds:.0f} s, graph {self.graph_seconds:.0f} s"
+
+
+def index_with_graph(place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings) -> Built:
+    """Make an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
+
+    The graph is read by the settings' extractor or llm, else by the offline one. Raises what both builds raise.
+    """
+    from ras_agent.tools.structure.build_graph import build_graph
+
+    began = perf_counter()
+    with closing(
+        PassageIndex.open(place) if PassageIndex.exists(place) else PassageIndex.create(place, embedder)
+    ) as index:
+        index.upsert(corpus)
+        passages = len(index)
+    indexed = perf_counter()
+    build_graph(place, extractor=extractor_from_settings(settings, settings.extractor or settings.llm or "offline"))
+    return Built(passages, indexed - began, perf_counter() - indexed)
+
+
+def _show(
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    metrics: Sequence[str],
+    headline: str,
+    walking: Sequence[str],
+    prices: Prices | None,
+) -> Shown:
+    rows = rows_of(runs, metrics, headline, walking, prices)
+    said = verdict(rows, headline)
+    text = f"{_table(rows, metrics, headline)}\n\n{said}\n"
+    return Shown(text, {"headline": headline, "rows": [asdict(row) for row in rows], "verdict": said})
+
+
+def rows_of(
+    runs: Mapping[str, Sequence[Result]],
+    metrics: Sequence[str],
+    headline: str,
+    walking: Sequence[str],
+    prices: Prices | None = None,
+) -> list[GraphRow]:
+    """Return a row for each run, those with a graph held against the best one without; `walking` names the former."""
+    plain = {name: results for name, results in runs.items() if name not in walking}
+    base = max(plain, key=lambda name: _mean(plain[name], headline), default="")
+    tried = sum(name in walking for name in runs)
+    rows = []
+    for row in compared(runs, metrics, headline, base):
+        held = row.difference if row.name in walking else None
+        rows.append(
+            GraphRow(
+                row.name, row.name in walking, row.n, dict(row.scores), row.hops, spent_by(runs[row.name], prices),
+                held, min(1.0, tried * held.permutation_p) if held else None,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
+    """Return what a question of a run cost in the mean; its seconds are the median, which no stalled call changes."""
+    tokens = [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
+    total = Cost()
+    for result in results:
+        total += cost_of(model_tokens(result.usage), prices or Prices())
+    known = total.total / len(results) if any(tokens) and not total.unpriced else None
+    return Spent(median(result.seconds for result in results), fmean(tokens), known)
+
+
+def verdict(rows: Sequence[GraphRow], headline: str) -> str:
+    """Return one sentence: whether one with a graph is better than the best without, by how much, at what cost."""
+    with_graph = [row for row in rows if row.difference]
+    plain = [row for row in rows if not row.graph]
+    if not with_graph or not plain:
+        return "No verdict: it takes a retriever with a graph and one without."
+    base = max(plain, key=lambda row: _estimated(row, headline))
+    best = max(with_graph, key=lambda row: (_is_better(row), _estimated(row, headline)))
+    assert best.difference is not None
+    gap, n = best.difference.difference, best.difference.n
+    interval = f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p = {best.p:.3f}, {len(with_graph)} tried"
+    told = f"{100 * gap.mean:+.1f} points of {headline} ({interval}) to {base.name}, the best without"
+    cost = _price(best, base)
+    if _is_better(best):
+        return f"Yes: over {n} questions {best.name} is better by {told}{cost}."
+    if gap.high < 0:
+        return f"No: over {n} questions {best.name}, the best with a graph, is worse: {told}{cost}."
+    hidden = f"a difference of less than about {50 * (gap.high - gap.low):.0f} points would not show here"
+    return f"No, not over these {n} questions: {best.name}, the best with a graph, has {told}{cost}; {hidden}."
+
+
+def _is_better(row: GraphRow) -> bool:
+    return row.difference is not None and row.difference.difference.low > 0 and (row.p or 0.0) < _SURE
+
+
+def _price(row: GraphRow, base: GraphRow) -> str:
+    """Return what a point more costs, in the unit that both runs have: money, else tokens, else seconds."""
+    unit = _unit((row, base))
+    more = row.spent.of(unit) - base.spent.of(unit)
+    points = 100 * row.difference.difference.mean if row.difference else 0.0
+    if points <= 0 or more <= 0:
+        return f", for {_amount(abs(more), unit)} {'more' if more > 0 else 'less'} a question"
+    return f", for {_amount(more, unit)} more a question, {_amount(more / points, unit)} a point"
+
+
+def _unit(rows: Iterable[GraphRow]) -> Unit:
+    rows = list(rows)
+    if all(row.spent.money is not None for row in rows):
+        return "money"
+    return "tokens" if any(row.spent.tokens for row in rows) else "seconds"
+
+
+def _amount(value: float, unit: Unit) -> str:
+    texts: dict[Unit, str] = {"money": money(value), "tokens": f"{value:,.0f} tokens", "seconds": f"{value:.2f} s"}
+    return texts[unit]
+
+
+def _mean(results: Sequence[Result], metric: str) -> float:
+    score = mean_score([result.scores[metric] for result in results if metric in result.scores])
+    return score.mean if score else 0.0
+
+
+def _estimated(row: GraphRow, metric: str) -> float:
+    score = row.scores.get(metric)
+    return score.mean if score else 0.0
+
+
+def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> str:
+    unit = _unit(rows)
+    columns: dict[str, Callable[[GraphRow], str]] = {
+        "retriever": lambda row: row.name,
+        "graph": lambda row: "yes" if row.graph else "no",
+        "n": lambda row: str(row.n),
+    }
+    for metric in metrics:
+        columns[metric] = lambda row, metric=metric: score_text(row.scores.get(metric), row.n)  # type: ignore[misc]
+    columns |= {"hops": lambda row: f"{row.hops:.1f}", "s": lambda row: f"{row.spent.seconds:.2f}"}
+    if unit != "seconds":
+        columns["tokens"] = lambda row: f"{row.spent.tokens:,.0f}"
+    if unit == "money":
+        columns["cost of 1,000"] = lambda row: money(1000 * (row.spent.money or 0.0))
+    columns[f"{headline} − best without"] = lambda row: difference_text(row.difference)
+    columns["p"] = lambda row: "" if row.p is None else f"{row.p:.4f}"
+    return markdown_table(list(columns), [[tell(row) for tell in columns.values()] for row in rows])

@@ -1,0 +1,80 @@
+"""Does the graph pay: rows of retrievers, what they cost, and the verdict in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ras_agent.eval.run.prices import Price, Prices
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.study.graph_pays import Spent, rows_of, spent_by, verdict
+
+WALKING = ("ppr", "gfm")
+
+
+def _results(scores: Sequence[float], tokens: int = 0, seconds: float = 1.0) -> list[Result]:
+    used = {"calls": 1, "input_tokens": tokens, "output_tokens": 0, "cached_tokens": 0}
+    usage = {**used, "by_model": {"openai:m": used}} if tokens else {}
+    return [Result(f"q{n}", "?", scores={"f1": score}, seconds=seconds, usage=usage) for n, score in enumerate(scores)]
+
+
+RIGHT, HALF = [1.0] * 30, [1.0, 0.0] * 15
+
+
+def test_those_with_a_graph_are_held_against_the_best_one_without() -> None:
+    runs = {"dense": _results([0.0] * 30), "hybrid": _results(HALF), "ppr": _results(HALF), "gfm": _results(RIGHT)}
+    dense, hybrid, ppr, gfm = rows_of(runs, ["f1"], "f1", WALKING)
+    assert (dense.difference, hybrid.difference, dense.p) == (None, None, None)
+    assert [(row.name, row.graph, row.n) for row in (hybrid, ppr)] == [("hybrid", False, 30), ("ppr", True, 30)]
+    assert ppr.difference is not None
+    assert gfm.difference is not None
+    assert (ppr.difference.difference.mean, gfm.difference.difference.mean) == (0.0, 0.5)
+    # two were tried, so that a p value counts twice
+    assert gfm.p == pytest.approx(2 * gfm.difference.permutation_p)
+    assert ppr.p == 1.0
+
+
+def test_yes_is_said_with_the_gain_and_the_price_of_a_point() -> None:
+    runs = {"bm25": _results(HALF, tokens=1000), "gfm": _results(RIGHT, tokens=1500)}
+    said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
+    assert said.startswith("Yes: over 30 questions gfm is better by +50.0 points of f1 (+")
+    assert said.endswith("1 tried) to bm25, the best without, for 500 tokens more a question, 10 tokens a point.")
+
+
+def test_no_is_said_where_the_graph_costs_points() -> None:
+    runs = {"bm25": _results(RIGHT), "ppr": _results(HALF, seconds=3.0)}
+    said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
+    assert said.startswith("No: over 30 questions ppr, the best with a graph, is worse: -50.0 points of f1 (")
+    assert said.endswith("to bm25, the best without, for 2.00 s more a question.")
+
+
+def test_no_is_said_where_too_few_questions_could_show_a_gain() -> None:
+    runs = {"dense": _results([1, 0, 0, 1]), "ppr": _results([1, 1, 0, 1], seconds=0.5)}
+    said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
+    assert said == (
+        "No, not over these 4 questions: ppr, the best with a graph, has +25.0 points of f1 (+0.0 to +75.0, p = 1.000, "
+        "1 tried) to dense, the best without, for 0.50 s less a question; a difference of less than about 38 points "
+        "would not show here."
+    )
+
+
+def test_the_best_of_several_has_to_pass_for_all_that_were_tried() -> None:
+    plain, better = [0.0] * 40, [1.0] * 6 + [0.0] * 34  # p = 1 / 32 alone
+    alone = verdict(rows_of({"bm25": _results(plain), "gfm": _results(better)}, ["f1"], "f1", WALKING), "f1")
+    assert alone.startswith("Yes")
+    both = {"bm25": _results(plain), "ppr": _results(plain), "gfm": _results(better)}
+    assert verdict(rows_of(both, ["f1"], "f1", WALKING), "f1").startswith("No, not over these 40 questions")
+
+
+def test_without_both_kinds_there_is_no_verdict() -> None:
+    for runs in ({"bm25": _results(HALF)}, {"ppr": _results(HALF)}):
+        said = verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1")
+        assert said == "No verdict: it takes a retriever with a graph and one without."
+
+
+def test_a_run_costs_money_where_all_its_models_have_a_price() -> None:
+    results = _results([1.0, 0.0], tokens=1000, seconds=2.0)
+    assert spent_by(results) == Spent(2.0, 1000.0, None)
+    assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(2.0, 1000.0, 0.005)
+    assert spent_by(_results([1.0], seconds=0.25)) == Spent(0.25, 0.0, None)

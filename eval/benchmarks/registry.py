@@ -18,7 +18,14 @@ from typing import Any, Literal, Self
 
 from ras_agent import registry
 from ras_agent.errors import IngestError, MissingExtra, UnknownName
-from ras_agent.eval.formats import find_format, load_passages, question_format, read_question, read_rows
+from ras_agent.eval.formats import (
+    find_format,
+    load_passages,
+    passage_format,
+    question_format,
+    read_question,
+    read_rows,
+)
 from ras_agent.eval.metrics import Outcome, score
 from ras_agent.eval.question import Question, union_of_contexts
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
@@ -178,7 +185,7 @@ class Benchmark:
         """
         if isinstance(source, str | Path):
             first = next(read_records(source, self.under, self.columns, on_bad and _ignore), None)
-            if first and {"text", "contents"} & first.data.keys() and "question" not in first:
+            if first and "question" not in first and ("text" in first or passage_format(first)):
                 return load_passages(source, on_bad)
             source = self.load(source, on_bad=on_bad)
         if passages := union_of_contexts(source):

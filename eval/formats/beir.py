@@ -10,7 +10,7 @@ There are no answers, so passages alone can be scored, as with `--retrieval-only
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,12 @@ def read_question(record: QuestionRecord) -> Question:
     )
 
 
-def read_passage(record: QuestionRecord) -> Passage:
-    """Return the passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
+def read_passages(record: QuestionRecord) -> Sequence[Passage]:
+    """Return the one passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
     given: Any = record.data.get("metadata")
     metadata = {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else {}
     title = record.text("title") if record.data.get("title") else ""
-    return Passage(record.text("_id"), record.text("text"), title, metadata=metadata)
+    return [Passage(record.text("_id"), record.text("text"), title, metadata=metadata)]
 
 
 BEIR = registered(
@@ -106,7 +106,7 @@ BEIR = registered(
         question=Look.of("_id", "text", "qrels"),
         read_question=read_question,
         passage=Look.of("_id", "text"),
-        read_passage=read_passage,
+        read_passages=read_passages,
         owns=owns,
         rows=rows,
     )

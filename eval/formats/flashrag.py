@@ -69,12 +69,12 @@ def _contexts(metadata: QuestionRecord) -> tuple[Passage, ...]:
     )
 
 
-def read_passage(record: QuestionRecord) -> Passage:
-    """Return the passage of a record with `id` and `contents`, of which the first line is the title, in quotes."""
+def read_passages(record: QuestionRecord) -> Sequence[Passage]:
+    """Return the one passage of a record with `id` and `contents`, of which the first line is the title, in quotes."""
     title, _, text = record.text("contents").partition("\n")
     if not text:
-        return Passage(record.text("id"), title)
-    return Passage(record.text("id"), text, _unquoted(title))
+        return [Passage(record.text("id"), title)]
+    return [Passage(record.text("id"), text, _unquoted(title))]
 
 
 def contents_of(passage: Passage) -> str:
@@ -111,7 +111,7 @@ FLASHRAG = registered(
         question=Look.of("question", "golden_answers"),
         read_question=read_question,
         passage=Look.of("id", "contents"),
-        read_passage=read_passage,
+        read_passages=read_passages,
         write_results=_write,
     )
 )

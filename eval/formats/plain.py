@@ -77,12 +77,12 @@ def _context(record: QuestionRecord) -> Passage:
     return Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text)
 
 
-def plain_passage(record: QuestionRecord) -> Passage:
-    """Return the passage of a record with id, text and optional title."""
+def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
+    """Return the one passage of a record with id, text and optional title."""
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):
             raise record.error(f"{key!r} should be text, found {record.data[key]!r:.80}")
-    return Passage(record.text("id"), record.text("text"), record.text("title") if "title" in record else "")
+    return [Passage(record.text("id"), record.text("text"), record.text("title") if "title" in record else "")]
 
 
 def plain_row(result: Result) -> JSON:
@@ -105,7 +105,7 @@ PLAIN = registered(
         question=Look.of("id", "question", "answers", without=("ctxs", "context")),
         read_question=plain_question,
         passage=Look.of("id", "text"),
-        read_passage=plain_passage,
+        read_passages=plain_passage,
         write_results=_write,
     )
 )

@@ -43,8 +43,8 @@ class Look:
 class Format:
     """A form in which questions, passages or runs are kept in files.
 
-    question, passage: the look of a record of each kind; None where the format has none. read_question, read_passage:
-    turn a record into ours; they raise `record.error(...)` for one that is wrong.
+    question, passage: the look of a record of each kind; None where the format has none. read_question, read_passages:
+    turn a record into a question, or into its passages; they raise `record.error(...)` for one that is wrong.
     owns, rows: tell that a file is read together with others of its folder, and yield the records of all of them.
     write_results: writes the results of a run. write_calls: writes the calls of a role with its replies. pairs: whether
     `write_calls` takes calls with a rejected reply too. trains_every_turn: whether what reads the calls trains all
@@ -56,7 +56,7 @@ class Format:
     question: Look | None = None
     read_question: Callable[[QuestionRecord], Question] | None = None
     passage: Look | None = None
-    read_passage: Callable[[QuestionRecord], Passage] | None = None
+    read_passages: Callable[[QuestionRecord], Sequence[Passage]] | None = None
     owns: Callable[[Path], bool] | None = None
     rows: Callable[[Path, OnBad | None], Iterator[QuestionRecord]] | None = None
     write_results: Write | None = None
@@ -160,15 +160,16 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
     bad: list[IngestError] = []
     for record in read_records(path, on_bad=on_bad and bad.append):
         try:
-            passage = _passage(record)
-            if passage.id in passages:
-                raise record.error(f"id {passage.id!r} is that of {places[passage.id]} too; ids are unique in a file")
+            read = _passages(record)
+            if twice := next((passage.id for passage in read if passage.id in passages), None):
+                raise record.error(f"id {twice!r} is that of {places[twice]} too; ids are unique in a file")
         except IngestError as error:
             if on_bad is None:
                 raise
             bad.append(error)
         else:
-            passages[passage.id], places[passage.id] = passage, record.where
+            passages.update((passage.id, passage) for passage in read)
+            places.update((passage.id, record.where) for passage in read)
     if bad and not passages:
         raise bad[0]
     if on_bad is not None:
@@ -177,10 +178,10 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
     return list(passages.values())
 
 
-def _passage(record: QuestionRecord) -> Passage:
-    if (form := passage_format(record)) is None or form.read_passage is None:
+def _passages(record: QuestionRecord) -> Sequence[Passage]:
+    if (form := passage_format(record)) is None or form.read_passages is None:
         raise record.error(f"expected keys id and text, found {', '.join(record.data)}")
-    return form.read_passage(record)
+    return form.read_passages(record)
 
 
 @cache

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.eval.formats import Exported, format_to_write, formats, load_questions
-from ras_agent.eval.formats.flashrag import contents_of, read_passage
+from ras_agent.eval.formats.flashrag import contents_of, read_passages
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
@@ -68,7 +68,7 @@ def test_gold_titles_come_back_as_titles(name: str) -> None:
 @given(id=NAMES, text=TEXTS, title=TEXTS.map(lambda title: " ".join(title.splitlines())))
 def test_a_passage_in_the_form_of_flashrag_comes_back_equal(id: str, text: str, title: str) -> None:
     passage = Passage(id, text or "x", title)
-    assert read_passage(QuestionRecord({"id": id, "contents": contents_of(passage)}, "corpus line 1")) == passage
+    assert read_passages(QuestionRecord({"id": id, "contents": contents_of(passage)}, "corpus line 1")) == [passage]
 
 
 @given(results=RESULTS)

@@ -1,0 +1,70 @@
+"""FanOutQA (Zhu et al., 2024): questions that need facts from many Wikipedia pages, with their decomposition as a tree.
+
+A record's answer is a text, a number, a list or a mapping such as {"Pat Burrell": "Right", ...}. The pages are not in
+the file: give those of the data set's date as --corpus or --index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.metrics.suites import reference_text
+from ras_agent.eval.question import Question
+from ras_agent.eval.question_file import QuestionRecord
+
+
+def _read(record: QuestionRecord) -> Question:
+    """Return a question whose gold passages are the titles of its evidence, at whatever depth of the tree.
+
+    The decomposition lists the sub-questions that a page answers, in the tree's order; `metadata["reference"]` is the
+    answer as the record has it. Test records have no answer, and their evidence under `necessary_evidence`.
+    """
+    leaves = list(_leaves(record))
+    pages = [leaf.inside(leaf.data["evidence"], "evidence") for leaf in leaves]
+    pages += record.objects("necessary_evidence") if "necessary_evidence" in record else []
+    answer = record.data.get("answer")
+    return Question(
+        id=record.text("id"),
+        question=record.text("question"),
+        answers=() if answer is None else (reference_text(answer),),
+        supporting=tuple(dict.fromkeys(page.text("title") for page in pages)),
+        by_title=True,
+        type=next(iter(record.texts("categories")), "") if "categories" in record else "",
+        metadata={
+            "decomposition": [
+                {"question": leaf.text("question"), "answer": reference_text(leaf.data.get("answer"))}
+                for leaf in leaves
+            ],
+            **({} if answer is None else {"reference": answer}),
+        },
+    )
+
+
+def _leaves(record: QuestionRecord) -> Iterator[QuestionRecord]:
+    """Yield the sub-questions that rest on a page."""
+    for part in record.objects("decomposition") if "decomposition" in record else ():
+        if part.data.get("evidence"):
+            yield part
+        yield from _leaves(part)
+
+
+FANOUTQA = registered(
+    Benchmark(
+        name="fanoutqa",
+        title="FanOutQA",
+        source="get fanout-final-dev.json from github.com/zhudotexe/fanoutqa (MIT); its pages are Wikipedia's of "
+        "20 November 2023, to give with --corpus or --index",
+        read=_read,
+        metrics=("fanout_loose", "fanout_strict", "rouge_l", "recall@5", "all_recall@5", "citation_support"),
+        answer_form="long",
+        answer_tokens=400,
+        instructions={
+            "answer": "The question asks for a fact about each of several things. Name each thing with its fact, one a "
+            "line, and nothing else.",
+        },
+        files={"validation": "fanout-final-dev.json", "test": "fanout-final-test.json"},
+        counts={"fanout-final-dev.json": 310, "fanout-final-test.json": 724},
+        gold_by="title",
+    )
+)

@@ -1,0 +1,71 @@
+"""MultiHop-RAG (Tang and Yang, 2024): questions over dated news that compare, order and infer; some have no answer."""
+
+from __future__ import annotations
+
+from ras_agent.eval.benchmarks.registry import Benchmark, registered
+from ras_agent.eval.formats.registry import Format, Look
+from ras_agent.eval.formats.registry import registered as registered_format
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.records import Passage
+
+_ABOUT = ("author", "source", "category", "published_at", "url")
+
+
+def _read(record: QuestionRecord) -> Question:
+    """Return a question whose gold passages are the articles of its evidence, by title; its facts are in metadata.
+
+    The contexts are those facts alone, each with its article's title, source and date, for runs without the articles:
+    the union of them is an easier corpus than the articles are, which --corpus names.
+    """
+    evidence = record.objects("evidence_list")
+    return Question(
+        id=record.text("id") if "id" in record else str(record.number),
+        question=record.text("question", "query"),
+        answers=(record.text("answer"),),
+        supporting=tuple(dict.fromkeys(part.text("title") for part in evidence)),
+        by_title=True,
+        type=record.text("question_type"),
+        contexts=tuple(context_passage(part.text("title"), part.text("fact"), **_about(part)) for part in evidence),
+        metadata={"facts": [part.text("fact") for part in evidence], "hops": len(evidence)},
+    )
+
+
+def _about(record: QuestionRecord) -> dict[str, str]:
+    return {key: record.text(key) for key in _ABOUT if key in record}
+
+
+def _passage(record: QuestionRecord) -> list[Passage]:
+    """Return the passages of an article of corpus.json, cut as `ras-agent index` cuts a document."""
+    from ras_agent.tools.index.chunk import passages_of
+    from ras_agent.tools.index.load import Document
+
+    identity = record.text("url", "title")
+    return list(passages_of(Document(identity, record.text("body"), record.text("title"), _about(record))))
+
+
+ARTICLES = registered_format(
+    Format(
+        name="multihop-rag", title="MultiHop-RAG's articles", passage=Look.of("title", "body"), read_passages=_passage
+    )
+)
+MULTIHOP_RAG = registered(
+    Benchmark(
+        name="multihop-rag",
+        title="MultiHop-RAG",
+        source="get MultiHopRAG.json and corpus.json, to give with --corpus, from github.com/yixuantt/MultiHop-RAG "
+        "(ODC-BY)",
+        read=_read,
+        metrics=(
+            *("multihop_accuracy", "em", "f1", "fact_hit@4", "fact_hit@10", "fact_map@10", "fact_mrr@10"),
+            *("recall@5", "all_recall@5"),
+        ),
+        instructions={
+            "answer": 'Answer in a word or a name, "Yes" or "No". Say "Insufficient information" where the articles do '
+            "not tell.",
+        },
+        files={"": "MultiHopRAG.json"},
+        counts={"MultiHopRAG.json": 2556},
+        gold_by="title",
+    )
+)

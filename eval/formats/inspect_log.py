@@ -1,0 +1,105 @@
+"""Inspect's log of an evaluation (inspect-ai 0.3), as JSON: `inspect view` shows it, and `read_eval_log` reads it.
+
+Each question is a sample with its scores; what was retrieved stands in its metadata, and its trace in its store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ras_agent.eval.formats.exported import Exported, write_json
+from ras_agent.eval.formats.registry import Format, registered
+from ras_agent.eval.run.result import Result
+from ras_agent.records import JSON
+
+_AGENT = "ras-agent"
+
+
+def log_of(run: Exported) -> JSON:
+    """Return a run as a log whose samples are its questions."""
+    manifest = run.manifest
+    models = {role: name for role, name in (manifest.get("roles") or {}).items() if role != "retriever"}
+    model = models.get("answerer") or next(iter(models.values()), _AGENT)
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "created": manifest.get("started") or datetime.now(UTC).isoformat(timespec="seconds"),
+            "task": f"{_AGENT}/{manifest.get('benchmark', 'run')}",
+            "dataset": {
+                "name": manifest.get("benchmark"),
+                "location": manifest.get("data"),
+                "samples": len(run.results),
+                "sample_ids": [result.id for result in run.results],
+            },
+            "model": model if "/" in model else f"{_AGENT}/{model}",
+            "config": {},
+            "metadata": {name: manifest[name] for name in ("name", "graph", "roles", "limits") if name in manifest},
+        },
+        "results": {
+            "total_samples": len(run.results),
+            "completed_samples": sum(result.error is None for result in run.results),
+            "scores": [
+                {"name": name, "scorer": name, "metrics": {"mean": {"name": "mean", "value": fmean(values)}}}
+                for name, values in _by_metric(run.results).items()
+            ],
+        },
+        "samples": [_sample(result) for result in run.results],
+    }
+
+
+def _by_metric(results: Sequence[Result]) -> dict[str, list[float]]:
+    scores: dict[str, list[float]] = {}
+    for result in results:
+        for name, score in result.scores.items():
+            scores.setdefault(name, []).append(score)
+    return scores
+
+
+def _sample(result: Result) -> JSON:
+    said = {"role": "assistant", "content": result.answer}
+    sample: dict[str, Any] = {
+        "id": result.id,
+        "epoch": 1,
+        "input": result.question,
+        "target": list(result.answers),
+        "messages": [{"role": "user", "content": result.question}, said],
+        "output": {"model": _AGENT, "choices": [{"message": said, "stop_reason": "stop"}]},
+        "scores": {name: {"value": score, "answer": result.answer} for name, score in result.scores.items()},
+        "metadata": {
+            "type": result.type,
+            "supporting": list(result.supporting),
+            "retrieved": list(result.retrieved),
+            "hops": result.hops,
+            "stop_reason": result.stop_reason,
+            "abstained": result.abstained,
+        },
+        "store": {f"{_AGENT}:trace": result.trace} if result.trace else {},
+        "model_usage": {name: _usage(used) for name, used in (result.usage.get("by_model") or {}).items()},
+        "total_time": result.seconds,
+    }
+    if result.error:
+        message = f"{result.error['type']}: {result.error['message']}"
+        sample["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
+    return sample
+
+
+def _usage(used: Mapping[str, int]) -> JSON:
+    read, written = used.get("input_tokens", 0), used.get("output_tokens", 0)
+    return {
+        "input_tokens": read,
+        "output_tokens": written,
+        "total_tokens": read + written,
+        "input_tokens_cache_read": used.get("cached_tokens", 0),
+    }
+
+
+def _write(run: Exported, path: Path) -> Sequence[Path]:
+    return write_json(path, log_of(run))
+
+
+INSPECT = registered(Format(name="inspect", title="Inspect's logs", write_results=_write))

@@ -1,0 +1,152 @@
+"""FanOutQA, MultiHop-RAG and GraphRAG-Bench as their own programs score them, as far as that takes no judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ras_agent.eval.metrics.answers import rouge_scorer
+from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
+from ras_agent.eval.question import Question
+from ras_agent.text.words import stem
+
+_NUMBER = re.compile(r"(?:\d+,)+\d+(?:\.\d+)?")
+_MARKS = re.compile(r"[,.?!:;]")
+_WORD = re.compile(r"\w+")
+_INSUFFICIENT = "insufficient information"
+
+# ---- FanOutQA: every text of a list or a mapping of answers
+
+
+def reference_texts(reference: Any) -> list[str]:
+    """Return the texts in a reference answer: of a mapping its keys and values, of a list its items, "yes" for True."""
+    if isinstance(reference, dict):
+        return [text for item in (*reference, *reference.values()) for text in reference_texts(item)]
+    if isinstance(reference, list | tuple):
+        return [text for item in reference for text in reference_texts(item)]
+    if isinstance(reference, bool):
+        return ["yes" if reference else "no"]
+    return [str(reference)]
+
+
+def reference_text(reference: Any) -> str:
+    """Return a reference answer as one text: a line an item, "key - value" for a mapping."""
+    if isinstance(reference, dict):
+        return "\n".join(f"{key} - {reference_text(value)}" for key, value in reference.items())
+    if isinstance(reference, list | tuple):
+        return "\n".join(map(reference_text, reference))
+    return "" if reference is None else reference_texts(reference)[0]
+
+
+def fanout_share(answer: str, reference: Any) -> float:
+    """Return the share of the reference's texts that the answer holds as whole words, in 0..1 (FanOutQA's "loose").
+
+    Case, punctuation and the commas of numbers do not count, and words are compared by their stems, in place of the
+    lemmas of spaCy that FanOutQA takes: the share of a text may differ where a stem is no lemma. A list in a mapping
+    counts with each of its items.
+    """
+    texts, held = reference_texts(reference), f" {_normal(answer)} "
+    return sum(f" {_normal(text)} " in held for text in texts) / len(texts) if texts else 0.0
+
+
+def _normal(text: str) -> str:
+    plain = _MARKS.sub("", _NUMBER.sub(lambda found: found[0].replace(",", ""), text.lower()))
+    return " ".join(_WORD.findall(_WORD.sub(lambda found: stem(found[0]), plain)))
+
+
+@metric("fanout_loose", decides=50)
+def _fanout_loose(question: Question, outcome: Outcome) -> float | None:
+    """Return the share of the answer's parts, as names and numbers, that the reply holds."""
+    if "reference" not in question.metadata:
+        return None
+    return 0.0 if outcome.abstained else fanout_share(outcome.answer, question.metadata["reference"])
+
+
+@metric("fanout_strict")
+def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
+    """Return the share of questions of whose answer no part is missing in the reply."""
+    share = _fanout_loose(question, outcome)
+    return None if share is None else float(share == 1.0)
+
+
+# ---- MultiHop-RAG: facts in the texts that were retrieved, and one word of the answer
+
+
+@metric("fact_hit", of_passages=True, cutoff="required")
+def _fact_hit(question: Question, outcome: Outcome, k: int) -> float | None:
+    """Return the share of questions with a passage among the first k that holds a gold fact, letter for letter."""
+    facts = _facts(question)
+    return float(any(_held(facts, passage.text) for passage in outcome.passages[:k])) if facts else None
+
+
+@metric("fact_mrr", of_passages=True, cutoff="required")
+def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
+    """Return how early the first passage comes that holds a gold fact: 1 / its rank, 0 behind rank k."""
+    if not (facts := _facts(question)):
+        return None
+    ranks = (rank for rank, passage in enumerate(outcome.passages[:k], 1) if _held(facts, passage.text))
+    return next((1 / rank for rank in ranks), 0.0)
+
+
+@metric("fact_map", of_passages=True, cutoff="required")
+def _fact_map(question: Question, outcome: Outcome, k: int) -> float | None:
+    """Return MultiHop-RAG's MAP@k: for each rank, new facts in its passage / rank, over the number of gold facts.
+
+    A passage that holds several facts counts several times, so the best value is above 1 where facts share passages;
+    it is cut to 1 here.
+    """
+    if not (facts := _facts(question)):
+        return None
+    seen: set[str] = set()
+    total = 0.0
+    for rank, passage in enumerate(outcome.passages[:k], 1):
+        new = set(_held(facts, passage.text)) - seen
+        seen |= new
+        total += len(new) / rank
+    return min(1.0, total / min(len(facts), k))
+
+
+def _facts(question: Question) -> list[str]:
+    return [_letters(fact) for fact in question.metadata.get("facts", ())]
+
+
+def _held(facts: Sequence[str], text: str) -> list[str]:
+    letters = _letters(text)
+    return [fact for fact in facts if fact in letters]
+
+
+def _letters(text: str) -> str:
+    return text.replace(" ", "").replace("\n", "")
+
+
+@metric("multihop_accuracy", decides=45)
+def _multihop_accuracy(question: Question, outcome: Outcome) -> float | None:
+    """Return the share of answers that have a word in common with the gold answer, as MultiHop-RAG's program counts.
+
+    An abstention is the answer "insufficient information", which is gold for its questions without an answer.
+    """
+    if not question.answers:
+        return None
+    answer = _INSUFFICIENT if outcome.abstained else outcome.answer.lower()
+    words = set(answer.split())
+    return float(
+        any(words & set(gold.lower().removesuffix(".").split() + gold.lower().split()) for gold in question.answers)
+    )
+
+
+# ---- GraphRAG-Bench
+
+
+@answer_metric("rouge_l", decides=70)
+def rouge_l(prediction: str, references: Sequence[str]) -> float:
+    """Return ROUGE-L's F-measure of the rouge-score package, stemmed, best over the references, in 0..1.
+
+    Raises MissingExtra without the package.
+    """
+    if not prediction.strip():
+        return 0.0
+    scorer = rouge_scorer("rougeL")
+    return max(
+        (float(scorer.score(gold, prediction)["rougeL"].fmeasure) for gold in references if gold.strip()), default=0.0
+    )

@@ -1,0 +1,120 @@
+"""A task of ours as one of Inspect (inspect-ai 0.3): its models, log and viewer, our questions, agent and metrics.
+
+    task = load_task("hotpotqa", Path("hotpot_dev.json"), settings, limit=100)
+    inspect_ai.eval(inspect_task(task, settings), model="openai/gpt-4o-mini")
+
+Inspect's `agent_bridge` catches the calls of OpenAI's client library for the model "inspect", so that they are
+Inspect's: any of its providers answers, and its log has every call. Each part can be used alone: our agent as a solver
+under another scorer, our metrics as scorers of another solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from ras_agent.errors import MissingExtra
+from ras_agent.eval.metrics import Outcome, find_metric
+from ras_agent.eval.question import Question
+from ras_agent.eval.run.agent import agent_inputs
+from ras_agent.eval.run.task import Task
+from ras_agent.graphs.resolve import create_agent
+from ras_agent.settings import Settings
+from ras_agent.trace import Trace
+
+_TRACE = "ras-agent:trace"
+_NAMES = {
+    "Task": "inspect_ai",
+    "agent_bridge": "inspect_ai.agent",
+    **dict.fromkeys(("MemoryDataset", "Sample"), "inspect_ai.dataset"),
+    "ModelOutput": "inspect_ai.model",
+    **dict.fromkeys(("Score", "mean", "scorer", "stderr"), "inspect_ai.scorer"),
+    "solver": "inspect_ai.solver",
+}
+
+
+def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
+    """Return a task of Inspect: the questions as samples, the agent that `settings` describe, a scorer for each metric.
+
+    model: of the roles that settings leave open; if None, Inspect's own. Raises MissingExtra without inspect-ai.
+    """
+    parts = _inspect()
+    samples = [
+        parts.Sample(input=one.question, target=list(one.answers), id=one.id, metadata={"type": one.type})
+        for one in task.questions
+    ]
+    return parts.Task(
+        dataset=parts.MemoryDataset(samples, name=task.benchmark.name),
+        solver=inspect_solver(task, settings, model),
+        scorer=inspect_scorers(task.questions, task.metrics),
+        name=f"ras-agent_{task.benchmark.name}",
+    )
+
+
+def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
+    """Return the agent that `settings` describe as a solver, which leaves its trace in the sample's store."""
+    parts = _inspect()
+    questions = {question.id: question for question in task.questions}
+    inputs = partial(agent_inputs, task, settings.graph)
+
+    def build() -> Any:
+        llm: Any = model or _bridged_model()
+        arguments: dict[str, Any] = {"index": task.index, "settings": settings, "task": task.instruction_text}
+        agent = create_agent(settings.graph, llm=llm, **arguments)
+
+        async def solve(state: Any, generate: Callable[..., Any]) -> Any:
+            async with parts.agent_bridge():
+                out = await agent.ainvoke(inputs(questions[str(state.sample_id)]))
+            state.store.set(_TRACE, Trace.from_state(out, settings.graph).to_dict())
+            state.output = parts.ModelOutput.from_content(model="ras-agent", content=out["answer"])
+            return state
+
+        return solve
+
+    return parts.solver(name="ras_agent")(build)()
+
+
+def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> list[Any]:
+    """Return a scorer for each metric. It leaves a sample unscored where the metric does not apply.
+
+    A sample is scored by the trace in its store; where another solver answered, by the completion alone.
+    """
+    by_id = {question.id: question for question in questions}
+    return [_scorer(find_metric(name).name, by_id) for name in metrics]
+
+
+def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
+    parts, score = _inspect(), find_metric(name).score
+
+    def build() -> Any:
+        async def measure(state: Any, target: Any) -> Any:
+            trace = state.store.get(_TRACE)
+            outcome = Outcome.from_output(trace) if trace else Outcome(state.output.completion)
+            value = score(questions[str(state.sample_id)], outcome)
+            return None if value is None else parts.Score(value=value, answer=outcome.answer)
+
+        return measure
+
+    metrics = [parts.mean(), parts.stderr()]
+    return parts.scorer(metrics=metrics, name=name.replace("@", "_at_"))(build)()
+
+
+def _bridged_model() -> object:
+    """Return the model whose calls Inspect's bridge catches, of LangChain's client. Raises MissingExtra."""
+    try:
+        from langchain_openai import ChatOpenAI
+        from pydantic import SecretStr
+    except ImportError as error:
+        raise MissingExtra("Inspect's bridge", "openai") from error
+    return ChatOpenAI(model="inspect", api_key=SecretStr("inspect"), max_retries=0)
+
+
+def _inspect() -> Any:
+    """Return the names of inspect-ai that are used here. Raises MissingExtra without the package."""
+    try:
+        return SimpleNamespace(**{name: getattr(import_module(module), name) for name, module in _NAMES.items()})
+    except ImportError as error:
+        raise MissingExtra("a task of Inspect", "inspect") from error

@@ -200,7 +200,7 @@ class Settings(BaseModel):
     thinking: bool = _LOOP(
         True,
         "Keep what the planner's model thought in its dialogue, or drop it from the next prompts.",
-        "--keep-thinking/--drop-thinking",
+        "--thinking/--no-thinking",
     )
     from_memory: bool | None = _LOOP(
         None,

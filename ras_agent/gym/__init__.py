@@ -9,15 +9,21 @@ docs/howto/train-a-planner.md shows it whole. Rewards are measured, not judged; 
 
 from ras_agent.gym.environment import GraphSearch, environment_factory, search_parts
 from ras_agent.gym.rewards import Episode, Rewards, parts_of, support_gains
+from ras_agent.gym.rollout import Policy, Rollout, aroll_out, roll_out, rollout_agent
 from ras_agent.gym.rows import log_parts, row_of, rows
 
 __all__ = [
     "Episode",
     "GraphSearch",
+    "Policy",
     "Rewards",
+    "Rollout",
+    "aroll_out",
     "environment_factory",
     "log_parts",
     "parts_of",
+    "roll_out",
+    "rollout_agent",
     "row_of",
     "rows",
     "search_parts",

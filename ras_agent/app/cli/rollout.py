@@ -1,0 +1,101 @@
+"""`ras-agent rollout`: one question asked with the model that a trainer trains, scored, and the reward told."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import Sample
+from ras_agent.app.cli.terminal import inert_json
+from ras_agent.settings import Settings
+
+_QUESTION, _POLICY, _REWARD = "The question", "The policy", "The reward"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutOptions(Options):
+    """Options of `ras-agent rollout`."""
+
+    work = "answer"
+    question: Annotated[str, typer.Argument(envvar="QUESTION", help="The question.", show_default=False)]
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(help="A gold answer; may be repeated. Else GOLDEN_ANSWERS.", rich_help_panel=_QUESTION),
+    ] = None
+    supporting: Annotated[
+        list[str] | None,
+        typer.Option(help="The title of a gold passage; may be repeated. Else SUPPORTING.", rich_help_panel=_QUESTION),
+    ] = None
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="URL#MODEL",
+            help="Where the planner's model is asked, and its name; else AGL_OPENAI_BASE_URL or OPENAI_BASE_URL.",
+            rich_help_panel=_POLICY,
+        ),
+    ] = ""
+    reward: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=WEIGHT", help="A metric and its weight; may be repeated. Else f1=1.", rich_help_panel=_REWARD
+        ),
+    ] = None
+    own_answer: Annotated[
+        bool, typer.Option("--own-answer", help="Score what the policy answers itself.", rich_help_panel=_REWARD)
+    ] = False
+    event_url: Annotated[
+        str,
+        typer.Option(
+            envvar="AGL_EVENT_URL", metavar="URL", help="Where the reward is posted.", rich_help_panel=_REWARD
+        ),
+    ] = ""
+    sample: Sample = False
+    settings: Settings
+    flags: frozenset[str]
+
+
+def rollout(options: RolloutOptions) -> None:
+    """Ask one question with the model that is trained as planner, and print its reward as JSON.
+
+    A trainer's gateway stands at the policy's address and records what is
+    sent and said; the key that it wants is read from AGL_KEY or
+    OPENAI_API_KEY. Extractor and answerer never are the policy: they are
+    --extractor, --answerer or --llm, else offline. No reply is cached.
+    """
+    import asyncio
+
+    from ras_agent.app.sample import sample_passages
+    from ras_agent.eval.question import Question
+    from ras_agent.gym.rollout import Policy, apost_reward, aroll_out, read_answers, read_rewards, rollout_agent
+
+    if not options.question.strip():
+        raise typer.BadParameter("the question is blank")
+    if not options.sample and options.settings.needs_index:
+        raise typer.BadParameter("no index: give --index PATH, or --sample to try the bundled one")
+    if "planner" in options.flags:
+        raise typer.BadParameter("the planner of a rollout is the policy: give its address, --policy URL#MODEL")
+    environment = dict(os.environ)
+    key = environment.get("AGL_KEY") or environment.get("OPENAI_API_KEY") or ""
+    policy = Policy.at(options.policy, key) if options.policy else Policy.of_environment(environment)
+    question = Question(
+        "rollout",
+        options.question,
+        tuple(options.answer or read_answers(environment.get("GOLDEN_ANSWERS", ""))),
+        tuple(options.supporting or read_answers(environment.get("SUPPORTING", ""))),
+        by_title=True,
+    )
+    rewards = read_rewards(options.reward or ())
+    agent = rollout_agent(policy, options.settings, sample_passages() if options.sample else None)
+
+    async def play() -> None:
+        result = await aroll_out(agent, question, rewards, own_answer=options.own_answer)
+        if options.event_url:  # before it is printed, so that what is printed was told
+            await apost_reward(options.event_url, environment.get("AGL_KEY", ""), result)
+        typer.echo(inert_json(json.dumps(result.to_dict(), ensure_ascii=False)))
+
+    asyncio.run(play())

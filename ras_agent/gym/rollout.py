@@ -1,0 +1,213 @@
+"""Rollouts: one question asked with the model that is trained as planner, for trainers that keep the agent's own loop.
+
+A gateway such as agent-lightning's, or an interception server such as that of verifiers, stands between the planner and
+the model, and records what the model is sent and says. All other roles are fixed: none follows the model that is
+trained. What is sent only grows within a rollout (layout "dialogue"), so that its calls are one sample.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ras_agent.errors import ModelRefused, SettingsError
+from ras_agent.eval.metrics import Outcome
+from ras_agent.eval.question import Question
+from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.parts import AnyIndex
+from ras_agent.graphs.resolve import create_agent
+from ras_agent.gym.rewards import Episode, Rewards, parts_of
+from ras_agent.records import JSON, Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.chat.http import Endpoint
+from ras_agent.tools.chat.models import printable
+
+TEMPERATURE = 1.0
+"""What the model that is trained samples at, unless a setting says otherwise: at 0 the rollouts of a group are one"""
+_FIXED = "offline"
+_POST_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Address of the model that is trained. url: up to /v1. key: what the gateway wants to be shown."""
+
+    url: str
+    model: str = "auto"
+    key: str = field(default="", repr=False)
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str]) -> Policy:
+        """Return the policy that a trainer names to the processes that it starts.
+
+        AGL_OPENAI_BASE_URL and AGL_KEY are agent-lightning's; OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL are set
+        by verifiers' harnesses and others. Raises SettingsError where neither is set.
+        """
+        if url := environment.get("AGL_OPENAI_BASE_URL"):
+            return cls(url, key=environment.get("AGL_KEY", ""))
+        if url := environment.get("OPENAI_BASE_URL"):
+            return cls(url, environment.get("OPENAI_MODEL") or "auto", environment.get("OPENAI_API_KEY", ""))
+        raise SettingsError(
+            "no policy: a rollout asks the model that is trained, at AGL_OPENAI_BASE_URL or OPENAI_BASE_URL, which the "
+            "trainer sets; or give --policy URL"
+        )
+
+    @classmethod
+    def at(cls, address: str, key: str = "") -> Policy:
+        """Return the policy at `http://host:port/v1#model`, with `vllm:` in front or without. Raises SettingsError."""
+        url, _, model = address.removeprefix("vllm:").partition("#")
+        if not url.startswith(("http://", "https://")):
+            raise SettingsError(f"a policy is http://host:port/v1#model, not {printable(address)!r}")
+        return cls(url, model or "auto", key)
+
+    def chat_model(self, settings: Settings) -> Any:
+        """Return the chat model at the address, which samples."""
+        from pydantic import SecretStr
+
+        from ras_agent.tools.chat.openai_chat import OpenAIChat
+
+        return OpenAIChat(
+            model=self.model,
+            base_url=self.url.rstrip("/"),
+            api_key=SecretStr(self.key),
+            temperature=TEMPERATURE if settings.temperature is None else settings.temperature,
+            timeout=settings.timeout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """Result of a rollout.
+
+    parts: of the reward, by their names. answer: the one that was scored. output: the agent's, as of `invoke`.
+    """
+
+    reward: float
+    parts: Mapping[str, float]
+    answer: str
+    output: Mapping[str, Any] = field(repr=False)
+
+    def to_dict(self) -> JSON:
+        """Return what a log holds of the rollout: plain JSON, without passages and facts."""
+        calls = self.output["usage"]["calls"]
+        return {
+            "reward": self.reward,
+            "parts": dict(self.parts),
+            "answer": self.answer,
+            "stop_reason": self.output["stop_reason"],
+            "searches": [step["subquery"] for step in self.output["steps"]],
+            "calls": sum(call["role"] == "planner" for call in calls),
+            "failures": [failure["message"] for failure in self.output["failures"]],
+        }
+
+
+def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **arguments: Any) -> Agent:
+    """Make the agent of a rollout: the policy plans, in a dialogue that only grows; the other roles are fixed.
+
+    policy: a Policy or its address, a chat model such as ART's, or a planner.
+    settings: whose graph is run; extractor and answerer are their own settings, else `llm`, else offline, and never the
+    policy.
+    Raises SettingsError for settings under which rollouts would be worth nothing: with a cache equal calls are one, and
+    a role that asks the policy would be trained with it.
+    """
+    if settings.cache is not None or settings.replay:
+        raise SettingsError(
+            "a rollout asks its model anew: with a cache the equal calls of a group would be one; leave cache and "
+            "replay out"
+        )
+    policy = Policy.at(policy) if isinstance(policy, str) else policy
+    fixed = {role: getattr(settings, role) or settings.llm or _FIXED for role in ("extractor", "answerer")}
+    if isinstance(policy, Policy):
+        for role, spec in fixed.items():
+            if policy.url.rstrip("/") in spec:
+                raise SettingsError(f"the {role} is the policy ({spec}): give the {role} a model of its own")
+    planner: Any = policy.chat_model(settings) if isinstance(policy, Policy) else policy
+    own = {"planner": None, "llm": None, "temperature": None, "review": None, "rewriter": settings.rewriter or _FIXED}
+    layout = settings.layout or "dialogue"
+    fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
+    return create_agent(settings.graph, planner=planner, settings=fixed_settings, index=index, **arguments)
+
+
+def roll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
+    """Ask a question and score the run. own_answer: whether the answer is what the policy itself has answered.
+
+    Raises ModelRefused where the policy cannot be asked: no reward is due then.
+    """
+    return _scored(agent.invoke({"question": question.question}), question, rewards, own_answer)
+
+
+async def aroll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
+    """Do the same as `roll_out`, for coroutines."""
+    return _scored(await agent.ainvoke({"question": question.question}), question, rewards, own_answer)
+
+
+def _scored(out: Mapping[str, Any], question: Question, rewards: Rewards, own_answer: bool) -> Rollout:
+    if out["stop_reason"] == "model_refused":
+        raise ModelRefused(f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}")
+    outcome = Outcome.from_output(out)
+    if own_answer:
+        answer = out["plans"][-1].get("answer", "") if out["plans"] else ""
+        outcome = replace(outcome, answer=answer, abstained=not answer, citations=())
+    calls = [call for call in out["usage"]["calls"] if call["role"] == "planner"]
+    passages = {name: Passage.from_dict(data) for name, data in out["passages"].items()}
+    episode = Episode(
+        question,
+        outcome,
+        hops=[[passages[hit["passage_id"]] for hit in step["hits"]] for step in out["steps"]],
+        calls=len(calls),
+        followed=_followed(out["plans"]),
+        finished=out["stop_reason"] in ("sufficient", "no_retrieval"),
+        shown=max((call["input_tokens"] for call in calls), default=0),
+        max_hops=max(len(out["steps"]), 1),
+    )
+    parts = parts_of(episode, rewards)
+    return Rollout(rewards.total(parts), parts, "" if outcome.abstained else outcome.answer, out)
+
+
+def _followed(plans: Sequence[JSON]) -> int:
+    """Count the replies of the policy that could be followed: all that led to plans but those that were asked again."""
+    count = 0
+    for plan in plans:
+        roles = [message["role"] for message in plan.get("dialogue", {}).get("messages", ())]
+        if "assistant" in roles:
+            said = roles[roles.index("assistant") :]
+            count += said.count("assistant") - said.count("user")
+    return count
+
+
+def read_rewards(texts: Sequence[str]) -> Rewards:
+    """Return the rewards of texts such as "f1=1" and "recall@5=0.5"; F1 alone for none.
+
+    A name is a part of `Rewards` or a registered metric. Raises SettingsError for another form, UnknownName for a name.
+    """
+    parts = {item.name for item in fields(Rewards) if item.name != "metrics"}
+    weights: dict[str, float] = {}
+    for text in texts or ("f1=1",):
+        name, _, weight = text.partition("=")
+        try:
+            weights[name] = float(weight or 1)
+        except ValueError:
+            raise SettingsError(f"a reward is NAME=WEIGHT, such as f1=1, not {text!r}") from None
+    own: dict[str, Any] = dict.fromkeys(parts, 0.0) | {name: weights[name] for name in weights if name in parts}
+    return Rewards(**own, metrics={name: weight for name, weight in weights.items() if name not in parts})
+
+
+def read_answers(text: str) -> tuple[str, ...]:
+    """Return the gold answers in a variable: a JSON list, or one answer as it is.
+
+    >>> read_answers('["Leith", "Water of Leith"]'), read_answers("1837"), read_answers("Leith")
+    (('Leith', 'Water of Leith'), ('1837',), ('Leith',))
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return (text,) if text.strip() else ()
+    return tuple(map(str, value)) if isinstance(value, list) else (text if not isinstance(value, str) else value,)
+
+
+async def apost_reward(url: str, key: str, rollout: Rollout) -> None:
+    """Tell a gateway the reward as an event, in agent-lightning's form. Raises ErrorStatus and ConnectionError."""
+    data = {"value": rollout.reward, "source": "agent", "reason": rollout.output["stop_reason"]}
+    await Endpoint.with_key(url, key).post("", {"event_type": "reward", "data": data}, _POST_SECONDS)

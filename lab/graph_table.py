@@ -151,8 +151,8 @@ def _of_weights(
     rankers, reranker = (alone, dense(index), ppr(index, graph=graph)), Reranker(index)
     retrievers: dict[str, Retriever] = {
         "gfm": alone,
-        "gfm+dense": MixedRetriever(rankers[:2], (1, 1), reranker=reranker),
-        "graph": MixedRetriever(rankers, (1, 1, 1), reranker=reranker),
+        "gfm+dense": MixedRetriever(rankers[:2], reranker=reranker),
+        "graph": MixedRetriever(rankers, reranker=reranker),
     }
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in retrievers}
     for gold in golds:

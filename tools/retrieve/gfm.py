@@ -80,7 +80,7 @@ class GFMRetriever(PathExplainedRetriever):
     A query that is linked to no entity of the graph has no hits.
     """
 
-    name = "gfm"
+    name, walks_graph = "gfm", True
 
     def __init__(
         self,

@@ -1,6 +1,8 @@
 """Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
 
-The first passages of the mean are ranked again (rerank.py).
+A search that walks a graph from a question's names is sure where few passages stand out, and in doubt where many score
+nearly the same: in doubt the other parts count more (`shares_by_doubt`). The first passages of the mean are ranked
+again (rerank.py).
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows what texts mean.
@@ -30,6 +32,7 @@ from ras_agent.tools.retrieve.rerank import FIRST, Reranker
 DEPTH = 1000
 """How far down each ranking counts, at least."""
 _TRIFLE = np.float32(1e-6)
+_LEAST_DOUBT = 0.02
 
 
 def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: int) -> Ranking:
@@ -50,13 +53,40 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
     return top_k(scores, k)
 
 
+def doubt(ranking: Ranking) -> float:
+    """Return how far a search is from being sure: the root of its third score, the scores scaled to 0..1.
+
+    Two passages that stand out are what a question of two hops needs. It is 1 for a search without hits, else from 0.02
+    to 0.98, since every part's passages are hits of a mix.
+    """
+    if not len(ranking.rows):
+        return 1.0
+    above = ranking.scores - ranking.scores.min()
+    third = float(np.sqrt(above[2] / above[0])) if len(above) > 2 and above[0] else 0.0
+    return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
+
+
+def shares_by_doubt(rankings: Sequence[Ranking], walks: Sequence[bool]) -> list[float]:
+    """Return how much each ranking counts: one that `walks` a graph by how sure it is, others by the doubt of walks.
+
+    Where all walk, or none does, they count alike.
+    """
+    doubts = [doubt(ranking) for ranking, walk in zip(rankings, walks, strict=True) if walk]
+    others = len(rankings) - len(doubts)
+    if not doubts or not others:
+        return [1 / len(rankings)] * len(rankings)
+    sure = iter(doubts)
+    each = sum(doubts) / others
+    return [(1 - next(sure) if walk else each) / len(doubts) for walk in walks]
+
+
 class MixedRetriever(ExplainedRetriever):
     """Retriever that ranks by the weighted mean of the scores of several rankers of the same passages (see `mixed`)."""
 
     def __init__(
         self,
         rankers: Sequence[Ranker],
-        weights: Sequence[float],
+        weights: Sequence[float] | None = None,
         *,
         name: str = "",
         depth: int = DEPTH,
@@ -64,16 +94,19 @@ class MixedRetriever(ExplainedRetriever):
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
+        weights: by default `shares_by_doubt` of each query's rankings, of which those walk a graph that say so
+            (`walks_graph`).
         depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
         """
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
             raise ValueError("a mix needs rankers over the same passages")
-        if len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0:
+        if weights is not None and (len(weights) != len(rankers) or min(weights) < 0 or not sum(weights) > 0):
             raise ValueError(f"a mix of {len(rankers)} needs as many weights, none negative, got {list(weights)}")
         self.name = name or "+".join(getattr(ranker, "name", type(ranker).__name__) for ranker in rankers)
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
-        self._depth, self._weights = depth, [weight / sum(weights) for weight in weights]
+        self._depth, self._weights = depth, weights and [weight / sum(weights) for weight in weights]
+        self._walks = [getattr(ranker, "walks_graph", False) for ranker in rankers]
         self._reranker = reranker
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -83,9 +116,10 @@ class MixedRetriever(ExplainedRetriever):
         """
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
+        weights = self._weights or shares_by_doubt(rankings, self._walks)
         if self._reranker is None:
-            return mixed(rankings, self._weights, len(self.passages), k)
-        return self._reranker.rank(query, mixed(rankings, self._weights, len(self.passages), max(k, FIRST)), k)
+            return mixed(rankings, weights, len(self.passages), k)
+        return self._reranker.rank(query, mixed(rankings, weights, len(self.passages), max(k, FIRST)), k)
 
     def explained(self, paths: int) -> Self:
         """Return the same mix with hits that give reasons, as far as its rankers can."""
@@ -158,8 +192,8 @@ class Mix:
     ) -> MixedRetriever:
         """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
 
-        shares: how much each part counts, in the order of the names; equal by default.
-        rerank: whether the first passages of the mean are ranked again, so that those that complete the first move up.
+        shares: how much each part counts, in the order of the names; by default `shares_by_doubt`.
+        rerank: whether the first passages of the mean are ranked again, so that those that complete others move up.
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
         """
@@ -175,7 +209,7 @@ class Mix:
             is_ranker = isinstance(retriever, Ranker)
             rankers.append(retriever if is_ranker else RankedHits(retriever, index.snapshot.passages, part))
         reranker = Reranker(index) if rerank else None
-        return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name, reranker=reranker)
+        return MixedRetriever(rankers, shares, name=self.name, reranker=reranker)
 
 
 graph = Mix(("gfm", "ppr", "dense"), name="graph")

@@ -29,7 +29,7 @@ class PPRRetriever(RankedRetriever):
     A passage that no walk reaches is no hit.
     """
 
-    name = "ppr"
+    name, walks_graph = "ppr", True
 
     def __init__(
         self,

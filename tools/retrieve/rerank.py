@@ -1,28 +1,34 @@
-"""The second stage of a mix: among its first twenty passages, those that complete the first one move up.
+"""The second stage of a mix: its first forty passages are ranked again, one after another, by what they complete.
 
-A ranking scores each passage by itself. A question of several hops needs passages that say different things: the second
-has to hold what the question asks and the first does not say, and is often about something that the first names.
+A ranking scores each passage by itself. A question of several hops needs passages that say different things: the next
+has to hold what the question asks and those before it do not say, and is often about something that one of them names.
 lab/graph-retrieval.md says what this gains.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
+from ras_agent.records import Passage
 from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.retrieve.ranking import Ranking, top_k
+from ras_agent.tools.index.ties import TIE
+from ras_agent.tools.retrieve.ranking import Ranking
 
-FIRST = 20
+Bools = npt.NDArray[np.bool_]
+FIRST = 40
 """How many passages are ranked again."""
-_REST, _NAMED = 0.6, 0.2  # chosen on training sets
+_REST, _NAMED = 0.6, 0.3  # chosen on training sets
+_BELOW = np.float32(1 - 1e-5)  # a passage that comes later scores less, however much it gains
 
 
 class Reranker:
-    """Second ranker of a ranking's first passages, with scores in 0..1. The first passage stays first."""
+    """Second ranker of a ranking's first passages. The first passage stays first."""
 
     def __init__(self, index: PassageIndex) -> None:
         self._snapshot = index.snapshot
@@ -30,44 +36,56 @@ class Reranker:
     def rank(self, query: str, ranking: Ranking, k: int) -> Ranking:
         """Return the `k` best rows of `ranking`, which should hold at least `FIRST`, if there are as many.
 
-        A passage's score rises by 0.6 times the share of the question that it holds and the first does not, and by 0.2
-        if the first names it.
+        Each next passage is the one with the highest score: its score in `ranking`, 0.6 times the share of the question
+        that it holds and none before it does, and 0.3 if one before it names it. No score is above the one before.
         """
         rows = ranking.rows[:FIRST]
         if len(rows) < 2:
             return ranking
-        scores = np.zeros(len(self._snapshot.passages), dtype=np.float32)
-        scores[ranking.rows] = ranking.scores
-        scores[rows] += np.float32(_REST) * self._rest(query, rows) + np.float32(_NAMED) * self._titles_in_first_text(
-            rows
+        holds, rarity = self._terms(query, rows)
+        passages = [self._snapshot.passages[row] for row in rows.tolist()]
+        titles = [frozenset(self._snapshot.tokeniser.terms(bare_title(passage.title))) for passage in passages]
+        held, named, left = holds[:, 0].copy(), np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
+        place, places, scores = 0, [0], [ranking.scores[0] + np.float32(_REST + _NAMED)]
+        left[0] = False
+        while len(places) < min(k, len(rows)):
+            named |= self._named_by(place, passages, titles)
+            rest = rarity @ (holds & ~held[:, None])
+            gained = ranking.scores[:FIRST] + np.float32(_REST) * rest + np.float32(_NAMED) * named
+            gained[~left] = -np.inf
+            ties = np.flatnonzero(gained >= gained.max() - TIE)
+            place = int(ties[np.argmin(rows[ties])])
+            places.append(place)
+            scores.append(gained[place] if gained[place] <= scores[-1] else scores[-1] * _BELOW)
+            held |= holds[:, place]
+            left[place] = False
+        others = slice(len(rows), max(k, len(rows)))
+        after = np.minimum(ranking.scores[others], scores[-1] * _BELOW)
+        return Ranking(
+            np.concatenate((rows[places], ranking.rows[others]))[:k],
+            np.concatenate((np.array(scores, dtype=np.float32), after))[:k],
         )
-        scores[rows[0]] += np.float32(_REST + _NAMED)  # the most that another can gain
-        return top_k(scores, k)
 
-    def _rest(self, query: str, rows: Ints) -> Floats:
-        """Return for each row the share of the question's terms that it holds and the first lacks.
+    def _terms(self, query: str, rows: Ints) -> tuple[Bools, Floats]:
+        """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question.
 
         Terms count by their BM25 rarity; one that no passage holds counts for nothing.
         """
         matrix, tokeniser = self._snapshot.bm25(), self._snapshot.tokeniser
-        sums, total = np.zeros(len(rows), dtype=np.float32), 0.0
+        holds, rarity = [], []
         for term in dict.fromkeys(tokeniser.terms(query)):
             having = matrix.having(term)
-            if not len(having):
-                continue
-            rarity = log(1 + (matrix.size - len(having) + 0.5) / (len(having) + 0.5))
-            total += rarity
-            holds = having[np.searchsorted(having, rows).clip(max=len(having) - 1)] == rows
-            if not holds[0]:
-                sums += np.float32(rarity) * holds
-        return sums / np.float32(total) if total else sums
+            if len(having):
+                rarity.append(log(1 + (matrix.size - len(having) + 0.5) / (len(having) + 0.5)))
+                holds.append(having[np.searchsorted(having, rows).clip(max=len(having) - 1)] == rows)
+        counts = np.array(rarity, dtype=np.float32)
+        return np.array(holds, dtype=bool).reshape(len(counts), len(rows)), counts / (counts.sum() or np.float32(1))
 
-    def _titles_in_first_text(self, rows: Ints) -> Floats:
-        """Return 1 for each row whose title's terms all stand in the first row's text (without its title), else 0."""
-        terms = self._snapshot.tokeniser.terms
-        first, *others = (self._snapshot.passages[row] for row in rows.tolist())
-        first_terms = set(terms(first.text))
-        titles = [
-            set(terms(bare_title(passage.title))) if passage.title != first.title else set() for passage in others
+    def _named_by(self, place: int, passages: Sequence[Passage], titles: Sequence[frozenset[str]]) -> Bools:
+        """Return which of the passages have a title, and not the same one, whose terms all stand in the text of one."""
+        named_in, terms = passages[place], set(self._snapshot.tokeniser.terms(passages[place].text))
+        names = [
+            bool(title) and passage.title != named_in.title and title <= terms
+            for passage, title in zip(passages, titles, strict=True)
         ]
-        return np.array([0, *(bool(title) and title <= first_terms for title in titles)], dtype=np.float32)
+        return np.array(names, dtype=bool)

@@ -5,10 +5,10 @@
 
 The first takes the graph of an index, whichever extractor and embedder made it, and a question file of any benchmark
 that names what supports its questions (`ras-agent kg examples` is the same). The second makes the sets of the network
-that ships: DATA is a folder with hotpotqa_train, musique_train200 and 2wikimultihopqa's corpus; the offline extractor
-reads the facts, and the packaged MiniLM makes the vectors. Each set becomes a folder as ras_agent.train.gfm.sets
-describes it. Pseudo questions are made from the passages' sentences (ras_agent.train.pseudo_questions) and added;
-2WikiMultihopQA's corpus comes without questions and has these alone.
+that ships from DATA, a folder as docs/data.md describes it; the offline extractor reads the facts, and the packaged
+MiniLM makes the vectors. Each set becomes a folder as ras_agent.train.gfm.sets describes it. Pseudo questions are made
+from the passages' sentences (ras_agent.train.pseudo_questions) and added; the texts of "composed" have no titles, and
+get two-hop questions that are made of their readers' single ones (ras_agent.train.reader.compose) instead.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from __future__ import annotations
 import argparse
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ras_agent.errors import IndexMismatch, IngestError, SettingsError, UnknownName
 from ras_agent.eval.benchmarks import benchmark
-from ras_agent.eval.question import Question
+from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question_file import read_records
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
@@ -32,11 +33,14 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts, facts_in
 from ras_agent.tools.offline.roles import offline_extractor
-from ras_agent.train.data import training_set, two_wiki_passages
+from ras_agent.train.data import training_set
 from ras_agent.train.gfm.sets import GRAPH, GFMQuestion, write_linked
 from ras_agent.train.pseudo_questions import supported_questions
+from ras_agent.train.reader.compose import compositions
+from ras_agent.train.reader.examples import nq, reported_steps, squad
 
 _PER_PASSAGE, _TWO_HOP = 2, 0.8
+_HARD, _TWO_WIKI = "hotpotqa_train/hard100_contexts.jsonl", "2wikimultihopqa/train500_contexts.jsonl"
 
 
 def _labelled_set(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
@@ -49,10 +53,54 @@ def _labelled_set(name: str, data: Path) -> tuple[list[Passage], list[GFMQuestio
     return list(source.passages), questions
 
 
+def _hotpotqa(data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
+    """Return HotpotQA's training sample with its corpus, and the hard questions with contexts, where they are there."""
+    passages, questions = _labelled_set("hotpotqa", data)
+    if not (data / _HARD).is_file():
+        return passages, questions
+    of_title = {passage.title: passage for passage in passages}
+    every, hard = _contexts_of(_HARD, data, of_title)
+    return every, [*questions, *hard]
+
+
+def _contexts_of(
+    file: str, data: Path, known: Mapping[str, Passage] | None = None
+) -> tuple[list[Passage], list[GFMQuestion]]:
+    """Return the contexts of a file of questions in HotpotQA's form, each title once, and the questions.
+
+    known: passages by title, which come first and stand for contexts of their titles.
+    """
+    passages = dict(known or {})
+    questions = []
+    for record in read_records(data / file):
+        for title, sentences in record.items("context"):
+            passages.setdefault(title, context_passage(title, " ".join(sentence.strip() for sentence in sentences)))
+        titles = dict.fromkeys(fact[0] for fact in record.items("supporting_facts"))
+        questions.append(GFMQuestion(record.text("question"), tuple(passages[title].id for title in titles)))
+    return list(passages.values()), questions
+
+
+def _composed_set(data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
+    """Return texts of SQuAD and Natural Questions, two-hop questions over two of them, and as many over one."""
+    rng, reported = random.Random(0), reported_steps(data)
+    singles = [one for one in (*squad(data), *nq(data)) if one.question.lower().strip() not in reported]
+    made = list(compositions(singles, rng))
+    texts = dict.fromkeys(text for one in made for text in (one.first.text, one.second.text))
+    passages = {text: Passage(f"text-{number}", text) for number, text in enumerate(texts)}
+    questions = {one.question: (one.first.text, one.second.text) for one in made}
+    over_one = [one for one in singles if one.text in passages and one.question not in questions]
+    questions |= {one.question: (one.text,) for one in rng.sample(over_one, min(len(over_one), len(made)))}
+    return list(passages.values()), [
+        GFMQuestion(question, tuple(dict.fromkeys(passages[text].id for text in needed)), "pseudo")
+        for question, needed in questions.items()
+    ]
+
+
 SETS: dict[str, Callable[[Path], tuple[list[Passage], list[GFMQuestion]]]] = {
-    "hotpotqa": partial(_labelled_set, "hotpotqa"),
+    "hotpotqa": _hotpotqa,
     "musique": partial(_labelled_set, "musique"),
-    "2wiki": lambda data: (two_wiki_passages(data), []),
+    "2wiki": partial(_contexts_of, _TWO_WIKI),
+    "composed": _composed_set,
 }
 
 

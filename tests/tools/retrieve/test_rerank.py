@@ -1,4 +1,4 @@
-"""The second stage: passages that complete the first one move up."""
+"""The second stage: passages that complete those before them move up."""
 
 from math import log
 
@@ -8,7 +8,7 @@ import pytest
 from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.ranking import Ranking
-from ras_agent.tools.retrieve.rerank import FIRST, Reranker
+from ras_agent.tools.retrieve.rerank import Reranker
 
 QUESTION = "Which river flows through the city where Alexander Graham Bell was born?"
 BELL = Passage("bell", "Bell, an inventor, was born in Edinburgh.", "Alexander Graham Bell")
@@ -28,45 +28,70 @@ def reranked(*scored: tuple[Passage, float], query: str = QUESTION, k: int = 9) 
     return [passages[row].id for row in found.rows.tolist()]
 
 
-def wanted(question: set[str], scored: list[tuple[set[str], str, float]]) -> dict[int, float]:
-    """Score passages, the best first, by the formula: their words, the words of their title, their first score."""
+def wanted(question: set[str], scored: list[tuple[set[str], set[str], str, float]]) -> list[tuple[int, float]]:
+    """Rank passages, the best first, by the formula: all words, those of the text, the title's, the first score."""
     size = len(scored)
 
     def rarity(word: str) -> float:
-        holding = sum(word in words for words, _, _ in scored)
+        holding = sum(word in words for words, *_ in scored)
         return log(1 + (size - holding + 0.5) / (holding + 0.5)) if holding else 0.0
 
-    first, _, best = scored[0]
     whole = sum(map(rarity, question))
-    found = {0: best + 0.8}
-    for place, (words, title, score) in enumerate(scored[1:], 1):
-        rest = sum(rarity(word) for word in question & words - first) / whole
-        found[place] = score + 0.6 * rest + 0.2 * (bool(title) and set(title.split()) <= first)
-    return found
+    ranked = [(0, scored[0][3] + 0.9)]
+    while len(ranked) < size:
+        before = [scored[place] for place, _ in ranked]
+        held = set.union(*(words for words, *_ in before))
+        gained = {
+            place: score
+            + 0.6 * sum(rarity(word) for word in question & words - held) / whole
+            + 0.3 * (bool(title) and any(set(title.split()) <= text for _, text, *_ in before))
+            for place, (words, _, title, score) in enumerate(scored)
+            if place not in dict(ranked)
+        }
+        best = max(gained, key=lambda place: gained[place])
+        ranked.append((best, min(gained[best], ranked[-1][1])))
+    return ranked
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
-def test_scores_are_those_of_the_formula(size: int) -> None:
+def test_each_next_passage_is_that_of_the_formula(size: int) -> None:
     # one word a letter, so that no stemming changes it; a title is a part of its passage's words
     question, texts = "k q x z", ["k m n", "q n", "q x", "m w", "x q z m", "n v"]
     titles, scores = ["m", "n", "q", "k m", "", "w"], [0.9, 0.8, 0.7, 0.5, 0.4, 0.1]
     passages = [Passage(str(n), texts[n], titles[n]) for n in range(size)]
     first = np.array(scores[:size], dtype=np.float32)
     found = Reranker(PassageIndex.in_memory(passages)).rank(question, Ranking(np.arange(size), first), size)
-    by_row = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
     if size == 1:
-        assert by_row == pytest.approx({0: 0.9})
-    else:
-        held = [{*texts[n].split(), *titles[n].split()} for n in range(size)]
-        scored = [(held[n], titles[n], scores[n]) for n in range(size)]
-        assert by_row == pytest.approx(wanted(set(question.split()), scored), abs=1e-5)
+        assert (found.rows.tolist(), found.scores.tolist()) == ([0], pytest.approx([0.9]))
+        return
+    words = [({*texts[n].split(), *titles[n].split()}, set(texts[n].split())) for n in range(size)]
+    ranked = wanted(set(question.split()), [(*words[n], titles[n], scores[n]) for n in range(size)])
+    assert found.rows.tolist() == [row for row, _ in ranked]
+    assert found.scores.tolist() == pytest.approx([score for _, score in ranked], abs=1e-4)
 
 
-def test_twenty_passages_are_ranked_again() -> None:
-    others = [(Passage(f"o{number}", "Nothing.", f"Other {number}"), 0.6 - number / 100) for number in range(18)]
-    assert reranked((BELL, 1), *others, (LEITH, 0.4), k=30)[1] == "leith"
+def test_forty_passages_are_ranked_again() -> None:
+    others = [(Passage(f"o{number}", "Nothing.", f"Other {number}"), 0.6 - number / 200) for number in range(38)]
+    assert reranked((BELL, 1), *others, (LEITH, 0.4), k=50)[1] == "leith"
     more = Passage("more", "Nothing.", "Another")
-    assert reranked((BELL, 1), *others, (more, 0.41), (LEITH, 0.4), k=30)[-1] == "leith"
+    assert reranked((BELL, 1), *others, (more, 0.41), (LEITH, 0.4), k=50)[-1] == "leith"
+
+
+def test_no_first_hits_change_where_more_are_asked_for() -> None:
+    scored = [(BELL, 1), (MUSEUM, 0.6), (LEITH, 0.5), (EDINBURGH, 0.4), (PARIS, 0.3)]
+    assert [reranked(*scored, k=k) for k in (1, 2, 3, 4)] == [reranked(*scored)[:k] for k in (1, 2, 3, 4)]
+
+
+def test_a_passage_that_the_second_one_names_moves_up() -> None:
+    second = Passage("second", "It flows by Paris through the city.", "Flow")
+    other = Passage("other", "The capital of Spain.", "Madrid")
+    assert reranked((BELL, 1), (second, 0.6), (other, 0.5), (PARIS, 0.3)) == ["bell", "second", "paris", "other"]
+
+
+def test_what_the_second_passage_says_counts_no_more_for_the_third() -> None:
+    again = Passage("again", "The river flows through another city.", "Danube")
+    assert reranked((BELL, 1), (LEITH, 0.6), (PARIS, 0.5), (again, 0.3))[2] == "paris"
+    assert reranked((BELL, 1), (PARIS, 0.5), (again, 0.3))[1] == "again"
 
 
 def test_what_the_question_asks_and_the_first_passage_does_not_say_comes_next() -> None:
@@ -76,7 +101,7 @@ def test_what_the_question_asks_and_the_first_passage_does_not_say_comes_next() 
 
 def test_what_the_first_passage_names_comes_before_what_it_does_not() -> None:
     assert reranked((BELL, 1), (PARIS, 0.5), (EDINBURGH, 0.4)) == ["bell", "edinburgh", "paris"]
-    assert reranked((BELL, 1), (PARIS, 0.5), (EDINBURGH, 0.2)) == ["bell", "paris", "edinburgh"]
+    assert reranked((BELL, 1), (PARIS, 0.5), (EDINBURGH, 0.1)) == ["bell", "paris", "edinburgh"]
 
 
 def test_another_piece_of_the_first_passages_document_is_not_named_by_it() -> None:
@@ -104,12 +129,6 @@ def test_words_that_no_passage_holds_change_nothing() -> None:
     assert reranked((PARIS, 1), (MUSEUM, 0.6), (LEITH, 0.5), query="Xylophones?") == ["paris", "museum", "leith"]
     scored = (BELL, 1), (MUSEUM, 0.6), (LEITH, 0.05)
     assert reranked(*scored, query="A river with xylophones and marimbas") == ["bell", "leith", "museum"]
-
-
-def test_only_the_first_passages_are_ranked_again() -> None:
-    others = [(Passage(f"o{number}", "Nothing.", f"Other {number}"), 0.6 - number / 100) for number in range(FIRST)]
-    assert reranked((BELL, 1), *others, (LEITH, 0.4), k=30)[-1] == "leith"
-    assert reranked((BELL, 1), *others[2:], (LEITH, 0.4), k=30)[:2] == ["bell", "leith"]
 
 
 def test_equal_scores_are_in_corpus_order_and_no_more_than_k_come_back() -> None:

@@ -80,7 +80,8 @@ class GFMRetriever(PathExplainedRetriever):
     A query that is linked to no entity of the graph has no hits.
     """
 
-    name, walks_graph = "gfm", True
+    name = "gfm"
+    walks_graph = True
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
 
-A search that walks a graph from a question's names is sure where few passages stand out, and in doubt where many score
-nearly the same: in doubt the other parts count more (`shares_by_doubt`). The first passages of the mean are ranked
-again (rerank.py).
+PageRank from a question's names is sure where few passages stand out, and in doubt where many score nearly the same: in
+doubt the parts that read texts count more than those that walk the graph (`shares_by_doubt`). The first passages of the
+mean are ranked again (rerank.py).
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows what texts mean.
@@ -53,7 +53,7 @@ def mixed(rankings: Sequence[Ranking], weights: Sequence[float], size: int, k: i
     return top_k(scores, k)
 
 
-def doubt(ranking: Ranking) -> float:
+def doubt_of(ranking: Ranking) -> float:
     """Return how far a search is from being sure: the root of its third score, the scores scaled to 0..1.
 
     Two passages that stand out are what a question of two hops needs. It is 1 for a search without hits, else from 0.02
@@ -66,18 +66,15 @@ def doubt(ranking: Ranking) -> float:
     return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
 
 
-def shares_by_doubt(rankings: Sequence[Ranking], walks: Sequence[bool]) -> list[float]:
-    """Return how much each ranking counts: one that `walks` a graph by how sure it is, others by the doubt of walks.
+def shares_by_doubt(doubt: float, walks: Sequence[bool]) -> list[float]:
+    """Return how much each part of a mix counts: those that walk a graph share what the doubt leaves, the others it.
 
     Where all walk, or none does, they count alike.
     """
-    doubts = [doubt(ranking) for ranking, walk in zip(rankings, walks, strict=True) if walk]
-    others = len(rankings) - len(doubts)
-    if not doubts or not others:
-        return [1 / len(rankings)] * len(rankings)
-    sure = iter(doubts)
-    each = sum(doubts) / others
-    return [(1 - next(sure) if walk else each) / len(doubts) for walk in walks]
+    walkers, others = sum(walks), len(walks) - sum(walks)
+    if not walkers or not others:
+        return [1 / len(walks)] * len(walks)
+    return [(1 - doubt) / walkers if walk else doubt / others for walk in walks]
 
 
 class MixedRetriever(ExplainedRetriever):
@@ -94,8 +91,8 @@ class MixedRetriever(ExplainedRetriever):
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
-        weights: by default `shares_by_doubt` of each query's rankings, of which those walk a graph that say so
-            (`walks_graph`).
+        weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`, as
+            PageRank does; equal ones where none does. Those walk a graph that say so (`walks_graph`).
         depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
         """
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
@@ -107,6 +104,7 @@ class MixedRetriever(ExplainedRetriever):
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
         self._depth, self._weights = depth, weights and [weight / sum(weights) for weight in weights]
         self._walks = [getattr(ranker, "walks_graph", False) for ranker in rankers]
+        self._teller = next((at for at, ranker in enumerate(rankers) if getattr(ranker, "tells_doubt", False)), None)
         self._reranker = reranker
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -116,10 +114,15 @@ class MixedRetriever(ExplainedRetriever):
         """
         check_query(query, k)
         rankings = [ranker.rank(query, max(k, self._depth)) for ranker in self._rankers]
-        weights = self._weights or shares_by_doubt(rankings, self._walks)
+        weights = self._weights or self._shares(rankings)
         if self._reranker is None:
             return mixed(rankings, weights, len(self.passages), k)
         return self._reranker.rank(query, mixed(rankings, weights, len(self.passages), max(k, FIRST)), k)
+
+    def _shares(self, rankings: Sequence[Ranking]) -> list[float]:
+        if self._teller is None:
+            return [1 / len(rankings)] * len(rankings)
+        return shares_by_doubt(doubt_of(rankings[self._teller]), self._walks)
 
     def explained(self, paths: int) -> Self:
         """Return the same mix with hits that give reasons, as far as its rankers can."""
@@ -192,7 +195,8 @@ class Mix:
     ) -> MixedRetriever:
         """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
 
-        shares: how much each part counts, in the order of the names; by default `shares_by_doubt`.
+        shares: how much each part counts, in the order of the names; by default `shares_by_doubt`,
+            equal ones without PageRank.
         rerank: whether the first passages of the mean are ranked again, so that those that complete others move up.
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.

@@ -29,7 +29,8 @@ class PPRRetriever(RankedRetriever):
     A passage that no walk reaches is no hit.
     """
 
-    name, walks_graph = "ppr", True
+    name = "ppr"
+    walks_graph = tells_doubt = True
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from ras_agent.registry import find, is_registered, register
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts
-from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, RankedHits, doubt, mixed, shares_by_doubt
+from ras_agent.tools.retrieve.mix import Mix, MixedRetriever, RankedHits, doubt_of, mixed, shares_by_doubt
 from ras_agent.tools.retrieve.ranking import Ranking
 from ras_agent.tools.retrieve.registered import retriever_over
 from tests.messages import says
@@ -35,8 +35,9 @@ class Constant:
 
     name = "constant"
 
-    def __init__(self, passages: list[Passage], scores: dict[int, float], walks_graph: bool = False) -> None:
-        self.passages, self._ranking, self.walks_graph = passages, ranking(scores), walks_graph
+    def __init__(self, passages: list[Passage], scores: dict[int, float], walks: bool = False) -> None:
+        self.passages, self._ranking = passages, ranking(scores)
+        self.walks_graph = self.tells_doubt = walks
 
     def rank(self, query: str, k: int) -> Ranking:
         return Ranking(self._ranking.rows[:k], self._ranking.scores[:k])
@@ -143,7 +144,7 @@ class TestScores:
 
 class TestShares:
     def test_doubt_is_the_root_of_the_third_score(self) -> None:
-        assert doubt(ranking({4: 11, 2: 9, 0: 3.5, 1: 1})) == pytest.approx(0.5)
+        assert doubt_of(ranking({4: 11, 2: 9, 0: 3.5, 1: 1})) == pytest.approx(0.5)
 
     @pytest.mark.parametrize(
         ("scores", "expected"), [({}, 1), ({0: 5}, 0.02), ({0: 5, 1: 5}, 0.02), ({0: 5, 1: 1}, 0.02)]
@@ -151,24 +152,35 @@ class TestShares:
     def test_a_search_without_hits_is_all_in_doubt_and_one_of_two_hits_is_as_sure_as_can_be(
         self, scores: dict[int, float], expected: float
     ) -> None:
-        assert doubt(ranking(scores)) == expected
+        assert doubt_of(ranking(scores)) == expected
 
-    def test_a_walk_counts_by_how_sure_it_is_and_the_others_by_its_doubt(self) -> None:
-        sure, half, flat = ranking({0: 4, 1: 1, 2: 0}), ranking({0: 5, 1: 4, 2: 2, 3: 1}), ranking({0: 2, 1: 2, 2: 1})
-        assert shares_by_doubt([sure, flat], [True, False]) == pytest.approx([0.98, 0.02])
-        assert shares_by_doubt([flat, half], [False, True]) == pytest.approx([0.5, 0.5])
-        assert shares_by_doubt([half, sure, flat], [True, True, False]) == pytest.approx([0.25, 0.49, 0.26])
-        assert shares_by_doubt([ranking({}), flat, flat], [True, False, False]) == [0, 0.5, 0.5]
+    @pytest.mark.parametrize(
+        ("walks", "expected"),
+        [
+            ([True, False], [0.7, 0.3]),
+            ([False, True, True], [0.3, 0.35, 0.35]),
+            ([True, False, False], [0.7, 0.15, 0.15]),
+        ],
+    )
+    def test_walks_share_what_the_doubt_leaves_and_the_others_the_doubt(
+        self, walks: list[bool], expected: list[float]
+    ) -> None:
+        assert shares_by_doubt(0.3, walks) == pytest.approx(expected)
 
     @pytest.mark.parametrize("walk", [True, False])
     def test_where_all_walk_or_none_all_count_alike(self, walk: bool) -> None:
-        assert shares_by_doubt([ranking({0: 4, 1: 1, 2: 0}), ranking({})], [walk, walk]) == [0.5, 0.5]
+        assert shares_by_doubt(0.3, [walk, walk]) == [0.5, 0.5]
+
+    def test_without_a_part_that_tells_its_doubt_all_count_alike(self) -> None:
+        walk, text = Constant(PASSAGES, {0: 1, 1: 0}, walks=True), Constant(PASSAGES, {2: 1, 1: 0.9, 0: 0})
+        walk.tells_doubt = False
+        assert MixedRetriever([walk, text]).retrieve("q", 2)[0].score == pytest.approx(0.5, abs=1e-5)
 
     def test_a_mix_listens_to_the_text_where_its_walk_is_in_doubt(self) -> None:
         passages = [*PASSAGES, Passage("four", "Four.", "Four")]
         text = Constant(passages, {2: 1, 1: 0.5, 0: 0})
-        sure = Constant(passages, {0: 1, 1: 0.1, 2: 0.1, 3: 0}, walks_graph=True)
-        torn = Constant(passages, {0: 1, 1: 0.95, 2: 0.95, 3: 0}, walks_graph=True)
+        sure = Constant(passages, {0: 1, 1: 0.1, 2: 0.1, 3: 0}, walks=True)
+        torn = Constant(passages, {0: 1, 1: 0.95, 2: 0.95, 3: 0}, walks=True)
         assert MixedRetriever([sure, text]).rank("q", 1).rows.tolist() == [0]
         assert MixedRetriever([torn, text]).rank("q", 1).rows.tolist() == [2]
         assert MixedRetriever([torn, text], [99, 1]).rank("q", 1).rows.tolist() == [0]

@@ -87,7 +87,7 @@ def _composed_set(data: Path) -> tuple[list[Passage], list[GFMQuestion]]:
     made = list(compositions(singles, rng))
     texts = dict.fromkeys(text for one in made for text in (one.first.text, one.second.text))
     passages = {text: Passage(f"text-{number}", text) for number, text in enumerate(texts)}
-    questions = {one.question: (one.first.text, one.second.text) for one in made}
+    questions: dict[str, tuple[str, ...]] = {one.question: (one.first.text, one.second.text) for one in made}
     over_one = [one for one in singles if one.text in passages and one.question not in questions]
     questions |= {one.question: (one.text,) for one in rng.sample(over_one, min(len(over_one), len(made)))}
     return list(passages.values()), [

@@ -96,3 +96,21 @@ def test_a_report_that_cannot_be_made_says_why(cli: Cli, run: Path, arguments: t
     done = cli("report", *arguments)
     assert done.exit_code == 1
     assert message in done.stderr
+
+
+def test_a_diff_of_two_runs_says_which_questions_changed_and_where(cli: Cli, run: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
+    lines[0]["answer"] = "something else"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "manifest.json").write_text((run / "manifest.json").read_text("utf-8"))
+    (other / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    same = cli("diff", run, run, "--exit-code")
+    assert (same.exit_code, same.stdout.partition(" questions")[0]) == (0, f"0 of {len(lines)}")
+    done = cli("diff", run, other)
+    assert done.exit_code == 0
+    assert f"1 of {len(lines)} questions changed" in done.stdout
+    assert "something else" in done.stdout
+    assert cli("diff", run, other, "--exit-code").exit_code == 3
+    (change,) = json.loads(cli("diff", run, other, "--json").stdout)["changed"]
+    assert (change["id"], change["step"], change["here"]) == (lines[0]["id"], "answer", "something else")

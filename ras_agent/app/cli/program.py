@@ -68,6 +68,7 @@ COMMANDS: Commands = {
     ),
     "eval": Command(evaluate.evaluate, evaluate.EvalOptions, _EVALUATION),
     "report": Command(report.report, report.ReportOptions, _EVALUATION),
+    "diff": Command(report.diff, report.DiffOptions, _EVALUATION),
     "export": Command(export.export, export.ExportOptions, _EVALUATION),
     "rollout": Command(rollout.rollout, rollout.RolloutOptions, _EVALUATION),
     "study": Group(study.ABOUT, study.STUDIES, _EVALUATION),

@@ -1,4 +1,4 @@
-"""`ras-agent report`: show evaluation runs as a page and as Markdown tables."""
+"""`ras-agent report` and `diff`: evaluation runs as a page and tables, and what changed from one to another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ras_agent.app.cli.command import Options
-from ras_agent.app.cli.options import PricesFile
+from ras_agent.app.cli.options import INCOMPLETE, AsJSON, PricesFile
 from ras_agent.app.cli.terminal import busy, inert, inert_lines, screen
 from ras_agent.errors import SettingsError, UnknownName
 
@@ -75,3 +75,37 @@ def report(options: ReportOptions) -> None:
         console.print(inert(f"no plots: {summary.missing}"), style="yellow", soft_wrap=True)
     for path in targets:
         console.print(inert(f"{path} written, {path.stat().st_size / 1e6:.1f} MB"), style="dim", soft_wrap=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(Options):
+    """Options of `ras-agent diff`."""
+
+    before: Annotated[Path, typer.Argument(help="The folder of an evaluation run.", show_default=False)]
+    after: Annotated[Path, typer.Argument(help="That of another one, of the same questions.", show_default=False)]
+    most: Annotated[int, typer.Option(min=0, help="Most questions that are listed; 0 for all.")] = 20
+    as_json: AsJSON = False
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with exit code 3 if anything differs, for scripts.")
+    ] = False
+
+
+def diff(options: DiffOptions) -> None:
+    """Say which questions changed between two runs, and at which step first.
+
+    A step is the plan of a hop, its hits, its facts, or the answer.
+    """
+    import json
+    from dataclasses import asdict
+
+    from ras_agent.eval.report import load_runs
+    from ras_agent.eval.report.changes import changes, changes_markdown
+    from ras_agent.eval.report.figures import metric_names
+
+    before, after = load_runs([options.before, options.after])
+    found = changes(before, after, metric_names([before, after]))
+    typer.echo(
+        json.dumps(asdict(found)) if options.as_json else inert_lines(changes_markdown(found, most=options.most))
+    )
+    if options.exit_code and found.any:
+        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,150 @@
+"""What changed between two runs of the same questions: at which step of each question they first part.
+
+A question is followed hop by hop: the plan, what the search found, the facts that were read; at its end the answer.
+What comes after the first difference follows from it, and is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+
+from ras_agent.eval.report.figures import Run, Versus, comparisons
+from ras_agent.eval.report.markdown import difference_text, markdown_table
+from ras_agent.eval.run.result import Result
+
+StepName = Literal["plan", "hits", "facts", "answer"]
+STEPS: tuple[StepName, ...] = ("plan", "hits", "facts", "answer")
+_SHOWN = 3  # hits or facts of one side of a difference
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """First difference of a question's two runs. hop: 0 for runs without traces. there, here: what each run has."""
+
+    id: str
+    question: str
+    step: StepName
+    hop: int
+    there: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Differences of a run to another. equal: questions alike at each step. only_there, only_here: not in the other."""
+
+    there: str
+    here: str
+    changed: tuple[Change, ...]
+    equal: int
+    only_there: int
+    only_here: int
+    differences: tuple[Versus, ...]
+
+    @property
+    def any(self) -> bool:
+        """Tell whether anything differs."""
+        return bool(self.changed or self.only_there or self.only_here)
+
+
+class _Moment(NamedTuple):
+    """A step of a question. value: what is compared. texts: what is shown of it, by part."""
+
+    step: StepName
+    hop: int
+    value: Any
+    texts: Mapping[str, str]
+
+
+def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
+    """Compare two runs question by question; metrics: whose paired differences are told."""
+    old, new = before.by_id, after.by_id
+    pairs = [(old[name], new[name]) for name in old if name in new]
+    changed = [change for pair in pairs if (change := change_of(*pair))]
+    return Changes(
+        before.name,
+        after.name,
+        tuple(changed),
+        len(pairs) - len(changed),
+        len(old) - len(pairs),
+        len(new) - len(pairs),
+        tuple(comparisons([before, after], metrics)),
+    )
+
+
+def change_of(before: Result, after: Result) -> Change | None:
+    """Return where two results of a question first differ; None where they do not."""
+    for old, new in zip_longest(_moments(before), _moments(after)):
+        if old is None or new is None or old[:3] != new[:3]:
+            # the earlier step of the two, but where one run has ended, the step by which the other goes on
+            both = [one for one in (old, new) if one]
+            moment = min(both, key=lambda one: (one.step == "answer", one.hop, STEPS.index(one.step)))
+            there, here = _told(old, new, moment.step), _told(new, old, moment.step)
+            return Change(before.id, before.question, moment.step, moment.hop, there, here)
+    return None
+
+
+def changes_markdown(found: Changes, *, most: int = 0) -> str:
+    """Return the changes as Markdown: counts by step, paired differences, and `most` of the questions, 0 for all."""
+    counts = [[step, str(sum(change.step == step for change in found.changed))] for step in STEPS]
+    asked, only = len(found.changed) + found.equal, ((found.only_there, found.there), (found.only_here, found.here))
+    apart = "".join(f"; {count} only in {name}" for count, name in only if count)
+    parts = [
+        f"{len(found.changed)} of {asked} questions changed from {found.there} to {found.here}{apart}",
+        markdown_table(["first change", "questions"], counts),
+    ]
+    if rows := [
+        [one.metric, difference_text(one.comparison), f"{one.comparison.permutation_p:.4f}", str(one.comparison.n)]
+        for one in found.differences
+    ]:
+        parts.append(markdown_table(["metric", f"{found.here} − {found.there}", "p", "n"], rows))
+    shown = found.changed[:most] if most else found.changed
+    parts += [f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}" for one in shown]
+    if left := len(found.changed) - len(shown):
+        parts.append(f"{left} more")
+    return "\n\n".join(parts) + "\n"
+
+
+def _place(change: Change) -> str:
+    return f"{change.step}, hop {change.hop}" if change.hop else change.step
+
+
+def _moments(result: Result) -> Iterator[_Moment]:
+    trace = result.trace or {}
+    steps = {step["hop"]: step for step in trace.get("steps", ())}
+    plans = {plan["hop"]: plan for plan in trace.get("plans", ())}
+    facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"
+             for fact in trace.get("graph", {}).get("facts", ())}  # fmt: skip
+    for hop in sorted(steps.keys() | plans.keys()):
+        if plan := plans.get(hop):
+            words = plan["subquery"] or plan["action"]
+            yield _Moment("plan", hop, (plan["action"], plan["subquery"]), {words: words})
+        if step := steps.get(hop):
+            hits = {hit["passage_id"]: hit.get("title") or hit["passage_id"] for hit in step["hits"]}
+            yield _Moment("hits", hop, tuple(hits), hits)
+            read = {name: facts.get(name, name) for name in step["triple_ids"]}
+            yield _Moment("facts", hop, frozenset(read), read)
+    if not trace:
+        yield _Moment("hits", 0, tuple(result.retrieved), {name: name for name in result.retrieved})
+    wrong = f"error: {result.error.get('message', '')}" if result.error else ""
+    answer = wrong or ("abstained" if result.abstained else result.answer)
+    yield _Moment("answer", max(steps, default=0), (answer, result.abstained), {answer: answer})
+
+
+def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
+    """Return what one run has at a step, without what the other has too."""
+    if moment is None or moment.step != step:
+        return (
+            "nothing: it has ended" if moment is None or moment.step == "answer" else f"no {step}: {moment.step} next"
+        )
+    if step in ("plan", "answer"):
+        return next(iter(moment.texts.values()))
+    theirs = other.texts if other is not None and other.step == step else {}
+    own = [text for name, text in moment.texts.items() if name not in theirs]
+    if not own:
+        return "the same in another order" if len(moment.texts) == len(theirs) else "only some of those"
+    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    return f"{', '.join(own[:_SHOWN])}{more}"

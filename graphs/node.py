@@ -41,6 +41,7 @@ from ras_agent.errors import (
     IndexMismatch,
     ModelRefused,
     PromptError,
+    ReplayMiss,
     SettingsError,
     UnknownName,
 )
@@ -55,7 +56,7 @@ from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
-# can mend, and LangGraph's own signals (an interrupt asked for by a tool).
+# can mend, a replay that has no reply, and LangGraph's own signals (an interrupt asked for by a tool).
 RAISED = (
     TypeError,
     AttributeError,
@@ -69,6 +70,7 @@ RAISED = (
     PromptError,
     IndexMismatch,
     FilterError,
+    ReplayMiss,
     GraphBubbleUp,
 )
 

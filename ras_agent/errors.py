@@ -102,7 +102,7 @@ class ModelRefused(RasError, RuntimeError):
 
 
 class ReplayMiss(ModelRefused):
-    """Raised when a replay has no reply to a request; the message says where the nearest recorded one differs."""
+    """Raised when a replay has no reply to a request, by a run too; says where the nearest recorded one differs."""
 
 
 class BudgetExceeded(RasError, RuntimeError):

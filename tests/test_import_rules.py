@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("core", "prompts", "tools", "graphs", "eval", "gym", "train", "app")
+PROGRAMS_OF_TESTING = {"testing.cassettes", "testing.plugin"}
+"""What tests of agents load, which runs models as the command line does; the rest of testing is of the core"""
 FOUNDATIONS = {"store", "index", "kg", "gfm", "chat", "embed", "workers", "subgraph", "roles"}
 STAGES = {"plan", "retrieve", "structure", "answer"}
 ON_STAGES = {"graph_tokens", "offline"}
@@ -69,6 +71,8 @@ IMPORTS = {name: set(_imports(tree)) - {name} for name, tree in SOURCES.items()}
 
 
 def _layer(module: str) -> int:
+    if module in PROGRAMS_OF_TESTING:
+        return LAYERS.index("app")
     first = module.partition(".")[0]
     return LAYERS.index(first) if first in LAYERS else 0
 

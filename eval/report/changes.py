@@ -123,9 +123,9 @@ def _moments(result: Result) -> Iterator[_Moment]:
             words = plan["subquery"] or plan["action"]
             yield _Moment("plan", hop, (plan["action"], plan["subquery"]), {words: words})
         if step := steps.get(hop):
-            hits = {hit["passage_id"]: hit.get("title") or hit["passage_id"] for hit in step["hits"]}
+            hits = {str(hit["passage_id"]): str(hit.get("title") or hit["passage_id"]) for hit in step["hits"]}
             yield _Moment("hits", hop, tuple(hits), hits)
-            read = {name: facts.get(name, name) for name in step["triple_ids"]}
+            read = {str(name): facts.get(name) or str(name) for name in step["triple_ids"]}
             yield _Moment("facts", hop, frozenset(read), read)
     if not trace:
         yield _Moment("hits", 0, tuple(result.retrieved), {name: name for name in result.retrieved})

@@ -11,6 +11,9 @@ The suites are tuples of single checks too (`RETRIEVER_CHECKS`, ...), for a test
     @pytest.mark.parametrize("check", RETRIEVER_CHECKS, ids=str)
     def test_contract(check):
         check(lambda passages: MyRetriever(passages))
+
+For tests of agents whose models are not asked: ras_agent.testing.cassettes, and its fixture for pytest in
+ras_agent.testing.plugin.
 """
 
 from ras_agent.testing.answerers import ANSWERER_CHECKS, check_answerer

@@ -221,8 +221,8 @@ class TestModels:
         (tmp_path / "prompts").mkdir()
         (tmp_path / "prompts" / "plan.txt").write_text("My own plan for {{question}} {{history}}")
         changed = cli(*asked, "--replay", "--prompts", tmp_path / "prompts")
-        assert changed.exit_code == 4
-        shown = " ".join(changed.stdout.split())
+        assert changed.exit_code == 1
+        shown = " ".join(changed.stderr.split())
         assert "no reply in kept.db to what the planner asks at hop 1" in shown
         assert "one of system where this one has one of user" in shown
         assert len(scripted_llm.requests()) == 2

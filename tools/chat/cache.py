@@ -25,6 +25,7 @@ T = TypeVar("T")
 # a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
 _PATIENCE = 5.0
 _KIND = "replies"
+_REQUEST = ("parameters", "messages", "role", "hop")
 
 
 class ReplyCache:
@@ -55,13 +56,20 @@ class ReplyCache:
             [turn.role, turn.text, *map(asdict, turn.calls), *([{"thoughts": turn.thoughts}] if turn.thoughts else [])]
             for turn in turns
         ]
-        request = {"parameters": dict(parameters), "messages": messages}
-        key = hashlib.sha256(_json(request).encode()).hexdigest()
-        return ReplySlot(self._stored, key, _json({**request, "role": role, "hop": hop}))
+        return self._slot({"parameters": dict(parameters), "messages": messages, "role": role, "hop": hop})
 
-    def requests(self) -> list[JSON]:
-        """Return all requests that have a reply: their parameters, messages, role and hop. Raises StoreError."""
-        return [json.loads(request) for request, _ in self._stored.entries() if request]
+    def recordings(self) -> list[JSON]:
+        """Return all requests, each its parameters, messages, role and hop, with its `reply`. Raises StoreError."""
+        entries = [(json.loads(request), json.loads(reply)) for request, reply in self._stored.entries() if request]
+        return [{"role": "", "hop": 0, **request, "reply": reply} for request, reply in entries]
+
+    def record(self, recording: JSON) -> None:
+        """Store a request with its reply, as `recordings` has them."""
+        self._slot({name: recording[name] for name in _REQUEST}).put(recording["reply"])
+
+    def _slot(self, request: JSON) -> ReplySlot:
+        asked = {name: request[name] for name in ("parameters", "messages")}
+        return ReplySlot(self._stored, hashlib.sha256(_json(asked).encode()).hexdigest(), _json(request))
 
     def __len__(self) -> int:
         return len(self._stored)

@@ -246,7 +246,7 @@ class Chat:
 
     def _miss(self, slot: ReplySlot) -> ReplayMiss:
         assert self._cache is not None
-        return miss_of(json.loads(slot.request), self._cache.requests(), self.settings.cache)
+        return miss_of(json.loads(slot.request), self._cache.recordings(), self.settings.cache)
 
     def _known(self, request: Request, found: Reply | int | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.

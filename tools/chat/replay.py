@@ -11,7 +11,7 @@ from ras_agent.errors import ReplayMiss, SettingsError
 from ras_agent.records import JSON
 from ras_agent.tools.workers.remote_cache import REMOTE
 
-_CONTEXT = 40  # characters shown on either side of a difference; a failure's message has 500 in all
+_CONTEXT = 40  # characters shown on either side of a difference
 
 
 def check_recorded(place: object) -> None:

@@ -1,0 +1,67 @@
+"""Cassettes: the model calls of a test, recorded once and then replayed without any model.
+
+    with Cassette(Path("bell.jsonl")) as cassette:  # Cassette(path, record=True) asks the models, and writes the file
+        agent = create_ras_agent(index="my.index", llm="openai:gpt-4o-mini", settings=cassette.settings)
+        assert agent.invoke({"question": "Where was Bell born?"})["answer"] == "Edinburgh"
+
+A cassette is a text file, a request and its reply a line, so that a review shows what changed in a prompt or a reply.
+ras_agent.testing.plugin makes a fixture of it for pytest.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings
+from ras_agent.tools.chat.cache import ReplyCache
+
+
+class Cassette:
+    """File of recorded model calls, for the block of a `with` statement.
+
+    settings: for agents and roles whose calls are recorded or replayed; `settings.model_copy(update=...)` adds others.
+    """
+
+    settings: Settings
+
+    def __init__(self, path: Path, *, record: bool = False) -> None:
+        """Name the file. record: ask the models, and write it anew at the end of the block."""
+        self.path, self.record = path, record
+
+    def __enter__(self) -> Self:
+        """Read the file. Raises SettingsError where there is none to replay, or a line is no recorded call."""
+        if not self.record and not self.path.is_file():
+            remedy = "record it where the models can be asked: pytest --record, or Cassette(path, record=True)"
+            raise SettingsError(f"there is no cassette {self.path}; {remedy}")
+        self._folder = TemporaryDirectory(ignore_cleanup_errors=True)
+        replies = Path(self._folder.name) / "replies.sqlite"
+        self._replies = ReplyCache(replies)
+        self.settings = Settings(cache=replies, replay=not self.record)
+        if not self.record:
+            self._read()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Write what was recorded, in the order of hops, roles and texts."""
+        with self._folder:
+            if not self.record:
+                return
+            calls = self._replies.recordings()
+            calls.sort(key=lambda call: (call["hop"], call["role"], json.dumps(call["messages"], sort_keys=True)))
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lines = [json.dumps(call, ensure_ascii=False, sort_keys=True) + "\n" for call in calls]
+            self.path.write_text("".join(lines), "utf-8")
+
+    def _read(self) -> None:
+        for number, line in enumerate(self.path.read_text("utf-8").split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                self._replies.record(json.loads(line))
+            except (ValueError, TypeError, KeyError) as error:
+                wrong = f"{self.path} line {number}: no recorded call ({type(error).__name__}: {error})"
+                raise SettingsError(f"{wrong}; record the cassette anew") from error

@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 LLAMA  ?= .llama
 VLLM   ?= .vllm
+CONTRACTS ?= .contracts
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test test-slow test-all faults engines mutants lint types docs bench results resolve constraints clean
+.PHONY: demo test test-slow test-all faults engines contracts mutants lint types docs bench results resolve constraints clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -28,6 +29,9 @@ faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts an
 engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and vLLM on the CPU, in environments of their own
 	ENGINE=llama.cpp $(LLAMA)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 	ENGINE=vllm $(VLLM)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
+
+contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in an environment of their own
+	$(CONTRACTS)/bin/python -m pytest tests/contracts --timeout 600 $(TRAINERS)
 
 mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)
 	$(BIN)/python -m tests.mutants $(MUTANTS)
@@ -57,7 +61,7 @@ constraints: $(VENV)/.dev  ## Write the versions of this environment to constrai
 	  | sed 's/+.*//' | sort --ignore-case) > constraints.new && mv constraints.new constraints.txt
 
 clean:  ## Remove the environments and everything built
-	rm -rf $(VENV) $(LLAMA) $(VLLM) build dist *.egg-info
+	rm -rf $(VENV) $(LLAMA) $(VLLM) $(CONTRACTS) build dist *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +72,9 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 
 $(LLAMA)/.made $(VLLM)/.made: tests/engines/environment.sh
 	tests/engines/environment.sh $(if $(filter $(LLAMA)/%,$@),llama.cpp,vllm) $(@D)
+
+$(CONTRACTS)/.made: tests/contracts/environment.sh
+	tests/contracts/environment.sh $(@D)
 
 $(VENV)/.mutants: $(VENV)/.dev
 	$(PIP) --editable '.[mutants]'

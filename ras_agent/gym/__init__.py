@@ -4,10 +4,11 @@
     make = environment_factory(index="idx", retriever="bm25")
     GRPOTrainer(model, train_dataset=Dataset.from_list(rows(questions)), environment_factory=make, args=...)
 
-docs/howto/train-a-planner.md shows it whole. Rewards are measured, not judged; no model is asked unless a role is one.
+docs/training-planner-rl.md shows it whole. Rewards are measured, not judged; no model is asked unless a role is one.
 """
 
 from ras_agent.gym.environment import GraphSearch, environment_factory, search_parts
+from ras_agent.gym.play import Player, RandomPolicy, play
 from ras_agent.gym.rewards import Episode, Rewards, parts_of, support_gains
 from ras_agent.gym.rollout import Policy, Rollout, aroll_out, roll_out, rollout_agent
 from ras_agent.gym.rows import log_parts, row_of, rows
@@ -15,7 +16,9 @@ from ras_agent.gym.rows import log_parts, row_of, rows
 __all__ = [
     "Episode",
     "GraphSearch",
+    "Player",
     "Policy",
+    "RandomPolicy",
     "Rewards",
     "Rollout",
     "aroll_out",
@@ -24,6 +27,7 @@ __all__ = [
     "parts_of",
     "roll_out",
     "rollout_agent",
+    "play",
     "row_of",
     "rows",
     "search_parts",

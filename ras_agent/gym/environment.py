@@ -84,7 +84,6 @@ class GraphSearch:
         if parts is not None and (unused := arguments.keys() - {"task"}):
             raise TypeError(f"give parts or {', '.join(sorted(unused))}, not both: parts are resolved already")
         self._parts = parts = parts or search_parts(**arguments)
-        rewards.need_answer  # noqa: B018 - an unknown metric is reported before training
         self._rewards, self._whole_graph, self._task = rewards, whole_graph, arguments.get("task", "")
         self._prompt, self._records, self._limits = load("react"), Records(), parts.preset.limits(parts.limits)
         self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge())
@@ -112,7 +111,7 @@ class GraphSearch:
 
     @documented(SEARCH)
     def search(self, query: str) -> str:
-        if refusal := self._refusal(query, left=len(self.steps) < self._limits.max_hops, said=_NO_SEARCH_LEFT):
+        if refusal := self._refusal(query, left=self.searches_left > 0, said=_NO_SEARCH_LEFT):
             return refusal
         self._state["subquery"] = replace_surrogates(query)
         for body in self._search:
@@ -166,6 +165,11 @@ class GraphSearch:
     def support_gains(self) -> tuple[float, ...]:
         """Return for each search so far the share of the gold passages that it reached first: rewards hop by hop."""
         return support_gains(self.question, self._hops())
+
+    @property
+    def searches_left(self) -> int:
+        """Return how many searches the policy may still make."""
+        return 0 if self.done else self._limits.max_hops - len(self._state["steps"])
 
     @property
     def graph(self) -> QuestionGraph:

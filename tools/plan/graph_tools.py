@@ -35,14 +35,13 @@ class Tool:
     meaning: str
     more: tuple[tuple[str, str], ...] = ()
 
-    def schema(self) -> JSON:
-        """Return the tool with its one needed argument, in the form of OpenAI's chat API."""
-        properties = {self.argument: {"type": "string", "description": self.meaning}}
+    def schema(self, *, everything: bool = False) -> JSON:
+        """Return the tool in the form of OpenAI's chat API: with its one needed argument, or with all of them."""
+        arguments = ((self.argument, self.meaning), *(self.more if everything else ()))
+        properties = {name: {"type": "string", "description": meaning} for name, meaning in arguments}
         parameters = {"type": "object", "properties": properties, "required": [self.argument]}
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.about, "parameters": parameters},
-        }
+        function = {"name": self.name, "description": self.about, "parameters": parameters}
+        return {"type": "function", "function": function}
 
 
 SEARCH = Tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for.")
@@ -61,6 +60,8 @@ FINISH = Tool(
         ),
     ),
 )
+
+TOOLS = (SEARCH, NEIGHBOURS, READ, FINISH)
 
 
 def documented(tool: Tool) -> Callable[[_Method], _Method]:

@@ -1,0 +1,88 @@
+"""Episodes played by a policy: as a baseline, and as conversations that a model can be taught from."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ras_agent.gym.environment import GraphSearch
+from ras_agent.prompts import ToolCall
+from ras_agent.records import JSON
+from ras_agent.tools.plan.graph_tools import FINISH, TOOLS
+
+_NAME = re.compile(r"\b[A-Z][\w'.-]*(?: (?:of|the|and|de|[A-Z][\w'.-]*))*\b")
+_MOST_CALLS = 50
+
+
+class Player(Protocol):
+    """Policy in this process: what chooses the calls of an episode."""
+
+    def act(self, environment: GraphSearch) -> ToolCall:
+        """Return the next call of a tool."""
+        ...
+
+
+@dataclass
+class RandomPolicy:
+    """Policy that draws each call: a search for the question, for some of its words, or for a name; or the end.
+
+    It is the floor that a trained planner has to leave, and its episodes teach a model how tools are called.
+    finish: the probability of the end, from the second call on; it ends where no search is left. Equal seeds play equal
+    episodes.
+    """
+
+    seed: int = 0
+    finish: float = 0.25
+    _random: random.Random = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def act(self, environment: GraphSearch) -> ToolCall:
+        """Return a search, or `finish`."""
+        if not environment.searches_left or (environment.steps and self._random.random() < self.finish):
+            return ToolCall(FINISH.name, {FINISH.argument: "enough"})
+        return ToolCall("search", {"query": self._query(environment)})
+
+    @staticmethod
+    def names(question: str) -> list[str]:
+        """Return the runs of capitalised words in a question, without its first word."""
+        return _NAME.findall(question.partition(" ")[2])
+
+    def _query(self, environment: GraphSearch) -> str:
+        question = environment.question.question
+        kind = self._random.choice(("question", "words", "name of question", "name of what was found"))
+        names = self.names(question)
+        if kind == "name of what was found":
+            names = [passage.title for passage in environment.passages if passage.title]
+        if kind == "question" or (kind.startswith("name") and not names):
+            return question
+        if kind == "words":
+            words = question.split()
+            start = self._random.randrange(len(words))
+            return " ".join(words[start : start + self._random.randint(1, 5)])
+        return self._random.choice(names)
+
+
+def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JSON:
+    """Let a policy play one episode, and return it: {"messages", "tools", "reward", "parts"}.
+
+    row: as for `reset`; its `prompt` begins the conversation. messages: with a call of a tool in each turn of the
+    assistant, as TRL's SFTTrainer takes them, `tools` beside them. An episode that does not end has 50 calls.
+    """
+    *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
+    messages: list[JSON] = [*system, {**user, "content": user["content"] + environment.reset(**row)}]
+    while not environment.done and len(messages) < 2 * _MOST_CALLS:
+        action = policy.act(environment)
+        shown = getattr(environment, action.name)(**action.arguments)
+        function = {"name": action.name, "arguments": dict(action.arguments)}
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]},
+            {"role": "tool", "name": action.name, "content": shown},
+        ]
+    parts = environment.reward_parts
+    tools = [tool.schema(everything=True) for tool in TOOLS]
+    return {"messages": messages, "tools": tools, "reward": environment.get_reward(), "parts": parts}

@@ -82,10 +82,12 @@ def test_the_policy_plans_and_nobody_else_asks_it(scripted_llm: Any) -> None:
 
 
 def test_each_request_of_a_rollout_begins_with_the_whole_of_the_one_before(scripted_llm: Any) -> None:
-    for settings in ({}, {"dialect": None}):
-        turns = TURNS if not settings else ["[SUBQ] Bell born in?", "[SUBQ] Edinburgh river?", "[SUFFICIENT]"]
+    for name, turns in (
+        ("search-r1", TURNS),
+        ("ras", ["[SUBQ] Bell born?", "[SUBQ] Edinburgh river?", "[SUFFICIENT]"]),
+    ):
         before = len(scripted_llm.requests())
-        _play(scripted_llm, *turns, **settings)
+        _play(scripted_llm, *turns, dialect=name)
         prompts = [request["messages"] for request in scripted_llm.requests()[before:]]
         assert len(prompts) == 3
         assert all(after[: len(first)] == first for first, after in pairwise(prompts))

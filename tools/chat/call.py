@@ -18,7 +18,7 @@ from ras_agent.records import JSON, Triple
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
-from ras_agent.tools.chat.runnables import chat_models_in
+from ras_agent.tools.chat.runnables import chat_models_in, plays_a_model
 from ras_agent.tools.chat.window import window_in
 
 MOST_CHARACTERS = 1_000_000
@@ -109,7 +109,7 @@ def ask(model: Any, request: Request, *, in_a_thread: bool) -> Awaitable[Any]:
     if in_a_thread:
         return _wait_for_thread(model, request)
     if asks_in_any_loop(model) and request.on_text is None:
-        whole: Awaitable[Any] = model.ainvoke(_messages(request), **graph_of(model, request))
+        whole: Awaitable[Any] = model.ainvoke(_messages(model, request), **graph_of(model, request))
         return whole
     return _ask(model, request)
 
@@ -152,10 +152,10 @@ async def _wait_for_thread(model: Any, request: Request) -> Any:
 def _ask_in_thread(model: Any, request: Request, dropped: Callable[[], bool]) -> Any:
     with _malformed_replies_named(model):
         if request.on_text is None:
-            return model.invoke(_messages(request), **graph_of(model, request))
+            return model.invoke(_messages(model, request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
         try:
-            for chunk in model.stream(_messages(request), **graph_of(model, request)):
+            for chunk in model.stream(_messages(model, request), **graph_of(model, request)):
                 if dropped():
                     break
                 gathered.add(chunk)
@@ -163,7 +163,7 @@ def _ask_in_thread(model: Any, request: Request, dropped: Callable[[], bool]) ->
         except ValueError as error:
             if _NO_STREAM not in str(error):
                 raise
-        message = model.invoke(_messages(request), **graph_of(model, request))
+        message = model.invoke(_messages(model, request), **graph_of(model, request))
         request.on_text(_text_of(message))
         return message
 
@@ -187,16 +187,16 @@ async def _ask(model: Any, request: Request) -> Any:
 async def _ask_once(model: Any, request: Request) -> Any:
     with _malformed_replies_named(model):
         if request.on_text is None:
-            return await model.ainvoke(_messages(request), **graph_of(model, request))
+            return await model.ainvoke(_messages(model, request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
         try:
-            async for chunk in model.astream(_messages(request), **graph_of(model, request)):
+            async for chunk in model.astream(_messages(model, request), **graph_of(model, request)):
                 gathered.add(chunk)
             return gathered.message()
         except ValueError as error:
             if _NO_STREAM not in str(error):
                 raise
-        message = await model.ainvoke(_messages(request), **graph_of(model, request))
+        message = await model.ainvoke(_messages(model, request), **graph_of(model, request))
         request.on_text(_text_of(message))
         return message
 
@@ -269,9 +269,17 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _messages(request: Request) -> list[Any]:
-    """Return the turns as LangChain takes them. Half a character, which no request can hold, is replaced."""
-    return [_message(turn) for turn in request.turns]
+def _messages(model: Any, request: Request) -> list[Any]:
+    """Return the turns as LangChain takes them, and for runnables of others as its messages, which they may look into.
+
+    Half a character, which no request can hold, is replaced.
+    """
+    messages = [_message(turn) for turn in request.turns]
+    if not plays_a_model(model):
+        return messages
+    from langchain_core.messages import convert_to_messages
+
+    return list(convert_to_messages(messages))
 
 
 def _message(turn: Turn) -> Any:

@@ -13,7 +13,14 @@ from pydantic import SecretStr
 
 from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
-from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in, described, is_plain
+from ras_agent.tools.chat.runnables import (
+    bound_arguments,
+    changed,
+    chat_models_in,
+    described,
+    is_plain,
+    plays_a_model,
+)
 
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
@@ -203,6 +210,8 @@ def with_tools(model: Any, tools: Sequence[JSON]) -> Any:
 
     Raises SettingsError for a model that LangChain knows no tools for.
     """
+    if plays_a_model(model):
+        return model.bind_tools(list(tools))
     return changed(model, lambda one: _with_tools(one, tools))
 
 

@@ -19,9 +19,17 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def is_chat_model(thing: object) -> bool:
     """Return whether `thing` is a LangChain chat model, or a runnable that asks one.
 
-    A function as a runnable counts too; whatever it asks cannot be seen. Without LangChain loaded nothing is either.
+    A function as a runnable counts too, and another library's runnable that binds tools, such as ART's; whatever these
+    ask cannot be seen. Without LangChain loaded nothing is either.
     """
-    return _is(thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel") or any(map(is_chat_model, _inner(thing)))
+    known = _is(thing, "BaseChatModel", "RunnableLambda", "_ConfigurableModel") or plays_a_model(thing)
+    return known or any(map(is_chat_model, _inner(thing)))
+
+
+def plays_a_model(thing: object) -> bool:
+    """Return whether `thing` is another library's runnable that stands for a chat model: it binds tools as one does."""
+    own = type(thing).__module__.startswith(("langchain_core.", "langchain."))
+    return not own and _is(thing, "Runnable") and not _is(thing, "BaseChatModel") and hasattr(thing, "bind_tools")
 
 
 def chat_models_in(thing: object) -> tuple[Any, ...]:

@@ -47,16 +47,17 @@ class Transcript:
         opening: the prompt before the first plan. search: the turn that stands for a search which the model has not
         made itself. found: what a step's search found, as turns that answer the model's own.
         """
-        recorded: Turns = ()
-        new: Turns = ()
+        recorded: list[Turn] = []
+        new: list[Turn] = []
         for place, step in enumerate(steps):
             if step.dialogue is not None and step.dialogue.form == form:
-                recorded += tuple(map(Turn.of_message, step.dialogue.messages))
-                new = ()
+                recorded += map(Turn.of_message, step.dialogue.messages)
+                new = []
                 continue
-            before = found(steps[place - 1], (recorded + new)[-1]) if place else opening()
-            new += (*before, search(step))
-        return cls(form, recorded, (*new, *(found(steps[-1], (recorded + new)[-1]) if steps else opening())))
+            new += found(steps[place - 1], (recorded + new)[-1]) if place else opening()
+            new.append(search(step))
+        new += found(steps[-1], (recorded + new)[-1]) if steps else opening()
+        return cls(form, tuple(recorded), tuple(new))
 
     @property
     def turns(self) -> Turns:

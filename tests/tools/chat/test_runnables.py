@@ -6,17 +6,18 @@ import pytest
 from langchain.chat_models import init_chat_model
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import ConfigurableField, Runnable, RunnableLambda
 from langchain_openai import ChatOpenAI
 
 from ras_agent import create_ras_agent
 from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.models import endpoint_of, model_name, sampling_parameters, without_secrets
+from ras_agent.tools.chat.models import endpoint_of, model_name, sampling_parameters, with_tools, without_secrets
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner, role_name
 from tests.messages import says
@@ -57,6 +58,27 @@ def test_a_planner_that_is_also_a_runnable_is_a_planner(scripted_model: Any) -> 
 
     own = Planner(lambda words: words)
     assert resolve_planner(own) is own
+
+
+def test_another_librarys_runnable_that_binds_tools_plays_a_model(scripted_model: Any) -> None:
+    class Recording(Runnable[Any, Any]):
+        """Runnable around a model that records, such as ART's."""
+
+        def __init__(self, model: Any, tools: Any = None) -> None:
+            self.model, self.tools, self.inputs = model, tools, list[Any]()
+
+        def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+            self.inputs.append(input)
+            return self.model.invoke(input, config)
+
+        def bind_tools(self, tools: Any) -> Any:
+            return Recording(self.model, tools)
+
+    model = Recording(scripted_model("[SUBQ] Where was Bell born?"))
+    assert is_chat_model(model)
+    assert resolve_planner(model).plan("Who?", QuestionGraph(), ()).subquery == "Where was Bell born?"
+    assert [message.type for message in model.inputs[0]] == ["system", "human"]  # it may look into messages
+    assert with_tools(model, [{"name": "search"}]).tools == [{"name": "search"}]
 
 
 def test_names_tell_fallbacks_and_what_is_bound() -> None:

@@ -118,6 +118,8 @@ def begin_run(
         "benchmark": task.benchmark.name,
         "data": str(task.data),
         "data_sha256": file_sha256(task.data) if task.data.is_file() else None,
+        "corpus": str(task.corpus) if task.corpus else None,
+        "index": str(settings.index) if settings.index else None,
         "corpus_sha256": task.corpus_sha256,
         "graph": graph,
         "roles": roles,

@@ -23,21 +23,23 @@ _PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain
 # when and where a run took place: these may differ between its sittings
 VERSIONS = ("packages", "python", "git_commit")
 _LATER = frozenset({"knowledge_graph"})  # manifests that were written before there was such a key lack it
-_CIRCUMSTANCES = frozenset({"name", "data", *VERSIONS, "started", "resumed"})
+_CIRCUMSTANCES = frozenset({"name", "data", "corpus", "index", *VERSIONS, "started", "resumed"})
 
 
 class RunDescription(TypedDict):
     """Description of a task and an agent in a manifest.
 
-    graph: "ras", "ircot", "single-shot", or "none" where there is no loop. settings: how models are asked, such as
-    temperature and style. variant: what a study changed, such as {"ablation": "no_triples"}. knowledge_graph: the
-    fingerprint of the one that is searched.
+    graph: "ras", "ircot", "single-shot", or "none" where there is no loop. corpus, index: where the passages were, if
+    they did not come with the questions. settings: how models are asked, such as temperature and style. variant: what a
+    study changed, such as {"ablation": "no_triples"}. knowledge_graph: the fingerprint of the one that is searched.
     """
 
     name: str
     benchmark: str
     data: str
     data_sha256: str | None
+    corpus: NotRequired[str | None]
+    index: NotRequired[str | None]
     corpus_sha256: str | None
     graph: str
     roles: Mapping[str, str]

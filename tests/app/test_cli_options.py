@@ -184,7 +184,7 @@ def test_every_setting_has_a_help_text_and_is_taken_by_some_command() -> None:
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in settings_table().splitlines()[2:]]
     assert [name for name, *_ in rows] == list(Settings.model_fields)
     assert all(meaning and takers for _, _, meaning, takers in rows)
-    assert ["max_hops", "5", "Most hops.", "ask`, `serve`, `mcp`, `eval`, `rollout`, `study"] in rows
+    assert ["max_hops", "5", "Most hops.", "ask`, `serve`, `mcp`, `eval`, `replay`, `rollout`, `study"] in rows
 
 
 def test_the_docs_show_the_table_of_the_fields() -> None:

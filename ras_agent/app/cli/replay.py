@@ -1,0 +1,68 @@
+"""`ras-agent replay`: a run of `ras-agent eval` asked again from its own replies, whole or up to a hop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ras_agent.app.cli.evaluate import RunOptions, progress
+from ras_agent.app.cli.options import INCOMPLETE
+from ras_agent.app.cli.terminal import inert_lines, screen
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(RunOptions):
+    """Options of `ras-agent replay`."""
+
+    run: Annotated[Path, typer.Argument(help="The folder of an evaluation run.", show_default=False)]
+    from_hop: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The first hop that is asked anew, by the roles given here; if not set, no model is asked.",
+            rich_help_panel="The run",
+        ),
+    ] = None
+
+
+def replay(options: ReplayOptions) -> None:
+    """Ask an evaluation's questions again, from its own replies.
+
+    Without --from-hop no model is asked: the same answers come again, or
+    the first request that has no reply is told. With --from-hop 2
+    --planner OTHER the first hop is replayed, and the other planner goes
+    on from there. What is not given is as the run had it.
+    """
+    from ras_agent.eval.report import load_runs
+    from ras_agent.eval.report.changes import changes, changes_markdown
+    from ras_agent.eval.report.figures import metric_names
+    from ras_agent.eval.run.begin import begin_run
+    from ras_agent.eval.run.folder import RunFolder
+    from ras_agent.eval.run.fork import Fork
+
+    if options.from_hop is None and (other := options.flags & {"llm", "planner", "extractor", "answerer"}):
+        raise typer.BadParameter(f"--{min(other)} changes who is asked: say from which hop on, --from-hop N")
+    if "llm" in options.flags:
+        raise typer.BadParameter("name the role that changes: --planner, --extractor or --answerer")
+    fork = Fork(RunFolder(options.run), options.from_hop)
+    given = options.run_settings()
+    settings = fork.settings.model_copy(update={name: getattr(given, name) for name in options.flags})
+    task = fork.task(settings, corpus=options.corpus, embedder=options.embedder)
+    run = begin_run(
+        task.scored_by(options.metric) if options.metric else task,
+        fork.agent(options.out.name, settings),
+        options.out,
+        retry_errors=options.retry_errors,
+        concurrency=options.concurrency,
+    )
+    with progress(screen(quiet=options.quiet, stderr=True), run) as on_end:
+        summary = run.finish(on_end)
+    before, after = load_runs([options.run, options.out])
+    typer.echo(
+        inert_lines(changes_markdown(changes(before, after, metric_names([before, after])), most=5)).rstrip("\n")
+    )
+    if summary["errors"]:
+        raise typer.Exit(INCOMPLETE)

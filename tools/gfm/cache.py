@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows, join_rows
+from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows, empty_rows
 from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE, propagate
 from ras_agent.tools.gfm.graph import GFMGraph
-from ras_agent.tools.gfm.network import layer_count, project_relations_in_blocks, relation_inputs
+from ras_agent.tools.gfm.network import NORM_EPSILON, layer_count, relation_inputs
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -79,6 +79,7 @@ class GraphCache:
     relation_states: (R, d) of every layer.
     pre_norm: (N, d) for each cached layer 0, 1, ...: the output of its linear map for the background, before the layer
         norm. At layer 0 all entities are alike and share one row, unless nodes have inputs.
+    deviation: (N,) of each of them, or (1,): the square root of its variance, by which the layer norm divides it.
     score_hidden: (N, h), what the background's last states add to the score's hidden layer; None where it did not fit.
     uncached_from: (N, d), float32, the background states that enter layer len(pre_norm), which is the first layer
         without a cached output (or the score, if all layers are cached); None where `score_hidden` is there.
@@ -86,12 +87,13 @@ class GraphCache:
 
     relation_states: tuple[CachedRows, ...]
     pre_norm: tuple[CachedRows, ...]
+    deviation: tuple[Tensor, ...]
     score_hidden: CachedRows | None
     uncached_from: Tensor | None
 
     @property
     def bytes(self) -> int:
-        """Return the memory of all arrays."""
+        """Return the memory of all rows of numbers."""
         cached = (*self.relation_states, *self.pre_norm, *(() if self.score_hidden is None else (self.score_hidden,)))
         states: int = 0
         if self.uncached_from is not None:
@@ -145,35 +147,92 @@ def build_cache(
         half_cache = 4 * (width + 1) * rows > cache_bytes
     row = 2 * width + 4 if half_cache else 4 * width + 4
     bytes_left = cache_bytes - len(layers) * relations * row
-    inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
-    relation_states, pre_norm, uncached_from = [], [], None
+    relations_of = _RelationStates(weights, torch.from_numpy(graph.vectors))
+    exact = torch.empty(relations, width)
+    relation_states, pre_norm, deviations, uncached_from = [], [], [], None
     state: Tensor | None = None if nodes is None else nodes.initial
+    following: Tensor | None = None
     for number, layer in enumerate(layers):
-        exact = project_relations_in_blocks(weights, number, inputs)
-        relation_states.append(cache_rows(exact, half_cache))
+        relations_of.write(number, exact)
+        relation_states.append(cache_rows(exact if half_cache else exact.clone(), half_cache))
         if number == 0 and alike:
-            state = norm_and_rectify(layer.bias[None], layer).expand(count, width).contiguous()
+            state = norm_and_rectify(layer.bias[None], layer)  # one row for all
             pre_norm.append(cache_rows(layer.bias[None], half_cache))
+            deviations.append(deviation_of(layer.bias[None]))
             continue
         # a cached layer needs room for its output and for the float32 states that enter the next
         if state is not None and bytes_left < count * (row + 4 * width):
-            # the states that enter layer 1 are still one row
-            uncached_from = state[:1].clone().expand(count, width) if alike and number == 1 else state
+            uncached_from = state.expand(count, width)
             state = None
         if state is not None:
             factors = CachedRows(exact, torch.ones(relations))
-            output, state = _background_layer(graph, layer, state, factors, half_cache, nodes)
+            if following is None or len(following) != count:
+                following = torch.empty(count, width)
+            output, deviation = _background_layer(graph, layer, state, factors, half_cache, nodes, following)
+            # what entered the layer makes room for what leaves the next, unless it is the caller's
+            following, state = (None if nodes is not None and state is nodes.initial else state), following
             pre_norm.append(output)
+            deviations.append(deviation)
             bytes_left -= count * row
     score_hidden = None
+    del exact, following  # room for the score's
     if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
-        blocks = (slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, max(1, count), ROWS_AT_ONCE))
-        score_hidden = join_rows(
-            [cache_rows(background_share(head, state[block], nodes, block), half_cache) for block in blocks]
+        score_hidden = empty_rows(count, len(head.bias), half_cache)
+        state = state.expand(count, width)
+        for begin in range(0, count, ROWS_AT_ONCE):
+            block = slice(begin, begin + ROWS_AT_ONCE)
+            score_hidden.write(begin, background_share(head, state[block], nodes, block))
+    return GraphCache(tuple(relation_states), tuple(pre_norm), tuple(deviations), score_hidden, uncached_from)
+
+
+class _RelationStates:
+    """The relation states of every layer, computed from the sentence vectors in blocks (network.py has them plainly).
+
+    What makes the inputs of all layers is linear, and so is the first step of a layer, so that the two are one product
+    where that is smaller. Of relations whose inverses are their negated vectors it is computed once for both.
+    """
+
+    def __init__(self, weights: Mapping[str, Tensor], vectors: Tensor) -> None:
+        """Prepare the vectors (R, text width)."""
+        import torch
+
+        self._weights, half = weights, len(vectors) // 2
+        self._negated = 2 * half == len(vectors) and torch.equal(vectors[:half], -vectors[half:])
+        width = weights["rel_mlp.weight"].shape[0]
+        self._composed = vectors.shape[1] < width * (2 if self._negated else 1)
+        self._rows = vectors if self._composed else relation_inputs(weights, vectors)
+        if not self._composed:
+            self._negated = False
+
+    def write(self, layer: int, states: Tensor) -> None:
+        """Write the relation states of one layer to `states` (R, d)."""
+        import torch
+
+        at = f"entity_model.layers.{layer}.relation_projection"
+        first, bias, second, last = (
+            self._weights[f"{at}.{name}"] for name in ("0.weight", "0.bias", "2.weight", "2.bias")
         )
-    return GraphCache(tuple(relation_states), tuple(pre_norm), score_hidden, uncached_from)
+        if self._composed:
+            bias = bias + first @ self._weights["rel_mlp.bias"]
+            first = first @ self._weights["rel_mlp.weight"]
+        first, second = first.t().contiguous(), second.t().contiguous()
+        count = len(states) // 2 if self._negated else len(states)
+        for begin in range(0, count, ROWS_AT_ONCE):
+            hidden = self._rows[begin : min(begin + ROWS_AT_ONCE, count)] @ first
+            end = begin + len(hidden)
+            if self._negated:
+                torch.addmm(last, (bias - hidden).relu_(), second, out=states[count + begin : count + end])
+            torch.addmm(last, hidden.add_(bias).relu_(), second, out=states[begin:end])
+
+
+def deviation_of(rows: Tensor) -> Tensor:
+    """Return the square root of each row's variance (rows,), as a layer norm divides by it."""
+    import torch
+
+    variance = torch.var(rows, dim=1, correction=0)
+    return (variance + NORM_EPSILON).sqrt_()
 
 
 def background_share(head: ScoreHead, state: Tensor, nodes: NodeInputs | None, block: slice) -> Tensor:
@@ -191,20 +250,32 @@ def _background_layer(
     relation_states: CachedRows,
     half_cache: bool,
     nodes: NodeInputs | None,
+    following: Tensor,
 ) -> tuple[CachedRows, Tensor]:
-    """Compute one layer of the background: the linear map's output, cached, and the next states (N, d)."""
+    """Compute one layer of the background: the linear map's output, cached, and its deviation.
+
+    state: (N, d), or (1, d) where all entities are alike. following: (N, d), where the next states are written.
+    """
     import torch
 
-    everyone, total = np.arange(len(state)), torch.empty(min(ROWS_AT_ONCE, len(state)), state.shape[1])
-    outputs, following = [], torch.empty_like(state)
-    for begin in range(0, max(1, len(state)), ROWS_AT_ONCE):  # a graph without entities is one empty block
+    count, width = graph.entities, state.shape[1]
+    everyone, total = np.arange(count), torch.empty(min(ROWS_AT_ONCE, count), width)
+    rows = everyone if len(state) == count else np.zeros(count, dtype=np.int64)
+    outputs, deviation = empty_rows(count, width, half_cache), torch.empty(count)
+    alike = layer.bias + state @ layer.state_weight if len(state) == 1 else None  # the states' share for all
+    for begin in range(0, count, ROWS_AT_ONCE):
         block = slice(begin, begin + ROWS_AT_ONCE)
-        targets, block_states = everyone[block], state[block]
-        sums = total[: len(targets)]
-        propagate(graph, targets, everyone, state, relation_states, sums)
+        targets = everyone[block]
+        sums, block_states = total[: len(targets)], state if alike is not None else state[block]
+        propagate(graph, targets, rows, state, relation_states, sums)
         if nodes is not None:
             sums += nodes.initial[block]
-        mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(block_states, layer.state_weight)
-        torch.add(norm_and_rectify(mixed, layer), block_states, out=following[block])
-        outputs.append(cache_rows(mixed, half_cache))
-    return join_rows(outputs), following
+        if alike is not None:
+            mixed = torch.addmm(alike, sums, layer.total_weight)
+        else:
+            mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(block_states, layer.state_weight)
+        normed, _, inverse = torch.native_layer_norm(mixed, [width], layer.norm_weight, layer.norm_bias, NORM_EPSILON)
+        torch.add(normed.relu_(), block_states, out=following[block])
+        deviation[block] = 1 / inverse[:, 0]
+        outputs.write(begin, mixed)
+    return outputs, deviation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _LARGEST = 32767
+_NUMBERS_AT_ONCE = 1 << 20  # a block of rows is 4 MB and stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,39 @@ class CachedRows:
         some = self.values[which]
         return some if some.is_floating_point() else some * self.scales[which, None]
 
+    def largest(self) -> Tensor:
+        """Return the largest number of each row (rows,), without its sign."""
+        import torch
+
+        if not self.values.is_floating_point():
+            return self.scales * _LARGEST
+        blocks = torch.split(self.values, max(1, _NUMBERS_AT_ONCE // max(1, self.values.shape[1])))
+        return torch.cat([block.abs().amax(dim=1) for block in blocks])  # four times as fast as torch's norm
+
+    def write(self, begin: int, rows: Tensor) -> None:
+        """Write float32 `rows` (rows, d) to those from number `begin` on."""
+        import torch
+
+        if self.values.is_floating_point():
+            self.values[begin : begin + len(rows)] = rows
+            return
+        step = max(1, _NUMBERS_AT_ONCE // max(1, rows.shape[1]))
+        scaled = torch.empty(min(step, len(rows)), rows.shape[1])
+        for low in range(0, len(rows), step):
+            block = rows[low : low + step]
+            scales = block.abs().amax(dim=1).clamp_(min=1e-30) / _LARGEST
+            at = slice(begin + low, begin + low + len(block))
+            self.values[at] = torch.div(block, scales[:, None], out=scaled[: len(block)]).round_()
+            self.scales[at] = scales
+
+
+def empty_rows(count: int, width: int, half: bool) -> CachedRows:
+    """Return room for `count` rows of `width` numbers: float32 or, if `half`, 16-bit integers."""
+    import torch
+
+    values = torch.empty(count, width, dtype=torch.int16 if half else torch.float32)
+    return CachedRows(values, torch.ones(count))
+
 
 def cache_rows(rows: Tensor, half: bool) -> CachedRows:
     """Cache float32 `rows` (rows, d) as they are or, if `half`, as 16-bit integers."""
@@ -43,12 +76,6 @@ def cache_rows(rows: Tensor, half: bool) -> CachedRows:
 
     if not half:
         return CachedRows(rows, torch.ones(len(rows)))
-    scales = rows.abs().amax(dim=1).clamp_(min=1e-30) / _LARGEST
-    return CachedRows((rows / scales[:, None]).round_().to(torch.int16), scales)
-
-
-def join_rows(blocks: Sequence[CachedRows]) -> CachedRows:
-    """Join blocks of rows into one."""
-    import torch
-
-    return CachedRows(torch.cat([block.values for block in blocks]), torch.cat([block.scales for block in blocks]))
+    cached = empty_rows(rows.shape[0], rows.shape[1], half)
+    cached.write(0, rows)
+    return cached

@@ -31,7 +31,7 @@ from ras_agent.tools.gfm.cache import (
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.cpu_kernels import on_one_thread, propagate, score_background, score_changed, update_changes
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart, OutgoingMessages
-from ras_agent.tools.gfm.reach import layer_bounds, possible_changes, reached_entities, worth_scoring
+from ras_agent.tools.gfm.reach import layer_bounds, possible_changes, reached_entities, spectral_norms, worth_scoring
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,7 +100,7 @@ class FastGFM:
             self._nodes = self._node_inputs()
             self.cache: GraphCache = build_cache(weights, graph, self._head, cache_bytes, half_cache, self._nodes)
             self._bounds = layer_bounds(self.cache, self._layers)
-            norm = torch.linalg.matrix_norm(self._head.state_weight, 2) * self._head.output.norm()
+            norm = spectral_norms(self._head.state_weight.mT) * self._head.output.norm()
             # how far a logit moves, at most, for each unit of length of a change of the last state
             self._score_gain, self._tolerance = float(norm), tolerance
             # a sigmoid's slope is at most 1/4

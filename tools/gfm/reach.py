@@ -17,9 +17,7 @@ import numpy as np
 
 from ras_agent.arrays import Doubles, Floats, Ints
 from ras_agent.tools.gfm.cache import GraphCache, LayerWeights
-from ras_agent.tools.gfm.cpu_kernels import ROWS_AT_ONCE
 from ras_agent.tools.gfm.graph import OutgoingMessages, row_entries
-from ras_agent.tools.gfm.network import NORM_EPSILON
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,24 +47,22 @@ def layer_bounds(cache: GraphCache, layers: Sequence[LayerWeights]) -> list[Laye
     import torch
 
     bounds = []
-    for relation_states, pre_norm, layer in zip(cache.relation_states, cache.pre_norm, layers, strict=False):
-        blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(relation_states.values), ROWS_AT_ONCE)]
-        gain = torch.cat([relation_states.rows(block).abs().amax(dim=1) for block in blocks] or [torch.zeros(0)])
+    for relation_states, deviation, layer in zip(cache.relation_states, cache.deviation, layers, strict=False):
+        gain = relation_states.largest()
         # the norm divides by the deviation of its input, and subtracting the mean lengthens nothing
         halves = torch.stack((layer.total_weight, layer.state_weight)).float()
-        of_total, of_state = torch.linalg.matrix_norm(halves, 2) * layer.norm_weight.abs().max()
-        blocks = [slice(begin, begin + ROWS_AT_ONCE) for begin in range(0, len(pre_norm.values), ROWS_AT_ONCE)]
-        variance = [_variance(pre_norm.rows(block)) for block in blocks] or [torch.zeros(0)]
-        deviation = (torch.cat(variance) + NORM_EPSILON).sqrt()
+        of_total, of_state = spectral_norms(halves) * layer.norm_weight.abs().max()
         # the state itself is added to the update
         bounds.append(LayerBound(gain.numpy(), (of_total / deviation).numpy(), (1 + of_state / deviation).numpy()))
     return bounds
 
 
-def _variance(rows: Tensor) -> Tensor:
-    """Return the variance of each row (rows,), ten times as fast as torch's `var`, which is slow on short rows."""
-    centred = rows - rows.mean(dim=1, keepdim=True)
-    return (centred * centred).mean(dim=1)
+def spectral_norms(matrices: Tensor) -> Tensor:
+    """Return the largest singular value of each matrix (..., n, m): twice as fast as by all of them."""
+    import torch
+
+    squares: Tensor = torch.linalg.eigvalsh(matrices.mT @ matrices)[..., -1]
+    return squares.clamp_(min=0).sqrt_()
 
 
 def possible_changes(outgoing: OutgoingMessages, sources: Ints, lengths: Tensor, bound: LayerBound) -> Doubles:

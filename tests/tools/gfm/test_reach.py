@@ -14,6 +14,7 @@ from ras_agent.tools.gfm.cache import (  # noqa: E402
     LayerWeights,
     ScoreHead,
     build_cache,
+    deviation_of,
     layer_weights,
 )
 from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
@@ -24,6 +25,7 @@ from ras_agent.tools.gfm.reach import (  # noqa: E402
     layer_bounds,
     possible_changes,
     reached_entities,
+    spectral_norms,
     worth_scoring,
 )
 
@@ -161,11 +163,12 @@ def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) ->
 def _bounds(relation_states: Any, pre_norm: Any) -> list[LayerBound]:
     """The bounds of a network of two layers, of which the first is cached; its maps lengthen by 3 and by 2 at most."""
     layer = LayerWeights(torch.eye(2) * 2, torch.eye(2) * 3, torch.zeros(2), torch.ones(2), torch.zeros(2))
-    cached = (
-        tuple(cache_rows(torch.tensor(rows).reshape(-1, 2), False) for rows in found)
-        for found in (relation_states, pre_norm)
+    states, outputs = (
+        tuple(cache_rows(torch.tensor(rows).reshape(-1, 2), False) for rows in table)
+        for table in (relation_states, pre_norm)
     )
-    return layer_bounds(GraphCache(*cached, None, None), [layer, layer])
+    deviation = tuple(deviation_of(rows.values) for rows in outputs)
+    return layer_bounds(GraphCache(states, outputs, deviation, None, None), [layer, layer])
 
 
 def test_where_the_background_hardly_varies_the_epsilon_of_the_norm_bounds_the_gain() -> None:
@@ -233,3 +236,9 @@ def test_each_message_of_a_start_is_listed_once(seed: int, facts: int, batch: in
     ]
     assert sorted(listed) == sorted(expected)
     assert found.rows.tolist() == sorted({*starts.tolist(), *(row for row, _, _ in expected)})
+
+
+def test_the_largest_singular_value_is_that_of_the_whole_decomposition() -> None:
+    matrices = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 7, 4)))
+    expected = np.linalg.svd(matrices.numpy(), compute_uv=False)[:, 0]
+    np.testing.assert_allclose(spectral_norms(matrices).numpy(), expected, rtol=1e-9)

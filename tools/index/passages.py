@@ -190,7 +190,7 @@ def rows_between(connection: Connection, first: int, end: int, database: Databas
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:
     """Return the passages in some cells, None for each that was erased. Raises IndexMismatch for a damaged one."""
     by_cell: dict[int, Passage | None] = {}
-    with database.reading() as connection:
+    with database.reading(once=len(cells) <= _AT_ONCE) as connection:
         for start in range(0, len(cells), _AT_ONCE):
             part = cells[start : start + _AT_ONCE]
             query = f"SELECT cell, crc, data FROM passages WHERE cell IN ({', '.join('?' * len(part))})"

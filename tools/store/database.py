@@ -48,10 +48,11 @@ class Database(Protocol):
         """Return how many transactions of this object were taken back."""
         ...
 
-    def reading(self) -> AbstractContextManager[Connection]:
+    def reading(self, *, once: bool = False) -> AbstractContextManager[Connection]:
         """Lend a connection whose statements all see the database at one moment.
 
-        Within `writing` of the same thread it is that connection, which sees what is not committed yet.
+        Within `writing` of the same thread it is that connection, which sees what is not committed yet. once: for a
+        single statement, which sees one moment without a transaction, so that a server is asked once.
         """
         ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from selectors import EVENT_READ, DefaultSelector
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 _MOST_CONNECTIONS = 8
-_AT_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL lock_timeout = '10s'"
-"""How a reading begins. Readers wait for nobody but who changes the tables themselves, as VACUUM FULL does."""
+_AT_ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+"""How a reading of several statements begins."""
+_PATIENCE = "SET lock_timeout = '10s'"
+"""How a connection of the pool begins: readers wait for nobody but who changes the tables themselves (VACUUM FULL)."""
 _IDLE_SECONDS = 60
 """How long a connection waits for its next use before it is closed."""
 _CLOSE_SECONDS = 0.5
@@ -125,14 +127,15 @@ class PostgresDatabase:
         return self.use.remedy
 
     @contextmanager
-    def reading(self) -> Iterator[_Statements]:
-        """Lend a connection whose statements all see the database at one moment."""
+    def reading(self, *, once: bool = False) -> Iterator[_Statements]:
+        """Lend a connection whose statements all see the database at one moment. once: for a single statement."""
         if self._own is not None and self.is_writing():
             with self.named_errors():
                 yield self._own
             return
-        with self._lent() as connection, connection.transaction():
-            connection.execute(_AT_ONE_MOMENT)
+        with self._lent() as connection, nullcontext() if once else connection.transaction():
+            if not once:
+                connection.execute(_AT_ONE_MOMENT)
             yield _Statements(connection)
 
     @contextmanager
@@ -149,6 +152,7 @@ class PostgresDatabase:
                 return
             try:
                 with self._lent() as connection, connection.transaction():
+                    connection.execute("SET LOCAL lock_timeout TO DEFAULT")  # writers wait for one another
                     key = f"write {self.address.schema}"
                     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
                     if not durable:
@@ -202,7 +206,7 @@ class PostgresDatabase:
 
     def compact(self) -> None:
         """Let rows to come use the space of deleted ones."""
-        with self._lent() as connection:
+        with self.named_errors(), self._connect() as connection:
             for table in ("passages", "vectors", "dead", "kg_names", "kg_documents", "uploads", "upload_data"):
                 connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
@@ -274,7 +278,7 @@ class PostgresDatabase:
                     self.address.url,
                     connection_class=self._connection_class,
                     kwargs={"autocommit": True, **TCP},
-                    configure=partial(_look_into, self.address.schema),
+                    configure=partial(_prepare, self.address.schema),
                     min_size=0,
                     max_idle=_IDLE_SECONDS,
                     max_size=_MOST_CONNECTIONS,
@@ -375,6 +379,12 @@ def _has_tables(connection: _Statements, address: Address, mark: str) -> bool:
 def _look_into(schema: str, connection: Connection[Any]) -> None:
     """Make a schema the one whose tables statements mean."""
     connection.execute("SELECT set_config('search_path', %s, false)", (f'"{schema}"',))
+
+
+def _prepare(schema: str, connection: Connection[Any]) -> None:
+    """Prepare a connection of the pool for readers."""
+    _look_into(schema, connection)
+    connection.execute(_PATIENCE)
 
 
 def _is_working(url: str, process: int) -> bool:

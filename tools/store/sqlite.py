@@ -94,7 +94,7 @@ class SqliteDatabase:
                     self._own.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self, *, once: bool = False) -> Iterator[sqlite3.Connection]:
         """Lend a connection whose statements all see the database at one moment."""
         if self._path is None or self.is_writing():
             with self._lock, self.named_errors():

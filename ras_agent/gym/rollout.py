@@ -21,6 +21,7 @@ from ras_agent.graphs.resolve import create_agent
 from ras_agent.gym.rewards import Episode, Rewards, parts_of
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
+from ras_agent.tools.chat.client import KEEPS_STOP
 from ras_agent.tools.chat.http import Endpoint
 from ras_agent.tools.chat.models import printable
 
@@ -63,7 +64,11 @@ class Policy:
         return cls(url, model or "auto", key)
 
     def chat_model(self, settings: Settings) -> Any:
-        """Return the chat model at the address, which samples."""
+        """Return the chat model at the address, which samples.
+
+        Its server is asked to leave a stop string in the reply, as vLLM does then: what was said comes back letter by
+        letter, so that a gateway takes it for the same, whether it compares messages or tokens.
+        """
         from pydantic import SecretStr
 
         from ras_agent.tools.chat.openai_chat import OpenAIChat
@@ -74,6 +79,7 @@ class Policy:
             api_key=SecretStr(self.key),
             temperature=TEMPERATURE if settings.temperature is None else settings.temperature,
             timeout=settings.timeout,
+            model_kwargs={KEEPS_STOP: True},
         )
 
 

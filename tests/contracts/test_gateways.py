@@ -1,10 +1,10 @@
 """Rollouts behind the real gateways that trainers put before a model.
 
-agent-lightning 1.0's server (of its repository; it asks for Python 3.12, and its server runs on 3.11 too) and ART's
-LangGraph wrapper (openpipe-art). What is not installed is left out:
+agent-lightning 1.0's server (of its repository; it asks for Python 3.12, and runs on 3.11 too), ART's LangGraph
+wrapper (openpipe-art), and the interception of verifiers 0.4. What is not installed is left out:
 
     pip install --ignore-requires-python git+https://github.com/microsoft/agent-lightning@c632d8d
-    pip install openpipe-art langchain-openai
+    pip install openpipe-art langchain-openai verifiers
     python -m pytest tests/contracts/test_gateways.py
 """
 
@@ -50,7 +50,7 @@ CALLED = [
 class Engine(BaseHTTPRequestHandler):
     """A model server with a chat template and a token for each byte, which says its replies in order.
 
-    As vLLM does, it leaves the stop string out of the text, and keeps its tokens.
+    As vLLM does, it leaves the stop string out of the text unless it is asked not to, and keeps its tokens.
     """
 
     replies: ClassVar[list[Any]] = []
@@ -63,7 +63,7 @@ class Engine(BaseHTTPRequestHandler):
         message = self.message(self.replies[place % len(self.replies)], place)
         prompt = "".join(map(rendered, body["messages"])) + "<assistant>"
         spoken = rendered(message).removeprefix("<assistant>")
-        for stop in body.get("stop", ()):
+        for stop in () if body.get("include_stop_str_in_output") else body.get("stop", ()):
             message["content"] = message["content"].split(stop)[0]
         choice = {"index": 0, "message": message, "finish_reason": "stop", "token_ids": list(spoken.encode())}
         usage = {"prompt_tokens": len(prompt), "completion_tokens": len(spoken), "total_tokens": len(prompt + spoken)}
@@ -208,7 +208,46 @@ def test_art_records_the_planner_that_its_model_plays(engine: str, tmp_path: Pat
     assert all(second[: len(first)] == first for first, second in pairwise(prompts))
 
 
+@pytest.mark.parametrize("name", ["search-r1", "ras", "react"])
+def test_verifiers_intercepts_one_branch(engine: str, name: str, monkeypatch: Any) -> None:
+    clients, trace_module = import_module("verifiers.v1.clients"), import_module("verifiers.v1.trace")
+    session_module, server_module = (
+        import_module("verifiers.v1.session"),
+        import_module("verifiers.v1.interception.server"),
+    )
+    configs, task = import_module("verifiers.v1.configs.client"), import_module("verifiers.v1.task")
+    from ras_agent import Settings
+    from ras_agent.app.sample import sample_passages
+    from ras_agent.eval.question import Question
+    from ras_agent.gym import Policy, Rewards, aroll_out, rollout_agent
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("ENGINE_KEY", KEY)
+    Engine.replies = SPOKEN.get(name, CALLED)
+    settings = Settings(graph="react") if name == "react" else Settings(dialect=name)
+    question = Question("q", QUESTION, ("Stockholm",))
+
+    async def play() -> Any:
+        client = configs.EvalClientConfig(base_url=engine, api_key_var="ENGINE_KEY")
+        row = trace_module.TraceTask(type="Task", data=task.TaskData(prompt=QUESTION))
+        trace = trace_module.Trace(task=row, agent=trace_module.AgentInfo(config={}))
+        session = session_module.RolloutSession(clients.ModelContext(model=MODEL, client=client), trace)
+        async with server_module.InterceptionServer() as server, server.acquire(session) as (url, secret, _):
+            # what its harnesses tell the programs that they start
+            variables = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": secret, "OPENAI_MODEL": MODEL}
+            agent = rollout_agent(Policy.of_environment(variables), settings, sample_passages())
+            rollout = await aroll_out(agent, question, Rewards(gold=0.0, form=0.0))
+        return rollout, trace
+
+    rollout, trace = asyncio.run(play())
+    assert rollout.reward == 1.0
+    assert trace.num_turns == 3
+    assert len(trace.branches) == 1  # a message that came back otherwise would have begun another
+
+
 if find_spec("agentlightning") is None:
     del test_agent_lightning_records_one_continuous_dialogue_and_the_reward
 if find_spec("art") is None:
     del test_art_records_the_planner_that_its_model_plays
+if find_spec("verifiers") is None:
+    del test_verifiers_intercepts_one_branch

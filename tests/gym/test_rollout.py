@@ -105,6 +105,17 @@ def test_a_policy_that_calls_tools_plans_in_react(scripted_llm: Any) -> None:
     assert all(after[: len(first)] == first for first, after in pairwise(prompts))
 
 
+def test_stop_strings_stay_in_the_replies_unless_the_server_refuses_that(scripted_llm: Any) -> None:
+    _play(scripted_llm)
+    assert {request["include_stop_str_in_output"] for request in scripted_llm.requests()} == {True}
+    refusal = {"status": 400, "reply": "Unrecognized request argument supplied: include_stop_str_in_output; unknown"}
+    scripted_llm.script(refusal)
+    assert _play(scripted_llm).parts["f1"] == 1.0
+    assert ["include_stop_str_in_output" in request for request in scripted_llm.requests()[3:]] == [
+        *(True, False, False, False)
+    ]
+
+
 def test_equal_rollouts_of_a_group_ask_each_for_itself(scripted_llm: Any) -> None:
     _play(scripted_llm)
     _play(scripted_llm)

@@ -74,6 +74,8 @@ TIMEOUT = 60.0
 _LATER = 1.0
 _NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
 _NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
+KEEPS_STOP = "include_stop_str_in_output"
+"""vLLM's option by which a reply keeps the text at which it stopped"""
 _STOP, _NAMES_STOP = "stop", re.compile(r"\bstop\b")
 _UNUSABLE = frozenset((401, 403, 404))
 _TRIES = frozenset(("retries", "patience"))
@@ -317,6 +319,11 @@ class Chat:
             return
         if status not in (400, 422) or not _NO_SUCH_OPTION.search(told):
             raise error
+        if KEEPS_STOP in told and any(
+            KEEPS_STOP in (getattr(one, "model_kwargs", None) or {}) for one in chat_models_in(self._asked)
+        ):
+            self._asked = changed(self._asked, _without_kept_stop)
+            return
         if request.stop and _STOP not in self._window.refused and _NAMES_STOP.search(told):
             self._window.refused.add(_STOP)
             return
@@ -424,6 +431,11 @@ class Chat:
             raise kind(f"{where} failed after {count} {'try' if count == 1 else 'tries'}: {said}") from (
                 error if message == str(error) else None
             )
+
+
+def _without_kept_stop(model: Any) -> Any:
+    kept = {name: value for name, value in model.model_kwargs.items() if name != KEEPS_STOP}
+    return model.model_copy(update={"model_kwargs": kept})
 
 
 def _has_temperature(model: object) -> bool:

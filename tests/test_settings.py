@@ -66,6 +66,10 @@ def test_a_wrong_variable_is_named(environment: dict[str, str], message: str) ->
     [
         ("plannner = 'x'", "unknown setting 'plannner'; did you mean 'planner'?"),
         ("max_hops = 2.5", "'max_hops': input should be a valid integer, got a number with a fractional part, got 2.5"),
+        (
+            "dialect = 'r2'",
+            "'dialect': unknown dialect 'r2'; known: autorefine, corag, r1-searcher, ras, react, search-r1, tool-json",
+        ),
         ("graph = 'tree'", "'graph': unknown graph 'tree'; known: ircot, ras, react, single-shot"),
         (
             "openai_api_key = 'x'",

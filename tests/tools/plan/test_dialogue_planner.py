@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from ras_agent import Hit, Passage, Plan, QuestionGraph, Settings, Triple, create_ras_agent
 from ras_agent.errors import ParseError
@@ -269,3 +271,14 @@ def test_a_planner_of_the_default_kind_records_no_dialogue(scripted_llm: Any) ->
     scripted_llm.script({"reply": "[SUBQ] Where was Bell born?"})
     planner = llm_planner(scripted_llm.spec, RoleOptions())
     assert planner.plan(QUESTION, QuestionGraph(), ()) == Plan("subq", "Where was Bell born?")
+
+
+def test_a_search_that_a_person_has_changed_is_shown_as_the_models_own(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Thought: x\nAction: Search[Bell's birth]"}, {"reply": "Action: Finish[x]"})
+    settings = Settings(planner=scripted_llm.spec, extractor="offline", answerer="offline", dialect="react")
+    agent = create_ras_agent(index=TEXTS, settings=settings, review="plan", checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    agent.invoke({"question": QUESTION}, thread)
+    agent.invoke(Command(resume={"action": "edit", "subquery": "Where was Bell born?"}), thread)
+    said = [message["content"] for message in scripted_llm.requests()[1]["messages"] if message["role"] == "assistant"]
+    assert said == ["Action: Search[Where was Bell born?]"]

@@ -142,6 +142,11 @@ def test_the_last_result_is_cut_first_where_the_window_is_small_so_that_the_prom
     assert len(second) < len(first)
 
 
+def test_a_dialect_that_writes_its_moves_as_text_calls_no_tools() -> None:
+    with pytest.raises(SettingsError, match=says("search-r1", "--graph react", "--graph ras")):
+        tool_planner("openai:gpt-4o-mini", RoleOptions(dialect="search-r1"))
+
+
 def test_without_a_model_that_calls_tools_the_remedy_is_named() -> None:
     with pytest.raises(SettingsError, match=says("--graph react", "a model that calls tools", "give --planner")):
         tool_planner("offline", RoleOptions())

@@ -1,0 +1,74 @@
+"""The example for verifiers, by stand-ins of the classes that it takes from verifiers 0.4.0.
+
+tests/contracts/test_verifiers.py does the same with verifiers itself (`make contracts`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+class Generic:
+    """A class that takes parameters in brackets, and its fields as keywords."""
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        if args:  # Task(data, config), Toolset(config), Taskset(config)
+            self.data, self.config = args[0], args[-1]
+        vars(self).update(fields)
+
+    def __class_getitem__(cls, parameters: Any) -> type:
+        return cls
+
+
+class Toolset(Generic):
+    """What serves tools; the state is shared with the task that scores them."""
+
+    @property
+    def state(self) -> Any:
+        return vars(self).setdefault("_state", SimpleNamespace())
+
+
+def _marked(function: Any) -> Any:
+    function.marked = True
+    return function
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    package, module = ModuleType("verifiers"), ModuleType("verifiers.v1")
+    names = ("State", "TaskData", "ToolsetConfig", "TaskConfig", "Task", "TasksetConfig", "Taskset")
+    vars(module).update(dict.fromkeys(names, Generic))
+    vars(module).update(Toolset=Toolset, Trace=object, tool=_marked, reward=_marked, metric=_marked)
+    vars(package)["v1"] = module
+    monkeypatch.setitem(sys.modules, "verifiers", package)
+    monkeypatch.setitem(sys.modules, "verifiers.v1", module)
+    monkeypatch.delitem(sys.modules, "examples.verifiers_graph_search", raising=False)
+    yield importlib.import_module("examples.verifiers_graph_search")
+    sys.modules.pop("examples.verifiers_graph_search", None)
+
+
+async def test_a_task_is_played_through_its_tools_and_rewarded_by_their_state(example: Any) -> None:
+    task = next(iter(example.GraphTaskset(example.GraphTasksetConfig()).load()))
+    assert task.data.prompt == "Question: In which city was the inventor of dynamite born?"
+    (tools,) = task.toolsets(task.config)
+    await tools.setup()
+    await tools.setup_task(task.data)
+    assert "[2] Alfred Nobel" in tools.search("Who invented dynamite?")
+    assert tools.neighbours("dynamite").startswith("<facts>")
+    assert tools.read("2").startswith("<passage>")
+    tools.finish("known", "Stockholm [2]")
+    trace = SimpleNamespace(state=tools.state)
+    assert await task.graph_search(trace) == pytest.approx(2.1)
+    assert await task.parts(trace) == {"f1": 1.0, "gold": 1.0, "form": 1.0}
+
+
+def test_the_tools_are_marked_and_described_as_a_planner_knows_them(example: Any) -> None:
+    for name in ("search", "neighbours", "read", "finish"):
+        assert getattr(example.GraphTools, name).marked
+    assert example.GraphTools.search.__doc__.startswith("Search the texts")

@@ -58,6 +58,7 @@ each search and one for what it found; or a prompt that lists the searches and w
 
 _LONGEST_REASON = 500
 _LONGEST_QUERY = 1000
+_LONGEST_LINE = 2000  # characters of an action's line: a bound keeps the parser linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ def read_tags(searches: Tags, answers: Tags, text: str, cut: bool, shown: str = 
         if kind.startswith("opening"):
             opened = is_search, tag.start(), tag.end()
         elif opened is not None and opened[0] == is_search:
-            if plan := _action(is_search, text[opened[2] : tag.start()], text[: opened[1]]):
+            if plan := _action(is_search, text[opened[2] : tag.start()], text, opened[1]):
                 return Reading(plan, opened[1], tag.end())
             opened = None
     if opened is None or cut:
@@ -164,7 +165,7 @@ def read_tags(searches: Tags, answers: Tags, text: str, cut: bool, shown: str = 
     is_search, start, begins = opened
     rest = text[begins:]
     held = next((line for line in rest.splitlines() if line.strip()), "")
-    plan = _action(is_search, held, text[:start])
+    plan = _action(is_search, held, text, start)
     if plan is None:
         return None
     end = begins + rest.index(held) + len(held.rstrip())
@@ -189,15 +190,17 @@ _NO_ANSWER = re.compile(r"\W*|\W*(?:and|or|(?:(?:your|the|final|short)\W+)*answe
 _ANY_TAG = re.compile("|".join(pattern for pair in ALL_TAGS for pattern in pair.live), re.IGNORECASE)
 
 
-def _action(is_search: bool, held: str, before: str) -> Plan | None:
-    """Return the search or the answer that tags hold; None for words that hold its place, and for other tags."""
+def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
+    """Return the search or the answer that tags hold; None for words that hold its place, and for other tags.
+
+    start: where the action begins in the reply.
+    """
     text = _plain(held)
     no_action = (_NO_SEARCH if is_search else _NO_ANSWER).fullmatch(text) or _ANY_TAG.search(text)
     if no_action or (is_search and len(text) > _LONGEST_QUERY):
         return None
-    if is_search:
-        return Plan("subq", text, _reason(before))
-    return Plan("sufficient", reason=_reason(before), answer=text)
+    reason = _THINKING.sub("", reply[:start]).strip()[:_LONGEST_REASON]  # the beginning of what was thought before
+    return Plan("subq", text, reason) if is_search else Plan("sufficient", reason=reason, answer=text)
 
 
 def _plain(text: str) -> str:
@@ -208,11 +211,6 @@ def _plain(text: str) -> str:
 
 
 _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
-
-
-def _reason(thoughts: str) -> str:
-    """Return the beginning of what the model thought before its action."""
-    return _THINKING.sub("", thoughts).strip()[:_LONGEST_REASON]
 
 
 # ---- actions in other forms
@@ -245,13 +243,13 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
     tool, begins = "", 0
     for step, end in zip(steps, [*(other.start() for other in steps[1:]), len(text)], strict=False):
         held, last = text[step.end() : end], end == len(text)
-        kind, before = step.lastgroup, text[: step.start()]
+        kind = step.lastgroup
         if kind == "observation" or (last and cut):
             return None  # what it makes up itself counts for nothing
         lines = [line for line in held.splitlines() if line.strip()]
         begins = begins if kind == "input" else step.start()
         if kind == "action" and lines:
-            call = _CALL.match(lines[0])
+            call = _CALL.match(lines[0][:_LONGEST_LINE])
             tool = call["name"] if call else _plain(lines[0]).strip(" *_`.")
             argument = call["argument"] if call else ""
         elif kind == "input" and lines:
@@ -261,7 +259,11 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
         else:
             continue
         is_search = bool(_SEARCHES.search(tool)) and not _FINISHES.fullmatch(tool.strip())
-        if argument and (is_search or _FINISHES.search(tool)) and (plan := _action(is_search, argument, before)):
+        if (
+            argument
+            and (is_search or _FINISHES.search(tool))
+            and (plan := _action(is_search, argument, text, step.start()))
+        ):
             return Reading(plan, begins, step.end() + len(held.rstrip()))
     return None
 
@@ -277,7 +279,7 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
             break
         name, argument = _call_in(call["json"])
         is_search = bool(_SEARCHES.search(name))
-        plan = _action(is_search, argument, text[: call.start()]) if is_search or _FINISHES.search(name) else None
+        plan = _action(is_search, argument, text, call.start()) if is_search or _FINISHES.search(name) else None
         if plan is not None and call["end"]:
             return Reading(plan, call.start(), call.end())
         if plan is not None:

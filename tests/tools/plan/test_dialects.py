@@ -302,3 +302,43 @@ def test_a_dialect_of_ones_own_is_registered(monkeypatch: pytest.MonkeyPatch) ->
     found = dialect_of_model("vllm:http://host/v1#my-model")
     assert found is not None
     assert found.name == "mine"
+
+
+@pytest.mark.parametrize("name", sorted(names("dialect")))
+@pytest.mark.parametrize(
+    "run",
+    [
+        *(
+            "<search></search>",
+            "<search>",
+            "<search> and </search>",
+            "<answer> ",
+            QUERY,
+            f"{QUERY}{END_QUERY}",
+            "</search>",
+        ),
+        *(
+            "<tool_call>",
+            "<tool_call></tool_call>",
+            '<tool_call>{"name": "search"}</tool_call>',
+            "{",
+            '{"name": ',
+            "[[[",
+        ),
+        *(
+            "Action: \n",
+            "Action: a\n",
+            "Action: Search[\n",
+            "Action: a a",
+            "Action Input: \n",
+            "a ",
+            " ",
+            "\n",
+            "<",
+            "and ",
+        ),
+    ],
+)
+def test_long_runs_are_read_in_one_pass(name: str, run: str) -> None:
+    """A reading that looks at each run again from every place in it would take hours here."""
+    dialect(name).read(run * 20_000, False, "")

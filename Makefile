@@ -32,6 +32,7 @@ engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and v
 
 contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in an environment of their own
 	$(CONTRACTS)/bin/python -m pytest tests/contracts --timeout 600 $(TRAINERS)
+	PYTHONPATH=. $(CONTRACTS)/ragas/bin/python -m pytest --noconftest tests/contracts/test_formats.py -k ragas
 
 mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -69,20 +69,20 @@ class RoleCall:
 
 
 def read_calls(
-    results: Iterable[Result], role: str, replies: str | Path | Address, provenance: Mapping[str, Any]
+    results: Sequence[Result], role: str, replies: str | Path | Address, provenance: Mapping[str, Any]
 ) -> list[RoleCall]:
     """Return the calls of a role, by question and in their order.
 
     replies: where the run's replies are. A reply that could not be used, and the one to the request to reply again, are
     left out: neither is what the role should say to its prompt.
-    Raises SettingsError where there are no replies, RunError for a run that does not know its calls, and a role that
-    made none.
+    Raises SettingsError where there are no replies, RunError for a run that does not know its calls, and for a role
+    that made none.
     """
     recorded = RecordedCalls(replies)
     calls = [call for result in results for call in _calls(result, role, recorded, provenance)]
-    if not calls:
-        roles = sorted({call["role"] for result in results for call in _logged(result)})
-        raise RunError(f"no call of {role!r} can be exported; roles with calls: {', '.join(roles) or 'none'}")
+    roles = {call["role"] for result in results for call in _logged(result)}
+    if role not in roles:
+        raise RunError(f"{role!r} called no model in this run; roles with calls: {', '.join(sorted(roles)) or 'none'}")
     return calls
 
 

@@ -118,7 +118,7 @@ def test_thoughts_are_kept_beside_the_text(called: Reply, replies: Path) -> None
     [
         ({"key": ""}, "question 'q1', planner, hop 1: the run does not say where the reply is"),
         ({"key": "0" * 64}, "question 'q1', planner, hop 1: the reply is not there; name the place"),
-        ({"role": "answerer"}, "no call of 'planner' can be exported; roles with calls: answerer"),
+        ({"role": "answerer"}, "'planner' called no model in this run; roles with calls: answerer"),
     ],
 )
 def test_what_is_missing_is_told(called: Reply, replies: Path, change: dict[str, Any], message: str) -> None:

@@ -1,0 +1,52 @@
+"""`ras-agent judge`: the answers of a run judged by a model, where figures of others are, too."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ras_agent.app.cli.command import Options
+from ras_agent.app.cli.options import INCOMPLETE, AsJSON
+from ras_agent.app.cli.terminal import inert, inert_json, quantity
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(Options):
+    """Options of `ras-agent judge`."""
+
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")]
+    judge: Annotated[str, typer.Option(help="The model: provider:model, or vllm:URL#model.")]
+    rule: Annotated[
+        str,
+        typer.Option(help="agreement: is the answer the gold one, as FanOutQA asks; coverage: how much of it it has."),
+    ] = "agreement"
+    at_once: Annotated[int, typer.Option(min=1, help="Questions judged at the same time.", hidden=True)] = 16
+    as_json: AsJSON = False
+
+
+def judge(options: JudgeOptions) -> None:
+    """Ask a model whether a run's answers are right, and write judged-RULE.json into its folder.
+
+    No summary and no report has these figures: they change with the judge.
+    An abstention is wrong and is not asked about. The same command goes on
+    where it was stopped, since the judge's replies are kept beside the run.
+    """
+    from ras_agent.eval.judge import judge_run, summary_of
+    from ras_agent.eval.run.folder import RunFolder
+
+    judged = judge_run(RunFolder(options.run), options.judge, options.rule, at_once=options.at_once)
+    if options.as_json:
+        typer.echo(inert_json(json.dumps(summary_of(judged), ensure_ascii=False)))
+    else:
+        interval = f"{100 * judged.low:.1f} to {100 * judged.high:.1f}"
+        told = f"{judged.rule} by {inert(judged.judge)}: {100 * judged.mean:.1f} ({interval})"
+        typer.echo(f"{told} over {quantity(judged.n, 'question')}")
+        for kind, mean in judged.by_type.items() if len(judged.by_type) > 1 else ():
+            typer.echo(f"  {inert(kind or 'no type')}: {100 * mean:.1f}")
+    if judged.unread:
+        typer.echo(f"{quantity(len(judged.unread), 'question')} without a verdict, left out", err=True)
+        raise typer.Exit(INCOMPLETE)

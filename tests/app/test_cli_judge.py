@@ -1,0 +1,86 @@
+"""A model's judgement of a run: what it is asked, how its replies are read, and what is written."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import RunError, UnknownName
+from ras_agent.eval.judge import judge_run
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.result import Result
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    """Three answers: one to judge, one abstention, one without a gold answer."""
+    folder = RunFolder.begin(tmp_path / "run", {"name": "run"})
+    folder.append(Result("q1", "Where was Bell born?", ("Edinburgh",), answer="In Edinburgh, Scotland", type="place"))
+    folder.append(Result("q2", "Who?", ("Orr",), answer="No answer", abstained=True, type="person"))
+    folder.append(Result("q3", "Why?", (), answer="So"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("It names the city and its country.\nB", 1.0),
+        ("<think>A? F?</think>C", 1.0),
+        ("A fine answer.\n(A)", 0.0),
+        ("D", 0.0),
+    ],
+)
+def test_an_answer_that_agrees_and_says_more_is_right(
+    run: RunFolder, scripted_llm: Any, reply: str, score: float
+) -> None:
+    scripted_llm.script({"reply": reply})
+    judged = judge_run(run, scripted_llm.spec)
+    assert (judged.scores, judged.by_type) == ({"q1": score, "q2": 0.0}, {"place": score, "person": 0.0})
+    (request,) = scripted_llm.requests()
+    prompt = request["messages"][-1]["content"]
+    assert prompt.startswith(
+        "Question: Where was Bell born?\nReference: Edinburgh\nAnswer: In Edinburgh, Scotland\n\nHow does the answer"
+    )
+    assert request["temperature"] == 0
+
+
+def test_the_share_of_the_reference_that_an_answer_covers_is_asked_in_two_steps(
+    run: RunFolder, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "1. Bell was born in Edinburgh.\n- It was in 1847."}, {"reply": "1: yes\n2: No."})
+    assert judge_run(run, scripted_llm.spec, "coverage").scores == {"q1": 0.5, "q2": 0.0}
+    second = scripted_llm.requests()[1]["messages"][-1]["content"]
+    assert "1. Bell was born in Edinburgh.\n2. It was in 1847.\n" in second
+
+
+def test_a_reply_without_a_verdict_counts_in_no_mean(run: RunFolder, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "I cannot say."})
+    judged = judge_run(run, scripted_llm.spec)
+    assert (judged.scores, judged.unread, judged.n) == ({"q2": 0.0}, ["q1"], 1)
+
+
+def test_a_judgement_is_written_beside_the_run_and_asked_for_once(run: RunFolder, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "C"})
+    judged = judge_run(run, scripted_llm.spec)
+    assert json.loads((run.path / "judged-agreement.json").read_text())["scores"] == {"q1": 1.0, "q2": 0.0}
+    assert judge_run(run, scripted_llm.spec) == judged
+    assert len(scripted_llm.requests()) == 1
+    assert not run.summary_path.exists()
+
+
+def test_what_cannot_be_judged_is_told(run: RunFolder, tmp_path: Path, scripted_llm: Any) -> None:
+    with pytest.raises(UnknownName, match="known: agreement, coverage"):
+        judge_run(run, scripted_llm.spec, "taste")
+    bare = RunFolder.begin(tmp_path / "bare", {"name": "bare"})
+    bare.append(Result("q", "Why?", (), answer="So"))
+    with pytest.raises(RunError, match="no question has a gold answer"):
+        judge_run(bare, scripted_llm.spec)
+
+
+def test_the_command_prints_the_mean_and_the_types(cli: Any, run: RunFolder, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "C"})
+    done = cli("judge", run.path, "--judge", scripted_llm.spec)
+    assert done.exit_code == 0, done.output
+    assert "50.0" in done.stdout
+    assert "place: 100.0" in done.stdout

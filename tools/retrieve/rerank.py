@@ -25,6 +25,7 @@ FIRST = 40
 """How many passages are ranked again."""
 _REST, _NAMED = 0.6, 0.3  # chosen on training sets
 _BELOW = np.float32(1 - 1e-5)  # a passage that comes later scores less, however much it gains
+_ERASED = Passage("", "")  # stands for a passage that was deleted after the first ranking: it names nothing
 
 
 class Reranker:
@@ -43,7 +44,7 @@ class Reranker:
         if len(rows) < 2:
             return ranking
         holds, rarity = self._terms(query, rows)
-        passages = [self._snapshot.passages[row] for row in rows.tolist()]
+        passages = [passage or _ERASED for passage in self._snapshot.passages.take(rows)]
         titles = [frozenset(self._snapshot.tokeniser.terms(bare_title(passage.title))) for passage in passages]
         held, named, left = holds[:, 0].copy(), np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
         place, places, scores = 0, [0], [ranking.scores[0] + np.float32(_REST + _NAMED)]

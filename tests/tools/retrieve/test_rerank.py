@@ -1,6 +1,7 @@
 """The second stage: passages that complete those before them move up."""
 
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +140,12 @@ def test_equal_scores_are_in_corpus_order_and_no_more_than_k_come_back() -> None
 @pytest.mark.parametrize("scored", [[], [(BELL, 0.7)]])
 def test_fewer_than_two_passages_are_left_as_they_are(scored: list[tuple[Passage, float]]) -> None:
     assert reranked(*scored) == [passage.id for passage, _ in scored]
+
+
+def test_a_passage_that_was_deleted_after_the_first_ranking_keeps_its_place_and_names_nothing(tmp_path: Path) -> None:
+    index = PassageIndex.create(tmp_path / "i")
+    index.add([Passage("bell", BELL.text, BELL.title, "bell.txt"), PARIS, EDINBURGH])
+    reranker = Reranker(index)
+    PassageIndex.open(tmp_path / "i").delete_document("bell.txt")
+    scores = np.array([1, 0.5, 0.4], dtype=np.float32)
+    assert reranker.rank("Bell", Ranking(np.arange(3), scores), 3).rows.tolist() == [0, 1, 2]

@@ -225,9 +225,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("\n".join(report_lines(report, options.out)))
         return
     for name in names:
-        passages, questions = SETS[name](options.data)
+        passages, labelled = SETS[name](options.data)
         titled = any(passage.title for passage in passages)  # pseudo questions name titles
-        kg = write_set(options.out / name, passages, questions, limit=options.pseudo if titled else 0)
+        kg = write_set(options.out / name, passages, labelled, limit=options.pseudo if titled else 0)
         print(f"{name}: {kg.manifest}", flush=True)
 
 

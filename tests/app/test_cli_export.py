@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import ScriptedLLM
+
 Cli = Callable[..., Any]
 
 
@@ -155,6 +157,21 @@ def test_two_runs_that_part_are_exported_as_pairs(cli: Cli, planned: Callable[..
         "[SUBQ] What is the capital of France?",
     )
     assert row["provenance"]["run"] == str(good)
+
+
+def test_a_run_and_its_fork_are_exported_as_pairs(
+    cli: Cli, planned: Callable[..., Path], passages_file: Path, loopback_port: int, tmp_path: Path
+) -> None:
+    run, other = planned("run", "What is the capital of France?"), ScriptedLLM(loopback_port)
+    other.script({"reply": "[SUBQ] Where was Bell born?"}, {"reply": "[SUFFICIENT]"})
+    agent = ("--planner", other.spec, "--extractor", "offline", "--k", "1", "--corpus", passages_file)
+    done = cli("replay", run, "--from-hop", "2", *agent, "--out", tmp_path / "fork")
+    assert done.exit_code == 0, done.output
+    cli(
+        "export", run, "--role", "planner", "--against", tmp_path / "fork", "--to", "trl", "--out", tmp_path / "p.jsonl"
+    )
+    (row,) = _rows(tmp_path / "p.jsonl")
+    assert (row["hop"], row["chosen"][0]["content"]) == (2, "[SUBQ] Where was Bell born?")
 
 
 def test_pairs_need_a_role_and_a_format_that_has_them(cli: Cli, planned: Callable[..., Path], tmp_path: Path) -> None:

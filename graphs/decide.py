@@ -18,7 +18,7 @@ from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import CallReads, Scope, Update
-from ras_agent.graphs.validate import replace_surrogates
+from ras_agent.graphs.validate import replace_surrogates, to_json_value
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import JSON, DialoguePart, Failure, Plan, Step, StopReason
@@ -183,7 +183,9 @@ def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool 
     texts = replace_surrogates(plan.subquery), replace_surrogates(str(plan.reason or ""))
     if texts != (plan.subquery, plan.reason):
         plan = replace(plan, subquery=texts[0], reason=texts[1])
-    emit(Planned(hop, plan, thought))
+    if plan.answer or plan.dialogue:  # a model's own words, too
+        plan = Plan.from_dict(to_json_value(plan.to_dict()))
+    emit(Planned(hop, replace(plan, dialogue=None), thought))  # which is the planner's own, and long
     update: Update = {"plans": [{**plan.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
     if plan.action != "subq":
         return update | end_loop(plan.action)

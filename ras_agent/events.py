@@ -73,6 +73,10 @@ class Planned(_Event):
     thought: bool = False
     by: str = ""
 
+    def to_dict(self) -> JSON:
+        """Return plain JSON, in which a plan is as in a run's outputs."""
+        return {**_Event.to_dict(self), "plan": self.plan.to_dict()}
+
 
 @dataclass(frozen=True, slots=True)
 class Hits(_Event):

@@ -19,14 +19,18 @@ from ras_agent.app.serve.errors import without_places
 from ras_agent.errors import RasError
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.benchmarks.kgqa import webquestions_question
+from ras_agent.eval.judge import RULES
 from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.cited_graph import answer_apart, read_cited_graph
+from ras_agent.eval.metrics.suites import fanout_share
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.result import Result
 from ras_agent.graphs.observe import _reason
 from ras_agent.graphs.tool import without_sources
 from ras_agent.graphs.validate import replace_surrogates
+from ras_agent.gym.play import _NAME
 from ras_agent.page.examples import example_questions
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
@@ -34,6 +38,7 @@ from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.question_graph.proof import proof_of
 from ras_agent.records import Citation, Exchange, Hit, Passage, Source, Span, Step, Triple
+from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.markup import inert_markup, markup_start
@@ -46,6 +51,7 @@ from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
+from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
@@ -70,6 +76,7 @@ from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.offline.said import sentences_that_say
+from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
@@ -164,6 +171,25 @@ def _read(text: str) -> None:
         answerer.answer(question, QuestionGraph(), [passage], steps)
 
 
+def _dialects(text: str) -> None:
+    """Read a reply in each dialect, as it is and behind what begins an action."""
+    rows = [dialect(name) for name in names("dialect")]
+    for reply in (text, f"<search>{text}", f"<answer>{text}", f"Action: {text}", f"<tool_call>{text}"):
+        for row in rows:
+            row.read(reply, False, "")
+
+
+def _judged(text: str) -> None:
+    """Let a judge reply with a text."""
+    result = Result("1", "Who?", ("Alan",), answer="Alan")
+    for rule in RULES.values():
+        with suppress(StopIteration):
+            work = rule(result)
+            next(work)
+            work.send(Reply(text))
+            work.send(Reply(text))
+
+
 def _examples(text: str) -> None:
     """Look for questions in a fact whose parts are a text."""
     list(example_questions([Triple(text, f"was founded by {text}", text)]))
@@ -198,6 +224,8 @@ READERS = {
     "ends_chain": TextReader(lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"),
     # replies
     "without_thinking": TextReader(without_thinking, "tools.chat.dialogue"),
+    "dialects": TextReader(lambda text: (_dialects(text), dialect_of_model(text)), "tools.plan.dialects"),
+    "judge": TextReader(_judged, "eval.judge"),
     "parse_plan": TextReader(_any(parse_plan), "tools.plan.grammar"),
     "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
     "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "tools.chat.loose_json"),
@@ -250,6 +278,7 @@ READERS = {
         ),
         "tools.offline.followup",
     ),
+    "names to play with": TextReader(_NAME.findall, "gym.play"),
     "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
     "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
@@ -277,6 +306,7 @@ READERS = {
     "token_f1": TextReader(
         lambda text: (token_f1(text, ["Alan"]), golden_match(text, ["Alan"])), "eval.metrics.answers"
     ),
+    "fanout_share": TextReader(lambda text: fanout_share(text, [text, "Alan"]), "eval.metrics.suites"),
     "chosen_label": TextReader(lambda text: chosen_label(text, {"A": "one", "B": "two"}), "eval.metrics.choices"),
     "chosen_class": TextReader(lambda text: chosen_class(text, ["support", "counter"]), "eval.metrics.choices"),
     "stated_verdict": TextReader(stated_verdict, "eval.metrics.choices"),
@@ -293,6 +323,8 @@ OWN_TEXTS = {
     "page.self_contained": "the package's own pages",
     "prompts.templates": "the prompts, which are the package's own or the user's",
     "registry": "names of plug-ins",
+    "testing.plugin": "names of tests",
+    "eval.formats.trec": "ids of questions and passages",
     "eval.report.plots": "pictures that matplotlib drew",
     "eval.run.summarise": "messages of failures, which are cut to 500 characters",
     "eval.study.extractors": "facts that this package wrote",

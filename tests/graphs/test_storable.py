@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import create_ircot_agent, create_ras_agent
-from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan, Source, Triple
+from ras_agent.records import Answer, Citation, DialoguePart, Extraction, Failure, Hit, Passage, Plan, Source, Triple
 from tests.messages import says
 
 HALF = "\ud83d"
@@ -17,7 +17,10 @@ class Halves:
     """Every role; each of its texts holds half a character, as a reply that was cut inside one does."""
 
     def plan(self, question, graph, steps):
-        return Plan("subq", f"more {HALF}") if len(steps) < 2 else Plan("sufficient", reason=f"enough {HALF}")
+        said = DialoguePart("ras", "m", ({"role": "assistant", "content": f"said {HALF}"},))
+        if len(steps) < 2:
+            return Plan("subq", f"more {HALF}", dialogue=said if steps else None)
+        return Plan("sufficient", reason=f"enough {HALF}", answer=f"own {HALF}")
 
     def next_sentence(self, question, passages, thoughts):
         return f"So the answer is {HALF}." if thoughts else f"A thought {HALF}."

@@ -181,10 +181,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
                 ),
             )
         },
-        (
-            "return MixedRetriever(rankers, shares or [1] * len(rankers), name=self.name, reranker=reranker)",
-            "return MixedRetriever(rankers, shares or [ 2] * len(rankers), name=self.name, reranker=reranker)",
-        ): "equal weights are equal shares",
     },
     "tools/retrieve/ppr.py": {
         (

@@ -294,7 +294,7 @@ def _call_in(text: str) -> tuple[str, str]:
     """Return the name in a call and its first argument that is a text; "" for what it does not have."""
     try:
         call = json.loads(text, strict=False)
-    except ValueError:  # single quotes, commas too many, an end that is missing
+    except (ValueError, RecursionError):  # single quotes, commas too many, an end that is missing, JSON in JSON in JSON
         name = _NAME.search(text)
         arguments: object = next((item for _, item in json_objects(text) if "name" not in item), {})
         return (name[1] if name else ""), _first_text(arguments)

@@ -66,7 +66,7 @@ def test_scores_are_those_of_retrievers_that_share_nothing_bit_for_bit(
     name: str, made: Callable[[str], Ranker]
 ) -> None:
     parts = [made(part) for part in PARTS[name]]
-    apart = MixedRetriever(parts, [1] * len(parts))
+    apart = MixedRetriever(parts)
     for question in (QUESTION, "capital of France", "Leith"):
         one, other = made(name).rank(question, 3), apart.rank(question, 3)
         assert (one.rows.tobytes(), one.scores.tobytes()) == (other.rows.tobytes(), other.scores.tobytes())

@@ -17,6 +17,7 @@ from statistics import fmean, median
 from time import perf_counter
 from typing import Literal
 
+from ras_agent.errors import RunError
 from ras_agent.eval.report.markdown import difference_text, markdown_table, money, score_text
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
@@ -96,7 +97,8 @@ class Built:
 def index_with_graph(place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings) -> Built:
     """Make an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
 
-    The graph is read by the settings' extractor or llm, else by the offline one. Raises what both builds raise.
+    The graph is read by the settings' extractor or llm, else by the offline one. Raises what both builds raise, and
+    RunError for an index with other passages, which is left as it is.
     """
     from ras_agent.tools.structure.build_graph import build_graph
 
@@ -104,11 +106,13 @@ def index_with_graph(place: Path, corpus: Iterable[Passage], embedder: str, sett
     with closing(
         PassageIndex.open(place) if PassageIndex.exists(place) else PassageIndex.create(place, embedder)
     ) as index:
-        index.upsert(corpus)
-        passages = len(index)
+        passages = {passage.id: passage for passage in corpus}
+        if any((there := passages.get(own.id)) is None or there.text != own.text for own in index.passages):
+            raise RunError(f"{place} is the index of another corpus: give the study a folder of its own with --out")
+        index.upsert(passages.values())
     indexed = perf_counter()
     build_graph(place, extractor=extractor_from_settings(settings, settings.extractor or settings.llm or "offline"))
-    return Built(passages, indexed - began, perf_counter() - indexed)
+    return Built(len(passages), indexed - began, perf_counter() - indexed)
 
 
 def _show(

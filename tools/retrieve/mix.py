@@ -62,7 +62,9 @@ def doubt_of(ranking: Ranking) -> float:
     if not len(ranking.rows):
         return 1.0
     above = ranking.scores - ranking.scores.min()
-    third = float(np.sqrt(above[2] / above[0])) if len(above) > 2 and above[0] else 0.0
+    third = 0.0
+    if len(above) > 2:
+        third = float(np.sqrt(above[2] / above[0])) if above[0] else 1.0  # where all are alike
     return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
 
 

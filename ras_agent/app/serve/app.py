@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,7 @@ from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.guard import Guard
 from ras_agent.app.serve.runs import Run
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, json_response
+from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, ending_with_client, json_response
 from ras_agent.page.reference import reference_page
 from ras_agent.records import JSON
 from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning
@@ -187,15 +188,21 @@ async def retrieve(
 
 
 @router.post("/retrieve", tags=["Index"])
-async def retrieve_batch(body: wire.SearchBatch, service: Served, caller: Asking) -> Response:
+async def retrieve_batch(body: wire.SearchBatch, request: Request, service: Served, caller: Asking) -> Response:
     """Search for each of several queries, in the form of Search-R1's retrieval server, which trainers of planners ask.
 
     The answer is {"result": [hits of the first query, ...]}; a document's `contents` is its title in quotation marks, a
     line break, and its text.
     """
+    from ras_agent.eval.formats.flashrag import contents_of
+
     result: list[list[JSON]] = []
-    for hits in await service.retrieve_all(body.queries, body.topk, caller):
-        documents = [{"id": hit.passage.id, "contents": f'"{hit.passage.title}"\n{hit.passage.text}'} for hit in hits]
+    queries = [query[: wire.LONGEST_QUERY] for query in body.queries]
+    searches = asyncio.create_task(service.retrieve_all(queries, body.topk or 3, caller))
+    async with ending_with_client(searches, request.receive):
+        found = await searches
+    for hits in found:
+        documents = [{"id": hit.passage.id, "contents": contents_of(hit.passage)} for hit in hits]
         scored = [{"document": document, "score": hit.score} for document, hit in zip(documents, hits, strict=True)]
         result.append(scored if body.return_scores else documents)
     return json_response({"result": result})

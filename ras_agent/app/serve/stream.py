@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
@@ -32,7 +33,7 @@ class RunStream(StreamingResponse):
         self._run = run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with _ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
+        async with ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
             await self.stream_response(send)
 
 
@@ -59,7 +60,7 @@ def sse(data: JSON, name: str = "") -> bytes:
 
 async def ended_or_left(run: Run, receive: Receive) -> Ended:
     """Wait for the end of a run, which is cancelled if the client leaves first. Raises what `Run.end` raises."""
-    async with _ending_with_client(run, receive):
+    async with ending_with_client(run, receive):
         return await run.end()
 
 
@@ -69,8 +70,8 @@ def json_response(data: JSON, status: int = 200) -> Response:
 
 
 @asynccontextmanager
-async def _ending_with_client(run: Run, receive: Receive) -> AsyncIterator[None]:
-    """Cancel a run at the end of the block, and where its client leaves before."""
+async def ending_with_client(run: Run | asyncio.Task[Any], receive: Receive) -> AsyncIterator[None]:
+    """Cancel a run, or other work, at the end of the block, and where its client leaves before."""
 
     async def cancel_when_left() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -98,13 +98,14 @@ class ResumeRequest(_Request):
 
 
 class SearchBatch(BaseModel):
-    """Queries of a trainer, in the form of Search-R1's retrieval server; blank ones find nothing.
+    """Queries of a trainer, in the form of Search-R1's retrieval server; blank ones find nothing, long ones are cut.
 
-    topk: hits for each. return_scores: whether each hit is {"document": ..., "score": ...}, or the document alone.
+    topk: hits for each, 3 if null. return_scores: whether each hit is {"document": ..., "score": ...}, or the document
+        alone.
     """
 
-    queries: list[Annotated[str, Field(max_length=LONGEST_QUERY)]] = Field(max_length=4096)
-    topk: int = Field(3, ge=1, le=100)
+    queries: list[str] = Field(max_length=4096)
+    topk: int | None = Field(3, ge=1, le=100)
     return_scores: bool = False
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from ras_agent.errors import RunError
 from ras_agent.eval.run.prices import Price, Prices
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.study.graph_pays import Spent, rows_of, spent_by, verdict
+from ras_agent.eval.study.graph_pays import Spent, index_with_graph, rows_of, spent_by, verdict
+from ras_agent.records import Passage
+from ras_agent.settings import Settings
+from ras_agent.tools.index.store import PassageIndex
 
 WALKING = ("ppr", "gfm")
 
@@ -78,3 +83,11 @@ def test_a_run_costs_money_where_all_its_models_have_a_price() -> None:
     assert spent_by(results) == Spent(2.0, 1000.0, None)
     assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(2.0, 1000.0, 0.005)
     assert spent_by(_results([1.0], seconds=0.25)) == Spent(0.25, 0.0, None)
+
+
+def test_an_index_of_another_corpus_is_left_as_it_is(tmp_path: Path) -> None:
+    place, bell = tmp_path / "index", Passage("bell", "Bell was born in Edinburgh.")
+    PassageIndex.create(place).add([bell])
+    with pytest.raises(RunError, match="the index of another corpus: give the study a folder of its own with --out"):
+        index_with_graph(place, [Passage("leith", "The Leith flows through Edinburgh.")], "hash", Settings())
+    assert list(PassageIndex.open(place).passages) == [bell]

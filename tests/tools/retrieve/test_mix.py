@@ -145,6 +145,7 @@ class TestScores:
 class TestShares:
     def test_doubt_is_the_root_of_the_third_score(self) -> None:
         assert doubt_of(ranking({4: 11, 2: 9, 0: 3.5, 1: 1})) == pytest.approx(0.5)
+        assert doubt_of(ranking({4: 2, 2: 2, 0: 2})) == 0.98
 
     @pytest.mark.parametrize(
         ("scores", "expected"), [({}, 1), ({0: 5}, 0.02), ({0: 5, 1: 5}, 0.02), ({0: 5, 1: 1}, 0.02)]

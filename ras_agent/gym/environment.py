@@ -132,6 +132,7 @@ class GraphSearch:
 
     @documented(FINISH)
     def finish(self, reason: str, answer: str = "") -> str:
+        answer = _as_text(answer)  # a model may write null, or a number
         if refusal := self._refusal(reason or answer or FINISH.name):
             return refusal
         self._state |= {"subquery": "", "stop_reason": "sufficient" if self.steps else "no_retrieval"}
@@ -273,6 +274,10 @@ class GraphSearch:
             shown=self._tokens,
             max_hops=self._limits.max_hops,
         )
+
+
+def _as_text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 class _StatedAnswer:

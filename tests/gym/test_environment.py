@@ -111,6 +111,13 @@ def test_an_answer_of_the_policy_is_scored_with_its_citations(episode: GraphSear
     assert episode.get_reward() == pytest.approx(2.1)
 
 
+@pytest.mark.parametrize(("given", "answer"), [(None, "Water of Leith"), (1847, "1847")])
+def test_an_answer_that_is_no_text_is_made_one(episode: GraphSearch, given: Any, answer: str) -> None:
+    episode.search("Which river flows through Edinburgh?")
+    assert episode.finish("done", given) == "(the research has ended)"
+    assert episode.outcome.answer == answer
+
+
 def test_the_answerer_writes_the_answer_that_the_policy_leaves_out(episode: GraphSearch) -> None:
     episode.search("Which river flows through Edinburgh?")
     episode.finish("enough")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ras_agent.errors import UnknownName
 from ras_agent.gym.environment import GraphSearch
 from ras_agent.prompts import ToolCall
 from ras_agent.records import JSON
@@ -15,6 +16,7 @@ from ras_agent.tools.plan.graph_tools import FINISH, TOOLS
 
 _NAME = re.compile(r"\b[A-Z][\w'.-]*(?: (?:of|the|and|de|[A-Z][\w'.-]*))*\b")
 _MOST_CALLS = 50
+_TOOLS = tuple(tool.name for tool in TOOLS)
 
 
 class Player(Protocol):
@@ -72,11 +74,14 @@ def play(environment: GraphSearch, policy: Player, row: Mapping[str, Any]) -> JS
 
     row: as for `reset`; its `prompt` begins the conversation. messages: with a call of a tool in each turn of the
     assistant, as TRL's SFTTrainer takes them, `tools` beside them. An episode that does not end has 50 calls.
+    Raises UnknownName for a call of what is no tool.
     """
     *system, user = row.get("prompt") or [{"role": "user", "content": ""}]
     messages: list[JSON] = [*system, {**user, "content": user["content"] + environment.reset(**row)}]
     while not environment.done and len(messages) < 2 * _MOST_CALLS:
         action = policy.act(environment)
+        if action.name not in _TOOLS:
+            raise UnknownName("tool", action.name, _TOOLS)
         shown = getattr(environment, action.name)(**action.arguments)
         function = {"name": action.name, "arguments": dict(action.arguments)}
         messages += [

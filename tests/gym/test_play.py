@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from ras_agent import Limits, Passage
+from ras_agent.errors import UnknownName
 from ras_agent.gym import GraphSearch, RandomPolicy, Rewards, play, search_parts
 from ras_agent.prompts import ToolCall
+from tests.messages import says
 
 TEXTS = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh. He invented the telephone.", "Alexander Graham Bell"),
@@ -61,6 +63,19 @@ def test_a_policy_that_does_not_end_is_stopped(environment: GraphSearch) -> None
     episode = play(environment, Endless(), ROW)
     assert sum(message["role"] == "tool" for message in episode["messages"]) == 49
     assert episode["parts"]["form"] == 0.0
+
+
+class Cheat:
+    """A policy that calls what is no tool."""
+
+    def act(self, environment: GraphSearch) -> ToolCall:
+        return ToolCall("reset", {"question": "Where is Paris?"})
+
+
+def test_a_call_of_what_is_no_tool_is_refused(environment: GraphSearch) -> None:
+    with pytest.raises(UnknownName, match=says("unknown tool 'reset'", "finish, neighbours, read, search")):
+        play(environment, Cheat(), ROW)
+    assert environment.question.question == ROW["question"]
 
 
 def test_a_random_policy_plays_the_same_episode_for_an_equal_seed(environment: GraphSearch) -> None:

@@ -94,5 +94,10 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         compiled = self.compile(checkpointer, name=self._parts.name or self._parts.graph)
         return Agent.of(compiled).with_config(recursion_limit=_RECURSION_LIMIT)
 
+    @property
+    def limits(self) -> Limits:
+        """Return the limits of a run that gives none."""
+        return self._bounds(None)
+
     def _bounds(self, limits: Limits | None) -> Limits:
         return self._parts.preset.limits(limits or self._parts.limits)

@@ -8,27 +8,37 @@ trained. What is sent only grows within a rollout (layout "dialogue"), so that i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
+from urllib.parse import urlsplit
 
-from ras_agent.errors import ModelRefused, SettingsError
+from ras_agent.errors import ModelCallError, ModelRefused, ParseError, SettingsError
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.parts import AnyIndex
+from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import create_agent
 from ras_agent.gym.rewards import Episode, Rewards, parts_of
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import KEEPS_STOP
 from ras_agent.tools.chat.http import Endpoint
-from ras_agent.tools.chat.models import printable
+from ras_agent.tools.chat.models import endpoint_of, openai_url, printable
+from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model
+from ras_agent.tools.plan.dialects import dialect, dialect_of_model
+from ras_agent.tools.roles import role_name
 
 TEMPERATURE = 1.0
 """What the model that is trained samples at, unless a setting says otherwise: at 0 the rollouts of a group are one"""
 _FIXED = "offline"
 _POST_SECONDS = 30.0
+_ERROR = re.compile(r"([A-Z]\w*): ")
+"""How the message of a failure begins that an error has caused (ras_agent.graphs.node)"""
+_ADDRESS = re.compile(r"https?://[^#\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +125,8 @@ def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **
     policy: a Policy or its address, a chat model such as ART's, or a planner.
     settings: whose graph is run; extractor and answerer are their own settings, else `llm`, else offline, and never the
     policy.
-    Raises SettingsError for settings under which rollouts would be worth nothing: with a cache equal calls are one, and
-    a role that asks the policy would be trained with it.
+    Raises SettingsError for settings under which rollouts would be worth nothing: with a cache equal calls are one, a
+    role that asks the policy would be trained with it, some graphs ask no planner, and some dialects do not only grow.
     """
     if settings.cache is not None or settings.replay:
         raise SettingsError(
@@ -126,32 +136,81 @@ def rollout_agent(policy: object, settings: Settings, index: AnyIndex = None, **
     policy = Policy.at(policy) if isinstance(policy, str) else policy
     fixed = {role: getattr(settings, role) or settings.llm or _FIXED for role in ("extractor", "answerer")}
     if isinstance(policy, Policy):
-        for role, spec in fixed.items():
-            if policy.url.rstrip("/") in spec:
-                raise SettingsError(f"the {role} is the policy ({spec}): give the {role} a model of its own")
+        for role in ("extractor", "answerer", "rewriter", "llm"):
+            _refuse_policy(role, arguments.get(role) or getattr(settings, role), policy)
     planner: Any = policy.chat_model(settings) if isinstance(policy, Policy) else policy
+    _refuse_other_loops(settings, planner)
     own = {"planner": None, "llm": None, "temperature": None, "review": None, "rewriter": settings.rewriter or _FIXED}
     layout = settings.layout or "dialogue"
     fixed_settings = settings.model_copy(update={**fixed, **own, "layout": layout})
     return create_agent(settings.graph, planner=planner, settings=fixed_settings, index=index, **arguments)
 
 
+def _refuse_policy(role: str, spec: object, policy: Policy) -> None:
+    """Raise SettingsError where what plays a role asks at the policy's address."""
+    for url in _addresses(spec):
+        if _place(url) == _place(policy.url):
+            raise SettingsError(
+                f"the {role} is the policy ({role_name(spec)} asks {printable(url)}): give the {role} a model of its "
+                "own"
+            )
+
+
+def _addresses(spec: object) -> Iterator[str]:
+    """Yield the addresses that a role is asked at, as far as a spec or a chat model tells."""
+    if isinstance(spec, str):
+        yield from [openai_url()] if spec.startswith("openai:") else _ADDRESS.findall(spec)
+    else:
+        for model in chat_models_in(spec):
+            yield from _ADDRESS.findall(endpoint_of(model))
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Return the host with its port, and the path, of which equal servers have equal ones."""
+    parts = urlsplit(url)
+    host = re.sub(r"^(localhost|\[::1\])(?=:|$)", "127.0.0.1", parts.netloc.rpartition("@")[2].lower())
+    return host.removesuffix(":443" if parts.scheme == "https" else ":80"), parts.path.rstrip("/").removesuffix("/v1")
+
+
+def _refuse_other_loops(settings: Settings, planner: object) -> None:
+    """Raise SettingsError for a graph that asks no planner, and for a dialect whose prompts do not only grow."""
+    asked = graph_spec(settings.graph).planner
+    if asked is None or asked == "reasoner":
+        raise SettingsError(
+            f"graph {settings.graph!r} asks no planner, so that a rollout would train nobody: take --graph ras or react"
+        )
+    if asked != "planner" or not is_chat_model(planner):
+        return
+    row = dialect(settings.dialect) if settings.dialect else dialect_of_model(role_name(planner))
+    if row is not None and (row.rendering == "rewritten" or row.digest):
+        raise SettingsError(
+            f"dialect {row.name!r} writes its prompt anew for each search, and a rollout's has to grow, so that its "
+            "calls are one sample: take another, such as --dialect search-r1 or --dialect ras"
+        )
+
+
 def roll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
     """Ask a question and score the run. own_answer: whether the answer is what the policy itself has answered.
 
-    Raises ModelRefused where the policy cannot be asked: no reward is due then.
+    Raises ModelRefused where the policy cannot be asked, and ModelCallError where asking it has failed: no reward is
+    due then. A reply that states no move is the policy's own, and is scored.
     """
-    return _scored(agent.invoke({"question": question.question}), question, rewards, own_answer)
+    return _scored(agent, agent.invoke({"question": question.question}), question, rewards, own_answer)
 
 
 async def aroll_out(agent: Agent, question: Question, rewards: Rewards, *, own_answer: bool = False) -> Rollout:
     """Do the same as `roll_out`, for coroutines."""
-    return _scored(await agent.ainvoke({"question": question.question}), question, rewards, own_answer)
+    out = await agent.ainvoke({"question": question.question})
+    return _scored(agent, out, question, rewards, own_answer)
 
 
-def _scored(out: Mapping[str, Any], question: Question, rewards: Rewards, own_answer: bool) -> Rollout:
+def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: Rewards, own_answer: bool) -> Rollout:
     if out["stop_reason"] == "model_refused":
         raise ModelRefused(f"no reward: {out['failures'][-1]['message'] if out['failures'] else 'no model replied'}")
+    for failure in out["failures"]:
+        error = _ERROR.match(failure["message"]) if failure["role"] == "planner" else None
+        if error and error[1] != ParseError.__name__:
+            raise ModelCallError(f"no reward: the policy failed at hop {failure['hop']}: {failure['message']}")
     outcome = Outcome.from_output(out)
     if own_answer:
         answer = out["plans"][-1].get("answer", "") if out["plans"] else ""
@@ -166,10 +225,15 @@ def _scored(out: Mapping[str, Any], question: Question, rewards: Rewards, own_an
         followed=_followed(out["plans"]),
         finished=out["stop_reason"] in ("sufficient", "no_retrieval"),
         shown=max((call["input_tokens"] for call in calls), default=0),
-        max_hops=max(len(out["steps"]), 1),
+        max_hops=_max_hops(agent, out),
     )
     parts = parts_of(episode, rewards)
     return Rollout(rewards.total(parts), parts, "" if outcome.abstained else outcome.answer, out)
+
+
+def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
+    """Return how many searches a run may make; of a graph that is built another way, how many it made."""
+    return agent.builder.limits.max_hops if isinstance(agent.builder, AgentGraph) else max(len(out["steps"]), 1)
 
 
 def _followed(plans: Sequence[JSON]) -> int:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ras_agent import Settings
 from ras_agent.app.cli.program import build_program
-from ras_agent.errors import ModelRefused, SettingsError, UnknownName
+from ras_agent.errors import ModelCallError, ModelRefused, SettingsError, UnknownName
 from ras_agent.eval.question import Question
 from ras_agent.gym import Policy, Rewards, aroll_out, roll_out, rollout_agent
 from ras_agent.gym.rollout import read_answers, read_rewards
@@ -60,7 +60,9 @@ def event_url() -> Iterator[str]:
 @pytest.fixture
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """An environment in which no trainer has said anything."""
-    for name in ("AGL_OPENAI_BASE_URL", "AGL_KEY", "AGL_EVENT_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "QUESTION"):
+    for name in ("AGL_OPENAI_BASE_URL", "AGL_KEY", "AGL_EVENT_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE", "QUESTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_API_KEY", "VLLM_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
 
@@ -129,10 +131,47 @@ def test_a_cache_is_refused(scripted_llm: Any, settings: dict[str, Any]) -> None
         rollout_agent(Policy(scripted_llm.base_url), Settings(**settings), TEXTS)
 
 
-@pytest.mark.parametrize("role", ["extractor", "answerer", "llm"])
+@pytest.mark.parametrize("role", ["extractor", "answerer", "rewriter", "llm"])
 def test_a_role_that_asks_the_policy_is_refused(scripted_llm: Any, role: str) -> None:
     with pytest.raises(SettingsError, match=says("is the policy", "a model of its own")):
         rollout_agent(Policy(scripted_llm.base_url), Settings(**{role: scripted_llm.spec}), TEXTS)
+
+
+@pytest.mark.parametrize("role", ["extractor", "answerer", "rewriter", "llm"])
+def test_a_role_that_asks_the_policy_by_a_variable_is_refused(role: str, no_variables: pytest.MonkeyPatch) -> None:
+    no_variables.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1/")
+    with pytest.raises(SettingsError, match=says(f"the {role} is the policy", "http://localhost:8000/v1/")):
+        rollout_agent(Policy("http://127.0.0.1:8000/v1"), Settings(**{role: "openai:gpt-4o-mini"}), TEXTS)
+
+
+def test_a_role_that_is_given_as_a_chat_model_is_refused_at_the_policy_too(scripted_llm: Any) -> None:
+    policy = Policy(scripted_llm.base_url)
+    with pytest.raises(SettingsError, match=says("the answerer is the policy")):
+        rollout_agent(policy, Settings(), TEXTS, answerer=policy.chat_model(Settings()))
+
+
+def test_a_role_at_another_port_or_path_is_no_policy() -> None:
+    for spec in ("vllm:http://h:8000/v1#m", "vllm:http://h:80/judge/v1#m"):
+        assert rollout_agent(Policy("http://h:80/v1"), Settings(answerer=spec), TEXTS) is not None
+
+
+@pytest.mark.parametrize("graph", ["single-shot", "ircot"])
+def test_a_graph_that_asks_no_planner_is_refused(graph: str) -> None:
+    with pytest.raises(SettingsError, match=says(graph, "no planner", "--graph ras")):
+        rollout_agent(Policy("http://h/v1"), Settings(graph=graph), TEXTS)
+
+
+@pytest.mark.parametrize(("model", "settings"), [("auto", {"dialect": "corag"}), ("CoRAG-Llama3.1-8B", {})])
+def test_a_dialect_that_writes_its_prompt_anew_is_refused(model: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=says("corag", "grow", "--dialect search-r1")):
+        rollout_agent(Policy("http://h/v1", model), Settings(**settings), TEXTS)
+
+
+@pytest.mark.parametrize(("searches", "turns"), [(0.4, TURNS), (0.2, [TURNS[0], TURNS[2]])])
+def test_searches_are_told_as_a_share_of_those_that_the_limits_allow(
+    scripted_llm: Any, searches: float, turns: list[str]
+) -> None:
+    assert _play(scripted_llm, *turns, rewards=read_rewards(["searches=-1"])).parts == {"searches": searches}
 
 
 def test_what_the_policy_answers_itself_is_scored_where_that_is_wanted(scripted_llm: Any) -> None:
@@ -156,6 +195,16 @@ async def test_rollouts_run_in_coroutines_too(scripted_llm: Any) -> None:
 def test_a_policy_that_is_not_there_earns_no_reward() -> None:
     agent = rollout_agent(Policy("http://127.0.0.1:9/v1"), Settings(retries=0, patience=0), TEXTS)
     with pytest.raises(ModelRefused, match="no reward"):
+        roll_out(agent, QUESTION, Rewards())
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+@pytest.mark.parametrize("hops", [0, 1])
+def test_a_policy_whose_server_fails_earns_no_reward(scripted_llm: Any, status: int, hops: int) -> None:
+    failure = {"status": status, "reply": "the engine is down", "repeat": True}
+    scripted_llm.script(*({"reply": turn} for turn in TURNS[:hops]), failure)
+    agent = rollout_agent(Policy(scripted_llm.base_url), Settings(dialect="search-r1", retries=0, patience=0), TEXTS)
+    with pytest.raises((ModelCallError, ModelRefused), match="no reward"):
         roll_out(agent, QUESTION, Rewards())
 
 
@@ -227,6 +276,35 @@ def test_the_command_takes_a_policy_by_its_address(scripted_llm: Any, no_variabl
     done = CliRunner().invoke(build_program(), [*command, "--sample"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["searches"] == ["Bell born in", "river flows through Edinburgh"]
+
+
+def test_the_command_fails_and_posts_nothing_where_the_server_of_the_policy_fails(
+    scripted_llm: Any, event_url: str, no_variables: pytest.MonkeyPatch
+) -> None:
+    scripted_llm.script({"reply": TURNS[0]}, {"status": 500, "reply": "the engine is down", "repeat": True})
+    command = ["rollout", ASKED, "--answer", "Water of Leith", "--policy", scripted_llm.base_url, "--sample"]
+    done = CliRunner().invoke(
+        build_program(), [*command, "--dialect", "search-r1", "--retries", "0", "--event-url", event_url]
+    )
+    assert (done.exit_code, done.stdout, POSTED) == (1, "", [])
+    assert "no reward: the policy failed at hop 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "key"),
+    [
+        ({"OPENAI_API_KEY": "of-openai"}, ""),
+        ({"OPENAI_API_KEY": "of-openai", "VLLM_API_KEY": "of-vllm"}, "of-vllm"),
+        ({"AGL_KEY": "of-gateway", "VLLM_API_KEY": "of-vllm"}, "of-gateway"),
+    ],
+)
+def test_no_key_of_openai_goes_to_an_address_that_the_command_names(
+    no_variables: pytest.MonkeyPatch, variables: dict[str, str], key: str
+) -> None:
+    asked: list[Any] = []
+    no_variables.setattr("ras_agent.gym.rollout.rollout_agent", lambda policy, *_: asked.append(policy))
+    CliRunner().invoke(build_program(), ["rollout", ASKED, "--policy", "http://h/v1", "--sample"], env=dict(variables))
+    assert asked == [Policy("http://h/v1", "auto", key)]
 
 
 def test_the_command_says_what_is_missing(no_variables: pytest.MonkeyPatch) -> None:

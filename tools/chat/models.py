@@ -102,7 +102,7 @@ def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) ->
         raise SettingsError(
             f"cannot set up the chat model {printable(f'openai:{name}')!r}: set OPENAI_API_KEY to a key of the server"
         )
-    url = environment.get("OPENAI_BASE_URL") or environment.get("OPENAI_API_BASE") or _OPENAI
+    url = openai_url()
     named = {
         "OpenAI-Organization": environment.get("OPENAI_ORG_ID") or environment.get("OPENAI_ORGANIZATION"),
         "OpenAI-Project": environment.get("OPENAI_PROJECT_ID"),
@@ -113,6 +113,11 @@ def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) ->
     return _without_refused_zero(
         OpenAIChat(model=name, base_url=url, api_key=SecretStr(key), default_headers=headers, **own, **options)
     )
+
+
+def openai_url() -> str:
+    """Return the address that `openai:NAME` is asked at."""
+    return os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE") or _OPENAI
 
 
 def _profile(name: str) -> Any:

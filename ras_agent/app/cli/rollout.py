@@ -63,9 +63,10 @@ def rollout(options: RolloutOptions) -> None:
     """Ask one question with the model that is trained as planner, and print its reward as JSON.
 
     A trainer's gateway stands at the policy's address and records what is
-    sent and said; the key that it wants is read from AGL_KEY or
-    OPENAI_API_KEY. Extractor and answerer never are the policy: they are
-    --extractor, --answerer or --llm, else offline. No reply is cached.
+    sent and said; the key that it wants is read from AGL_KEY, or from
+    VLLM_API_KEY where --policy names the address. OPENAI_API_KEY goes to
+    OPENAI_BASE_URL alone. Extractor and answerer never are the policy: they
+    are --extractor, --answerer or --llm, else offline. No reply is cached.
     """
     import asyncio
 
@@ -80,7 +81,7 @@ def rollout(options: RolloutOptions) -> None:
     if "planner" in options.flags:
         raise typer.BadParameter("the planner of a rollout is the policy: give its address, --policy URL#MODEL")
     environment = dict(os.environ)
-    key = environment.get("AGL_KEY") or environment.get("OPENAI_API_KEY") or ""
+    key = environment.get("AGL_KEY") or environment.get("VLLM_API_KEY") or ""  # OPENAI_API_KEY is for another server
     policy = Policy.at(options.policy, key) if options.policy else Policy.of_environment(environment)
     question = Question(
         "rollout",

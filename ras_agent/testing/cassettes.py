@@ -13,11 +13,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Self
 
 from ras_agent.errors import SettingsError
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache
+from ras_agent.tools.store.durable import replace_file
 
 
 class Cassette:
@@ -29,7 +31,7 @@ class Cassette:
     settings: Settings
 
     def __init__(self, path: Path, *, record: bool = False) -> None:
-        """Name the file. record: ask the models, and write it anew at the end of the block."""
+        """Name the file. record: ask the models, and write it anew at the end of a block that raises nothing."""
         self.path, self.record = path, record
 
     def __enter__(self) -> Self:
@@ -45,16 +47,21 @@ class Cassette:
             self._read()
         return self
 
-    def __exit__(self, *error: object) -> None:
-        """Write what was recorded, in the order of hops, roles and texts."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write what was recorded, in the order of hops, roles and texts; nothing where the block raised.
+
+        What is no Unicode becomes "?".
+        """
         with self._folder:
-            if not self.record:
+            if not self.record or kind is not None:
                 return
             calls = self._replies.recordings()
             calls.sort(key=lambda call: (call["hop"], call["role"], json.dumps(call["messages"], sort_keys=True)))
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lines = [json.dumps(call, ensure_ascii=False, sort_keys=True) + "\n" for call in calls]
-            self.path.write_text("".join(lines), "utf-8")
+            replace_file(self.path, "".join(lines).encode("utf-8", "replace"))
 
     def _read(self) -> None:
         for number, line in enumerate(self.path.read_text("utf-8").split("\n"), 1):

@@ -6,24 +6,54 @@ pytest_plugins = ["ras_agent.testing.plugin"]
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 import pytest
 
 from ras_agent.testing.cassettes import Cassette
 
+_PASSED = pytest.StashKey[bool]()
+_LONGEST = 150  # characters of a file's name, which is at most 255 bytes
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--record`."""
-    about = "Ask the models and write the cassettes of the tests that run anew; without it, no model is asked."
+    about = "Ask the models and write the cassettes of the tests that pass anew; without it, no model is asked."
     parser.getgroup("ras-agent").addoption("--record", action="store_true", help=about)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep whether the test itself passed, for the fixture, which ends later."""
+    report = yield
+    if call.when == "call":
+        item.stash[_PASSED] = report.passed
+    return report
+
+
+class _NotPassed(Exception):
+    """Ends the block of a cassette, so that nothing is written."""
 
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """The cassette of the test: cassettes/MODULE/TEST.jsonl beside its file."""
-    name = re.sub(r"[^\w.=-]+", "-", request.node.name).strip("-")
-    path = request.path.parent / "cassettes" / request.path.stem / f"{name}.jsonl"
-    with Cassette(path, record=bool(request.config.getoption("--record"))) as cassette:
+    """The cassette of the test: cassettes/MODULE/TEST.jsonl beside its file, written only where the test passes."""
+    path = request.path.parent / "cassettes" / request.path.stem / f"{_file_name(request.node.nodeid)}.jsonl"
+    with suppress(_NotPassed), Cassette(path, record=bool(request.config.getoption("--record"))) as cassette:
         yield cassette
+        if not request.node.stash.get(_PASSED, False):
+            raise _NotPassed
+
+
+def _file_name(node_id: str) -> str:
+    """Return the name of a test's file, as "TestBell.test_born"; with a hash where it could be another test's too."""
+    test = node_id.partition("::")[2]
+    plain, bracket, parameters = test.partition("[")
+    name = f"{plain.replace('::', '.')}{bracket}{parameters}"
+    folded = re.sub(r"[^\w.=-]+", "-", name).strip("-")[:_LONGEST]
+    return folded if folded == name else f"{folded}-{hashlib.sha256(test.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -91,3 +91,56 @@ def test_the_fixture_records_on_request_and_replays_else(pytester: pytest.Pytest
     asked = len(scripted_llm.requests())
     pytester.runpytest_inprocess(*options).assert_outcomes(passed=1)
     assert len(scripted_llm.requests()) == asked > 0
+
+
+def test_a_recording_that_fails_leaves_the_cassette_as_it_was(tmp_path: Path, scripted_llm: Any) -> None:
+    _record(tmp_path / "bell.jsonl", scripted_llm)
+    first = (tmp_path / "bell.jsonl").read_text("utf-8")
+    with pytest.raises(AssertionError), Cassette(tmp_path / "bell.jsonl", record=True):
+        raise AssertionError
+    assert (tmp_path / "bell.jsonl").read_text("utf-8") == first != ""
+
+
+def test_a_reply_that_is_no_unicode_is_recorded(tmp_path: Path, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "[SUFFICIENT] \ud800", "repeat": True})
+    with Cassette(tmp_path / "bell.jsonl", record=True) as cassette:
+        _ask(cassette, scripted_llm.spec)
+    line = (tmp_path / "bell.jsonl").read_text("utf-8").splitlines()[0]
+    assert json.loads(line)["reply"]["text"] == "[SUFFICIENT] ?"
+
+
+def test_a_test_that_fails_writes_no_cassette(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["ras_agent.testing.plugin"]')
+    pytester.makepyfile(
+        test_answers="""
+        import pytest
+        def test_wrong(cassette): assert False
+        def test_skipped(cassette): pytest.skip("not here")
+        def test_right(cassette): pass
+        """
+    )
+    done = pytester.runpytest_inprocess("--record", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=1, failed=1, skipped=1)
+    assert [file.name for file in pytester.path.glob("cassettes/*/*")] == ["test_right.jsonl"]
+
+
+def test_each_test_has_a_cassette_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["ras_agent.testing.plugin"]')
+    pytester.makepyfile(
+        test_answers="""
+        import pytest
+        class TestA:
+            def test_x(self, cassette): pass
+        class TestB:
+            def test_x(self, cassette): pass
+        @pytest.mark.parametrize("name", ["a b", "a/b"])
+        def test_y(cassette, name): pass
+        """
+    )
+    pytester.runpytest_inprocess("--record", "-p", "no:cacheprovider").assert_outcomes(passed=4)
+    assert sorted(file.name for file in pytester.path.glob("cassettes/*/*")) == [
+        "TestA.test_x.jsonl",
+        "TestB.test_x.jsonl",
+        "test_y-a-b-3369bc57.jsonl",
+        "test_y-a-b-7816fed4.jsonl",
+    ]

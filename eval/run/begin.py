@@ -36,7 +36,7 @@ from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "layout", "from_memory", "style", "answer_tokens", "few_shot", "temperature", "context_window")
 # what else was chosen: a manifest does not name what was not, and older ones do not know it
-_CHOICES = ("weights", "starts", "least_confidence")
+_CHOICES = ("weights", "starts", "least_confidence", "dialect", "filter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +236,7 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
         **settings.model_dump(include=set(_ASKING)),
         **{name: value for name, value in description.items() if value not in (None, "answer")},
         **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
+        **({} if settings.thinking else {"thinking": False}),
         **pruning,
     }
 

@@ -33,8 +33,18 @@ class Fork:
 
     @property
     def settings(self) -> Settings:
-        """Return the settings of the run, as far as its manifest has them. Raises RunError for an agent without any."""
+        """Return the settings of the run, as far as its manifest has them.
+
+        Raises RunError for an agent without any, and for a fork, whose manifest names the roles after it alone.
+        """
         manifest = self.folder.manifest()
+        variant = manifest.get("variant") or {}
+        if variant.get("from_hop") is not None:
+            first = variant.get("replay_of")
+            raise RunError(
+                f"{self.folder.path} is a fork of the run {first!r} and knows none of its roles before hop "
+                f"{variant['from_hop']}; ask {first!r} again"
+            )
         roles: Mapping[str, Any] = manifest.get("roles") or {}
         if manifest.get("graph") in (None, "none") or not roles:
             raise RunError(

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.fork import Fork
+
 Cli = Callable[..., Any]
 QUESTION = {
     "id": "q1", "question": "Where was the inventor of the telephone born?", "answers": ["Edinburgh"],
@@ -91,3 +94,30 @@ def test_what_cannot_be_replayed_is_refused(cli: Cli, asked: Path, passages_file
     cli(*searched, "--out", tmp_path / "search")
     done = cli("replay", tmp_path / "search", "--out", tmp_path / "x")
     assert (done.exit_code, "asked no agent of a graph" in done.stderr) == (1, True)
+
+
+def test_a_fork_is_not_asked_again_and_names_the_run_that_can_be(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    cli("replay", asked, "--from-hop", "2", "--out", tmp_path / "fork")
+    for more in ((), ("--from-hop", "3")):
+        done = cli("replay", tmp_path / "fork", *more, "--out", tmp_path / "x")
+        told = " ".join(done.stderr.split())
+        assert (done.exit_code, "is a fork of the run 'first'" in told, "ask 'first' again" in told) == (1, True, True)
+    cli("replay", asked, "--out", tmp_path / "again")
+    done = cli("replay", tmp_path / "again", "--out", tmp_path / "once-more")
+    assert done.stdout.startswith("0 of 1 questions changed from again to once-more"), done.output
+
+
+def test_a_run_knows_how_its_planner_wrote_and_goes_on_with_nothing_else(
+    cli: Cli, passages_file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "questions.jsonl").write_text(json.dumps(QUESTION) + "\n")
+    run = ("eval", "jsonl", "--data", tmp_path / "questions.jsonl", "--corpus", passages_file, "--out", tmp_path / "r")
+    how = ("--dialect", "corag", "--no-thinking", "--filter", "team=sales")
+    done = cli(*run, *how)
+    assert done.exit_code == 0, done.output
+    settings = Fork(RunFolder(tmp_path / "r")).settings
+    assert (settings.dialect, settings.thinking, settings.filter) == ("corag", False, {"team": ["sales"]})
+    done = cli(*run, "--dialect", "react", "--filter", "team=sales")
+    told = " ".join(done.stderr.split())
+    assert (done.exit_code, 'settings.dialect: "corag" there, "react" here' in told) == (1, True), done.output
+    assert "settings.thinking: false there, absent here" in told

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import ras_agent
+from ras_agent.errors import RunError
 from ras_agent.eval.formats.calls import RoleCall
 from ras_agent.eval.formats.exported import Exported, write_json
 from ras_agent.eval.formats.registry import Format, registered
@@ -94,7 +95,12 @@ def _shared(provenance: Mapping[str, Any]) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    """Write a file a question into the folder `path`, numbered in the order of the questions."""
+    """Write a file a question into the folder `path`, numbered in the order of the questions.
+
+    Raises RunError for a folder that holds anything: trajectories of an earlier export would be trained on too.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunError(f"{path} is not an empty folder; empty it, or name another with --out")
     by_question = groupby(run.calls, lambda call: call.id)
     return [
         file

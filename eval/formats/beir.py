@@ -105,7 +105,7 @@ BEIR = registered(
         title="BEIR's corpora, queries and judgements",
         question=Look.of("_id", "text", "qrels"),
         read_question=read_question,
-        passage=Look.of("_id", "text"),
+        passage=Look.of("_id", "text", without=("id",)),  # with an id it is a plain one
         read_passages=read_passages,
         owns=owns,
         rows=rows,

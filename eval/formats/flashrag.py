@@ -110,7 +110,7 @@ FLASHRAG = registered(
         title="FlashRAG's questions, corpora and results",
         question=Look.of("question", "golden_answers"),
         read_question=read_question,
-        passage=Look.of("id", "contents"),
+        passage=Look.of("id", "contents", without=("text",)),  # with a text it is a plain one
         read_passages=read_passages,
         write_results=_write,
     )

@@ -3,6 +3,7 @@
 {"user_input": "...", "retrieved_contexts": ["..."], "response": "...", "reference": "...",
  "retrieved_context_ids": ["..."], "reference_context_ids": ["..."]}
 
+Where the gold passages are named by titles, `"by_title": true` says so.
 A row of a test set that RAGAS has generated has `reference_contexts`, the texts that the answer rests on.
 """
 
@@ -19,7 +20,9 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
 
-_READ = frozenset({"id", "user_input", "reference", "references", "reference_contexts", "reference_context_ids"})
+_READ = frozenset(
+    {"id", "user_input", "reference", "references", "reference_contexts", "reference_context_ids", "by_title"}
+)
 _OUTCOME = frozenset({"response", "retrieved_contexts", "retrieved_context_ids"})
 
 
@@ -41,6 +44,7 @@ def read_question(record: QuestionRecord) -> Question:
         question=record.text("user_input"),
         answers=references,
         supporting=ids or tuple(dict.fromkeys(passage.id for passage in contexts)),
+        by_title=bool(ids and record.data.get("by_title")),
         contexts=contexts,
         type=str(metadata.get("synthesizer_name", "")),
         metadata=metadata,
@@ -48,7 +52,7 @@ def read_question(record: QuestionRecord) -> Question:
 
 
 def row_of(result: Result) -> JSON:
-    """Return a result as a row. RAGAS reads one `reference`; `id` and `references`, which it ignores, keep all."""
+    """Return a result as a row. RAGAS reads one `reference`, and ignores `id`, `references` and `by_title`."""
     row: dict[str, Any] = {
         "id": result.id,
         "user_input": result.question,
@@ -58,6 +62,8 @@ def row_of(result: Result) -> JSON:
         "response": result.answer,
         "references": list(result.answers),
     }
+    if result.by_title:
+        row["by_title"] = True
     return {**row, "reference": result.answers[0]} if result.answers else row
 
 

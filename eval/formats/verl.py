@@ -21,6 +21,7 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
+from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
 _MARK = "Question:"  # before the question in the prompts of Search-R1
@@ -86,13 +87,17 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
 
 
 def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
-    """Write rows as a table. Raises MissingExtra."""
+    """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra."""
     try:
-        from pyarrow import Table, parquet
+        from pyarrow import BufferOutputStream, Table, parquet
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
+    columns = dict.fromkeys(name for row in rows for name in row)  # pyarrow would take those of the first row
+    text = json.dumps([{name: row.get(name) for name in columns} for row in rows], ensure_ascii=False)
+    table, buffer = Table.from_pylist(json.loads(text.encode("utf-8", "replace"))), BufferOutputStream()
+    parquet.write_table(table, buffer)
     path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(Table.from_pylist(rows), path)
+    replace_file(path, buffer.getvalue().to_pybytes())
     return [path]
 
 

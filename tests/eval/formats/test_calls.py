@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ras_agent.prompts import ToolCall, Turn
 from ras_agent.records import Call, Usage
 from ras_agent.tools.chat.cache import ReplyCache
 from ras_agent.trace import Trace
+from tests.messages import says
 
 SYSTEM, FIRST = Turn("system", "Plan."), Turn("user", "Where was Bell born?")
 Reply = Callable[..., Call]
@@ -221,6 +223,40 @@ def test_a_row_of_verl_is_a_conversation_in_parquet(tmp_path: Path) -> None:
     assert [message["role"] for message in row["messages"]] == ["system", "user", "assistant"]
     assert row["messages"][2]["tool_calls"] == AS_TEXT
     assert {name: row[name] for name in ("mask", *ABOUT)} == {"mask": [0, 0, 1], **ABOUT}
+
+
+def test_rows_of_verl_keep_what_only_later_ones_have_and_what_is_no_unicode(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    bare = replace(CALL, tools=(), question="Where is \ud800?")
+    (file,) = format_to_write("verl", calls=True)(Exported({}, calls=(bare, CALL)), tmp_path / "x.parquet")
+    first, second = parquet.read_table(file).to_pylist()
+    assert (first["tools"], first["question"]) == (None, "Where is ??")
+    assert json.loads(second["tools"]) == list(CALL.tools)
+
+
+def test_an_export_to_verl_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def fail(table: object, where: Any) -> None:
+        if isinstance(where, Path):
+            where.write_bytes(b"PAR1")
+        raise OSError("halfway")
+
+    (tmp_path / "x.parquet").write_bytes(b"before")
+    monkeypatch.setattr(parquet, "write_table", fail)
+    with pytest.raises(OSError, match="halfway"):
+        format_to_write("verl", calls=True)(Exported({}, calls=(CALL,)), tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").read_bytes() == b"before"
+
+
+def test_trajectories_of_atif_are_written_to_an_empty_folder_alone(tmp_path: Path) -> None:
+    write = format_to_write("atif", calls=True)
+    write(Exported({}, calls=(CALL,)), tmp_path / "new")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["00001.json"]
+    with pytest.raises(RunError, match=says("new is not an empty folder", "--out")):
+        write(Exported({}, calls=(CALL,)), tmp_path / "new")
 
 
 def test_a_trajectory_of_atif_has_each_prompt_and_each_reply_once() -> None:

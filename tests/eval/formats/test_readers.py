@@ -110,6 +110,17 @@ def test_a_grade_that_is_no_number_is_an_error_of_its_line(tmp_path: Path) -> No
         benchmark("jsonl").load(folder)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": "bell", "title": "Bell", "text": "Born.", "contents": '"Bell"\nOther.'},
+        {"_id": "5f", "id": "bell", "title": "Bell", "text": "Born."},
+    ],
+)
+def test_a_passage_with_id_and_text_is_plain_whatever_else_it_has(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert load_passages(_lines(tmp_path / "corpus.jsonl", [row])) == [Passage("bell", "Born.", "Bell")]
+
+
 def test_a_passage_of_beir_has_an_id_a_title_and_a_text(tmp_path: Path) -> None:
     rows = [
         {"_id": "bell", "title": "Bell", "text": "Born.", "metadata": {"url": "u"}},

@@ -58,7 +58,7 @@ def test_every_format_that_reads_questions_and_writes_results_is_tried_above() -
     assert both == {"jsonl", "flashrag", "ragas", "verl"}
 
 
-@pytest.mark.parametrize("name", ["jsonl", "flashrag", "verl"])
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas", "verl"])
 def test_gold_titles_come_back_as_titles(name: str) -> None:
     result = Result("q", "Where?", ("Edinburgh",), ("Alan Turing",), by_title=True)
     (question,) = _read_back(name, [result])

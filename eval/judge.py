@@ -101,7 +101,10 @@ def agreement(result: Result) -> Dialogue[float | None]:
 
 
 def coverage(result: Result) -> Dialogue[float | None]:
-    """Judge the share of the gold answer's statements that the answer makes: the judge lists them first."""
+    """Judge the share of the gold answer's statements that the answer makes: the judge lists them first.
+
+    None unless the judge says yes or no to each.
+    """
     reply = yield Request((Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}")))
     lines = (_NUMBERED.sub("", line).strip() for line in without_thinking(reply.text).splitlines())
     statements = [line for line in lines if line]
@@ -111,7 +114,7 @@ def coverage(result: Result) -> Dialogue[float | None]:
     reply = yield _request(result, _COVERED.format(statements=listed))
     verdicts = {int(number): word.lower() for number, word in _VERDICT.findall(without_thinking(reply.text))}
     known = [verdicts[number] == "yes" for number in range(1, len(statements) + 1) if number in verdicts]
-    return sum(known) / len(known) if known else None
+    return sum(known) / len(known) if len(known) == len(statements) else None
 
 
 RULES: Mapping[str, Callable[[Result], Dialogue[float | None]]] = {"agreement": agreement, "coverage": coverage}

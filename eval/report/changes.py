@@ -1,13 +1,14 @@
 """What changed between two runs of the same questions: at which step of each question they first part.
 
 A question is followed hop by hop: the plan, what the search found, the facts that were read; at its end the answer.
-What comes after the first difference follows from it, and is not compared.
+What comes after the first difference follows from it, and is not compared. Where a run has no trace of a question, both
+are compared by what was found and answered alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +23,7 @@ _SHOWN = 3  # hits or facts of one side of a difference
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """First difference of a question's two runs. hop: 0 for runs without traces. there, here: what each run has."""
+    """First difference of a question's two runs. hop: 0 where a trace is missing. there, here: what each run has."""
 
     id: str
     question: str
@@ -34,7 +35,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Differences of a run to another. equal: questions alike at each step. only_there, only_here: not in the other."""
+    """Differences of a run to another.
+
+    equal: questions alike at each step. only_there, only_here: not in the other, or there with another text.
+    """
 
     there: str
     here: str
@@ -62,8 +66,10 @@ class _Moment(NamedTuple):
 def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
     """Compare two runs question by question; metrics: whose paired differences are told."""
     old, new = before.by_id, after.by_id
-    pairs = [(old[name], new[name]) for name in old if name in new]
+    pairs = [(old[name], new[name]) for name in old if name in new and old[name].question == new[name].question]
     changed = [change for pair in pairs if (change := change_of(*pair))]
+    asked = {old_result.id for old_result, _ in pairs}
+    both = [replace(run, results=tuple(one for one in run.results if one.id in asked)) for run in (before, after)]
     return Changes(
         before.name,
         after.name,
@@ -71,13 +77,14 @@ def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
         len(pairs) - len(changed),
         len(old) - len(pairs),
         len(new) - len(pairs),
-        tuple(comparisons([before, after], metrics)),
+        tuple(comparisons(both, metrics)),
     )
 
 
 def change_of(before: Result, after: Result) -> Change | None:
     """Return where two results of a question first differ; None where they do not."""
-    for old, new in zip_longest(_moments(before), _moments(after)):
+    traced = bool(before.trace and after.trace)
+    for old, new in zip_longest(_moments(before, traced), _moments(after, traced)):
         if old is None or new is None or old[:3] != new[:3]:
             # the earlier step of the two, but where one run has ended, the step by which the other goes on
             both = [one for one in (old, new) if one]
@@ -112,8 +119,9 @@ def _place(change: Change) -> str:
     return f"{change.step}, hop {change.hop}" if change.hop else change.step
 
 
-def _moments(result: Result) -> Iterator[_Moment]:
-    trace = result.trace or {}
+def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
+    """Yield the steps of a question, as its trace has them; if not `traced`, what was found and answered."""
+    trace = (result.trace or {}) if traced else {}
     steps = {step["hop"]: step for step in trace.get("steps", ())}
     plans = {plan["hop"]: plan for plan in trace.get("plans", ())}
     facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"

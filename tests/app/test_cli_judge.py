@@ -54,6 +54,12 @@ def test_the_share_of_the_reference_that_an_answer_covers_is_asked_in_two_steps(
     assert "1. Bell was born in Edinburgh.\n2. It was in 1847.\n" in second
 
 
+def test_a_share_without_a_verdict_on_each_statement_is_none(run: RunFolder, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell was born in Edinburgh.\nIt was in 1847."}, {"reply": "1: yes"})
+    judged = judge_run(run, scripted_llm.spec, "coverage")
+    assert (judged.scores, judged.unread) == ({"q2": 0.0}, ["q1"])
+
+
 def test_a_reply_without_a_verdict_counts_in_no_mean(run: RunFolder, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "I cannot say."})
     judged = judge_run(run, scripted_llm.spec)

@@ -49,11 +49,13 @@ def export(options: ExportOptions) -> None:
     train one on it: each reply with question, hop, scores and the run that
     it is from. With --against, pairs for preference training.
     """
-    from ras_agent.eval.formats import Exported, find_format, format_to_write
+    from ras_agent.eval.formats import Exported, find_format, format_to_write, writers
 
     role, calls, pairs = options.role or "", options.role is not None, options.against is not None
     if pairs and not calls:
         raise typer.BadParameter("--against pairs the calls of a role: name it with --role")
+    if not calls and options.to not in writers() and options.to in writers(calls=True):
+        raise typer.BadParameter(f"{options.to} holds the calls of a role: add --role planner")
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())
     run = Exported.read(options.run)

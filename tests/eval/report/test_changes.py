@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,22 @@ def test_runs_without_traces_are_compared_by_what_was_found_and_answered() -> No
     change = change_of(old, new)
     assert change is not None
     assert (change.step, change.hop, change.there, change.here) == ("hits", 0, "b", "c")
+
+
+def test_with_one_trace_alone_questions_are_compared_by_what_was_found_and_answered() -> None:
+    with_trace, without = replace(BASE, retrieved=("a", "b")), Result("q", "Where?", answer="Visby")
+    assert change_of(with_trace, replace(without, retrieved=("a", "b"))) is None
+    change = change_of(replace(without, retrieved=("a", "c")), with_trace)
+    assert change is not None
+    assert (change.step, change.hop, change.there, change.here) == ("hits", 0, "c", "b")
+
+
+def test_questions_of_one_id_and_another_text_are_counted_apart() -> None:
+    old, new = _run("old", a="right", b="wrong"), _run("new", a="right", b="right")
+    new = replace(new, results=(new.results[0], replace(new.results[1], question="Whom?")))
+    found = changes(old, new, ["em"])
+    assert (found.changed, found.equal, found.only_there, found.only_here) == ((), 1, 1, 1)
+    assert [one.comparison.n for one in found.differences] == [1]
 
 
 def _run(name: str, **answers: str) -> Run:

@@ -20,6 +20,7 @@ from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError, ReplayMiss
 from ras_agent.prompts import ToolCall
+from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
@@ -288,13 +289,19 @@ class Chat:
             try:
                 async with deadline.one_try():
                     with uncounted():
-                        message = await ask(model, request, in_a_thread=in_a_thread)
+                        message = await ask(model, self._taken(request), in_a_thread=in_a_thread)
                 return reply_in(message, time.perf_counter() - started, self.model)
             except Exception as error:
                 if is_overflow(error):
                     await self._learn_window(request, deadline)
                     raise
                 self._without_what_is_refused(error, model, request)
+
+    def _taken(self, request: Request) -> Request:
+        """Return a request without the thoughts in its turns where the server takes none."""
+        if THOUGHTS_KEY not in self._window.refused:
+            return request
+        return replace(request, turns=tuple(replace(turn, thoughts="") for turn in request.turns))
 
     async def _learn_window(self, request: Request, deadline: Deadline) -> None:
         """Take note that a prompt was refused as too long, and ask the server what it lists of its window."""
@@ -308,14 +315,19 @@ class Chat:
 
         It is raised too where no copy can be made that leaves that part out.
 
-        It may be a temperature, as reasoning models take none, the texts at which to stop, or the name of the reply's
-        limit. The key of a cached reply keeps them, so that a run is replayed whatever was learnt when.
+        It may be a temperature, as reasoning models take none, the texts at which to stop, the thoughts of earlier
+        turns, or the name of the reply's limit. The key of a cached reply keeps them, so that a run is replayed
+        whatever was learnt when.
         """
         status, told = getattr(error, "status_code", None), str(error)[:1000]
         if status == 400 and _has_temperature(model) and _NO_TEMPERATURE.match(told):
             self._asked = changed(self._asked, lambda one: one.model_copy(update={"temperature": None}))
             if _has_temperature(self._asked):  # a configurable model, of which no copy can be made
                 raise error
+            return
+        thoughts_sent = THOUGHTS_KEY not in self._window.refused and any(turn.thoughts for turn in request.turns)
+        if status in (400, 422) and thoughts_sent and THOUGHTS_KEY in told and "missing" not in told.lower():
+            self._window.refused.add(THOUGHTS_KEY)
             return
         if status not in (400, 422) or not _NO_SUCH_OPTION.search(told):
             raise error

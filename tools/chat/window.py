@@ -99,7 +99,7 @@ class Window:
 
     All roles at the endpoint share it, so what a refusal teaches one of them helps the others. tokens: those of the
     refusals, None before the first. thinks: whether the model writes thoughts, for which no reply is long enough.
-    refused: names of a reply's limit that the server does not take.
+    refused: names of what the server does not take: of a reply's limit, of stops, of thoughts.
     """
 
     tokens: int | None = None

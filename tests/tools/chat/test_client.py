@@ -293,3 +293,29 @@ def test_a_call_that_would_pass_max_tokens_is_not_made(scripted_llm: Any) -> Non
     with metered(Ledger("answerer", limits=Limits(max_tokens=50))), pytest.raises(BudgetExceeded, match="max_tokens"):
         chat.complete(request)
     assert len(scripted_llm.requests()) == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "'messages.1' : property 'reasoning_content' is unsupported",
+        "Please remove the reasoning_content from your messages",
+    ],
+)
+def test_a_server_that_refuses_earlier_thoughts_gets_none(scripted_llm: Any, refusal: str) -> None:
+    turns = (Turn("user", "Who?"), Turn("assistant", "Bell", thoughts="hm"), Turn("user", "Where?"))
+    scripted_llm.script({"status": 400, "reply": refusal}, {"reply": "Edinburgh", "repeat": True})
+    chat = as_chat(scripted_llm.spec)
+    assert [chat.complete(Request(turns)).text for _ in range(2)] == ["Edinburgh", "Edinburgh"]
+    sent = [request["messages"][1].get("reasoning_content") for request in scripted_llm.requests()]
+    assert sent == ["hm", None, None]
+
+
+def test_a_server_that_misses_thoughts_still_gets_those_there_are(scripted_llm: Any) -> None:
+    turns = (Turn("user", "Who?"), Turn("assistant", "Bell", thoughts="hm"), Turn("user", "Where?"))
+    scripted_llm.script({"status": 400, "reply": "Missing reasoning_content in message 3"}, {"reply": "Edinburgh"})
+    chat = as_chat(scripted_llm.spec)
+    with pytest.raises(ModelCallError, match="Missing reasoning_content"):
+        chat.complete(Request(turns))
+    chat.complete(Request(turns))
+    assert [request["messages"][1].get("reasoning_content") for request in scripted_llm.requests()] == ["hm", "hm"]

@@ -28,7 +28,7 @@ Dialogue = Generator[Request, Reply, T]
 _THINKING = "|".join(THINKING_TAGS)
 _THOUGHT_BEGINS = re.compile(rf"<(?:{_THINKING})>|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
 _THOUGHT_ENDS = re.compile(rf"</(?:{_THINKING})>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
-_TURN_BEGINS = re.compile(r"\A\s*+(?:<s>|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|im_start\|>assistant)")
+_TURN_BEGINS = re.compile(r"\s*+(?:<s>|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|im_start\|>assistant)")
 _TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of_turn>|<eos>", re.IGNORECASE)
 
 
@@ -166,9 +166,16 @@ def without_thinking(reply: str) -> str:
     >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")
     ' [SUBQ] Who?'
     """
-    *_, visible = _THOUGHT_ENDS.split(reply)
-    still_open = _THOUGHT_BEGINS.search(visible)
-    visible = visible[: still_open.start()] if still_open else visible
-    visible = _TURN_BEGINS.sub("", visible, count=1)
-    ends = _TURN_ENDS.search(visible)
-    return visible[: ends.start()] if ends else visible
+    start, end = spoken_span(reply)
+    return reply[start:end]
+
+
+def spoken_span(reply: str) -> tuple[int, int]:
+    """Return where in a reply that begins and ends which `without_thinking` leaves of it."""
+    start = max((thought.end() for thought in _THOUGHT_ENDS.finditer(reply)), default=0)
+    still_open = _THOUGHT_BEGINS.search(reply, start)
+    end = still_open.start() if still_open else len(reply)
+    begins = _TURN_BEGINS.match(reply, start, end)
+    start = begins.end() if begins else start
+    ends = _TURN_ENDS.search(reply, start, end)
+    return start, ends.start() if ends else end

@@ -48,7 +48,7 @@ from ras_agent.marks import (
 )
 from ras_agent.records import Plan
 from ras_agent.registry import find, names
-from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.dialogue import spoken_span
 from ras_agent.tools.chat.loose_json import json_objects
 from ras_agent.tools.plan.grammar import FORM, parse_plan
 
@@ -88,6 +88,7 @@ class Dialect:
     retry: what the model is made to say to itself where a reply holds no action; "" to ask it again.
     digest: the name of a prompt by which the model reads passages itself, and is shown its reply in place of them.
     best_last: whether the best passage is shown last.
+    told_by_reply: whether a search in this form, written in reply to another prompt, tells that the model speaks it.
     models: a regular expression for the names of models that speak the dialect.
     """
 
@@ -105,6 +106,7 @@ class Dialect:
     retry: str = ""
     digest: str = ""
     best_last: bool = False
+    told_by_reply: bool = False
     models: str = ""
 
 
@@ -130,8 +132,8 @@ def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
     Only a search counts: an answer in tags is what any model may write.
     """
     for row in _dialects():
-        if row.models or row is TOOL_JSON:
-            reading = row.read(reply, cut, "") if row is not CORAG else None
+        if row.told_by_reply:
+            reading = row.read(reply, cut, "")
             if reading is not None and reading.plan.action == "subq":
                 return row
     return None
@@ -215,7 +217,9 @@ _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
 
 # ---- actions in other forms
 
-_CALL = re.compile(r"[ \t*_`]*(?P<name>[A-Za-z_ ]+?)[ \t]*[\[(](?P<argument>.*)[\])][ \t.*_`]*$")
+# of a line without the markup around it; possessive, so that no two parts share what they match
+_CALL = re.compile(r"(?P<name>[A-Za-z_ ]++)[ \t]*+[\[(](?P<argument>.*)[\])]\Z")
+_MARKUP = " \t*_`"
 _SEARCHES = re.compile(r"search|retriev|look ?up|quer|wiki", re.IGNORECASE)
 _FINISHES = re.compile(r"finish|answer|submit|final|done", re.IGNORECASE)
 _STEPS = re.compile(
@@ -249,8 +253,8 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
         lines = [line for line in held.splitlines() if line.strip()]
         begins = begins if kind == "input" else step.start()
         if kind == "action" and lines:
-            call = _CALL.match(lines[0][:_LONGEST_LINE])
-            tool = call["name"] if call else _plain(lines[0]).strip(" *_`.")
+            call = _CALL.match(lines[0].lstrip(_MARKUP).rstrip(f"{_MARKUP}.")[:_LONGEST_LINE])
+            tool = call["name"].rstrip() if call else _plain(lines[0]).strip(" *_`.")
             argument = call["argument"] if call else ""
         elif kind == "input" and lines:
             argument = _argument(held) or lines[0]
@@ -326,19 +330,19 @@ _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
 
 def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
     """Return the search that is a whole reply of CoRAG's: its first line, without the label that it may repeat."""
-    spoken = without_thinking(text)
-    line = next((line for line in spoken.splitlines() if line.strip()), "")
+    start, end = spoken_span(text)
+    line = next((line for line in text[start:end].splitlines() if line.strip()), "")
     label = _QUERY_LABEL.match(line)
     subquery = _plain(line[label.end() :] if label else line)
     if cut or not any(map(str.isalnum, subquery)) or len(subquery) > _LONGEST_QUERY:
         return None
-    return Reading(Plan("subq", subquery), text.rfind(spoken), len(text))
+    return Reading(Plan("subq", subquery), start, end)
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
     """Return the plan of a reply in this project's own grammar."""
     try:
-        return Reading(parse_plan(text, shown), text.rfind(without_thinking(text)), len(text))
+        return Reading(parse_plan(text, shown), *spoken_span(text))
     except ParseError:
         return None
 
@@ -369,6 +373,7 @@ SEARCH_R1 = Dialect(
     passage=_TITLED,
     nothing="",
     retry=_TAGGED_RETRY,
+    told_by_reply=True,
     models=r"search[-_ ]?r1(?!.*tool)",
 )
 AUTOREFINE = Dialect(
@@ -383,6 +388,7 @@ AUTOREFINE = Dialect(
     passage=_TITLED,
     nothing="",
     retry=_TAGGED_RETRY,
+    told_by_reply=True,
     models=r"auto[-_ ]?refine",
 )
 R1_SEARCHER = Dialect(
@@ -397,6 +403,7 @@ R1_SEARCHER = Dialect(
     around=(f"\n\n{DOCUMENT_TOKENS.opening}\n", f"\n{DOCUMENT_TOKENS.closing}\n\n"),
     passage="({number})Title: {title} Text: {text}\n",
     nothing="None",
+    told_by_reply=True,
     models=r"r1[-_ ]?searcher|rag[-_]rl",
 )
 CORAG = Dialect(
@@ -431,6 +438,7 @@ TOOL_JSON = Dialect(
     stop=(TOOL_CALL_TAGS.closing,),
     around=(f"{TOOL_RESPONSE_TAGS.opening}\n", f"\n{TOOL_RESPONSE_TAGS.closing}"),
     passage=_TITLED,
+    told_by_reply=True,
 )
 OWN = Dialect(
     "ras",

@@ -13,7 +13,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, spoken_span, without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
 from ras_agent.tools.plan.transcript import Transcript, Turns, new_notes
@@ -89,9 +89,11 @@ class DialoguePlanner:
         transcript = Transcript.so_far(
             row.name, steps, opening, lambda step: Turn("assistant", row.write(as_line(step.subquery))), found
         )
-        if steps and (note := new_notes(transcript.turns)):
+        # a prompt that is rewritten shows a person's notes each time
+        if steps and row.rendering != "rewritten" and (note := new_notes(transcript.turns)):
             last = transcript.new[-1]
-            transcript = replace(transcript, new=(*transcript.new[:-1], replace(last, text=f"{last.text}{note}\n")))
+            text = f"{last.text}{note}\n" if row.around[1] else f"{note}\n{last.text}"  # outside the frame
+            transcript = replace(transcript, new=(*transcript.new[:-1], replace(last, text=text)))
 
         def render(room: int) -> Request:
             nonlocal transcript
@@ -141,9 +143,11 @@ class DialoguePlanner:
 
     def _said(self, reply: Reply, reading: Reading | None = None) -> Turn:
         """Return the model's own turn: what counts of its reply, with the tag that a stop string has cut off."""
-        start, end, closing = (reading.start, reading.end, reading.closing) if reading else (0, len(reply.text), "")
         if not self._keeps_thoughts:
-            return Turn("assistant", f"{reply.text[start:end]}{closing}".strip())
+            start, end = (reading.start, reading.end) if reading else spoken_span(reply.text)
+            spoken = f"{reply.text[start:end]}{reading.closing if reading else ''}".strip()
+            return Turn("assistant", spoken or ("" if self._dialect.rendering == "continued" else "(no text)"))
+        end, closing = (reading.end, reading.closing) if reading else (len(reply.text), "")
         text = f"{reply.text[:end]}{closing}"
         if reply.thoughts and self._dialect.rendering == "continued":
             return Turn("assistant", f"{THINKING.around(reply.thoughts)}{text}")
@@ -178,6 +182,9 @@ class DialoguePlanner:
         return "".join(reversed(lines) if self._dialect.best_last else lines)
 
     def _around(self, turn: Turn) -> tuple[str, str]:
-        before, behind = self._dialect.around
-        framed = turn.text.startswith(before) and turn.text.endswith(behind)
-        return (before, behind) if framed else ("", "")
+        """Return a turn's text up to what was found, and behind it: the frame, and a person's note outside it."""
+        (before, behind), text = self._dialect.around, turn.text
+        start = 0 if text.startswith(before) else text.find(f"\n{before}") + 1
+        begins, ends = start + len(before), text.rfind(behind) if behind else len(text)
+        framed = text.startswith(before, start) and begins <= ends
+        return (text[:begins], text[ends:]) if framed else ("", "")

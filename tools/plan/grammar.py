@@ -32,7 +32,7 @@ _TOKEN = re.compile(
 )
 _STARTS = re.compile(r"(?:^|[\n.:;!?…。：；！？—→]|\\boxed\{)[\s*_`'\"“”‘’>#()|•-]*(?:\d+[.)]\s*)?\Z")
 _WRAPPING = " \t*_`<>:：|-—✅✔"
-_LOOK_BACK, _LOOK_AHEAD = 80, 200  # bounds keep the parser linear
+_LOOK_BACK, _LOOK_AHEAD, _LONGEST_LINE = 80, 200, 2000  # bounds keep the parser linear
 _AROUND_REASON, _LONGEST_REASON = f"{_WRAPPING}\n'\"“”‘’", 500
 
 # in front of a token, in the sentence or the label that it ends: what puts a condition, what denies it
@@ -86,7 +86,9 @@ _NO_QUESTION = re.compile(
     re.IGNORECASE,
 )
 # what follows a question on its line; quotes around it
-_LEFT_OVER = re.compile(r"(?:</|<\||<｜).*|(?<=[?？])\s*(?:[(\[][^)\]]*|\W*\b(?:or|and|then|else)\W*)\Z", re.IGNORECASE)
+_LEFT_OVER = re.compile(
+    r"(?:</|<\||<｜).*|(?<=[?？])\s*+(?:[(\[][^)\]]*+|\W*+\b(?:or|and|then|else)\W*)\Z", re.IGNORECASE
+)
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "(": ")"}
 
 # a question that is the whole reply
@@ -198,7 +200,7 @@ def first_question(text: str, *, opened: bool = False) -> str:
     opened: whether the question stands inside the brackets of its token.
     """
     for line in text.splitlines():
-        bare = _LEFT_OVER.sub("", " ".join(line.split())).strip(_WRAPPING)
+        bare = _LEFT_OVER.sub("", " ".join(line.split())[:_LONGEST_LINE]).strip(_WRAPPING)
         if opened and bare.endswith(("]", "］", "】")):
             bare = bare[:-1]
         bare = _unquote(bare)

@@ -34,10 +34,12 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
-    layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all
-        its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
+    layout: what the history shows of each search: "evidence", as None, is the facts that no earlier one found; "chain"
+        is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
-    finds_dialect: whether a model whose first reply is in the dialect of a search-trained planner is asked in it.
+    finds_dialect: whether a model whose reply is in the dialect of a search-trained planner is asked in it from then
+        on, with what that dialect shows if `layout` is None.
+    keeps_thoughts: whether what the model thought stays in the dialogue of such a dialect.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
 
@@ -49,17 +51,20 @@ class LLMPlanner:
         *,
         few_shot: bool = False,
         task: str = "",
-        layout: EvidenceLayout = "evidence",
+        layout: EvidenceLayout | None = None,
         follows_any: bool = False,
         finds_dialect: bool = False,
+        keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task, self._layout, self._follows_any = task, layout, follows_any
+        self._task, self._layout, self._follows_any = task, layout or "evidence", follows_any
         self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
+        self._layout_in_dialect: EvidenceLayout | None = layout
+        self._keeps_thoughts = keeps_thoughts
 
     @property
     def name(self) -> str:
@@ -77,12 +82,19 @@ class LLMPlanner:
         return await aconverse(self._chat, self._dialogue(question, graph, steps))
 
     def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
-        """Return the dialect that the model's first reply in this run was in; None for this project's own."""
+        """Return the dialect in which this planner has asked in this run; None for this project's own form."""
         parts = [step.dialogue for step in steps if step.dialogue and step.dialogue.model == self.name]
         return dialect(parts[0].form) if parts and self._finds_dialect else None
 
     def _in_dialect(self, row: Dialect) -> DialoguePlanner:
-        return DialoguePlanner(self._chat, row, task=self._task, prompts_dir=self._prompts_dir)
+        return DialoguePlanner(
+            self._chat,
+            row,
+            task=self._task,
+            layout=self._layout_in_dialect,
+            keeps_thoughts=self._keeps_thoughts,
+            prompts_dir=self._prompts_dir,
+        )
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         if (row := self._dialect_found(steps)) is not None:
@@ -121,7 +133,7 @@ class LLMPlanner:
         try:
             plan = parse_plan(reply.text, prompt_text)
         except ParseError:
-            row = dialect_of_reply(reply.text, reply.truncated) if not steps and self._finds_dialect else None
+            row = dialect_of_reply(reply.text, reply.truncated) if self._finds_dialect else None
             if row is not None:
                 current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
                 return (yield from self._in_dialect(row).dialogue(question, graph, steps))
@@ -157,8 +169,9 @@ def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePla
         chat,
         few_shot=options.few_shot,
         task=options.task,
-        layout=options.layout or "evidence",
+        layout=options.layout,
         follows_any=options.follows_any,
         finds_dialect=row is None,
+        keeps_thoughts=options.keeps_thoughts,
         prompts_dir=options.prompts_dir,
     )

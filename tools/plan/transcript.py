@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ras_agent.budget import current_ledger
-from ras_agent.marks import as_data
+from ras_agent.marks import NOTE_FENCE, as_data, fenced
 from ras_agent.prompts import Turn, task_block
 from ras_agent.records import DialoguePart, Plan, Step
 from ras_agent.review import notes
@@ -112,4 +112,4 @@ def _shortened(turn: Turn, excess: int, least: int, around: tuple[str, str]) -> 
 def new_notes(turns: Iterable[Turn]) -> str:
     """Return a person's notes on this run, as a block, if none of the turns shows them yet."""
     said = "\n".join(turn.text for turn in turns)
-    return "" if all(as_data(note) in said for note in notes()) else task_block("")
+    return "" if all(fenced(NOTE_FENCE, as_data(note)) in said for note in notes()) else task_block("")

@@ -342,3 +342,51 @@ def test_a_dialect_of_ones_own_is_registered(monkeypatch: pytest.MonkeyPatch) ->
 def test_long_runs_are_read_in_one_pass(name: str, run: str) -> None:
     """A reading that looks at each run again from every place in it would take hours here."""
     dialect(name).read(run * 20_000, False, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("react", f"Action:{' ' * 20_000}!"),
+        ("react", f"Action: search{' ' * 20_000}!"),
+        ("react", f"Action: {'_ ' * 20_000}!"),
+        ("react", f"Action: {'*' * 20_000}["),
+        ("react", f"Action: Search[{'] ' * 20_000}!"),
+        ("ras", f"[SUBQ] {'?' * 100_000}!"),
+    ],
+    ids=lambda value: value[:16],
+)
+def test_long_lines_of_an_action_are_read_in_one_pass(name: str, reply: str) -> None:
+    """A reading that tries each way to part such a line would take minutes or hours here."""
+    dialect(name).read(reply, False, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "query"),
+    [
+        ("  **Search[who wrote it]**", "who wrote it"),
+        ("`search (who wrote it)`.", "who wrote it"),
+        ("_Search_ [who [now] wrote it] .", "who [now] wrote it"),
+    ],
+)
+def test_markup_around_a_call_is_none_of_it(line: str, query: str) -> None:
+    assert _read("react", f"Action:{line}") == ("subq", query)
+
+
+@pytest.mark.parametrize("name", ["ras", "corag"])
+def test_what_is_written_behind_the_end_of_a_turn_does_not_count(name: str) -> None:
+    said = "[SUBQ] Who wrote Emma?" if name == "ras" else "Who wrote Emma?"
+    assert _counts(name, f"<think>{said}</think>{said}</s>[INST] {said}") == f"<think>{said}</think>{said}"
+
+
+def test_a_dialect_of_ones_own_says_whether_replies_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    from ras_agent import registry
+
+    tables: dict[str, dict[str, Any]] = {kind: dict(table) for kind, table in registry.PLUGINS.items()}
+    monkeypatch.setattr(registry, "PLUGINS", tables)
+    own = replace(dialect("react"), name="mine", told_by_reply=True)
+    assert dialect_of_reply("Action: Search[a b]", False) is None
+    registry.register("dialect", "mine", own)
+    assert dialect_of_reply("Action: Search[a b]", False) == own

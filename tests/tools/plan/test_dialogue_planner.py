@@ -10,6 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from ras_agent import Hit, Passage, Plan, QuestionGraph, Settings, Triple, create_ras_agent
+from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ParseError
 from ras_agent.records import EvidenceLayout, Source, Step
 from ras_agent.tools.chat.client import ChatSettings
@@ -282,3 +283,59 @@ def test_a_search_that_a_person_has_changed_is_shown_as_the_models_own(scripted_
     agent.invoke(Command(resume={"action": "edit", "subquery": "Where was Bell born?"}), thread)
     said = [message["content"] for message in scripted_llm.requests()[1]["messages"] if message["role"] == "assistant"]
     assert said == ["Action: Search[Where was Bell born?]"]
+
+
+def test_an_unreadable_reply_is_asked_about_without_its_thoughts_where_they_are_not_kept(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "<think> hm </think> Well."}, {"reply": "Action: Search[Bell]"})
+    plan = DialoguePlanner(scripted_llm.spec, "react", keeps_thoughts=False).plan(QUESTION, QuestionGraph(), ())
+    assert plan.dialogue is not None
+    said = [message["content"] for message in plan.dialogue.messages if message["role"] == "assistant"]
+    assert said == ["Well.", "Action: Search[Bell]"]
+
+
+@pytest.mark.parametrize(
+    ("layout", "shown", "kept"),
+    [(None, "Bell was born in Edinburgh.", True), ("chain", "(S> Alexander Graham Bell |", False)],
+)
+def test_a_dialect_found_by_a_reply_is_spoken_as_the_settings_say(
+    scripted_llm: Any, layout: Any, shown: str, kept: bool
+) -> None:
+    """It is found at a later hop too, such as behind given passages."""
+    scripted_llm.script({"reply": "<search> a river </search>"}, {"reply": "<think> hm </think><search> a b </search>"})
+    planner = llm_planner(scripted_llm.spec, RoleOptions(layout=layout, keeps_thoughts=kept))
+    plan = planner.plan(QUESTION, GRAPH, (STEP,))
+    assert plan.subquery == "a b"
+    assert plan.dialogue is not None
+    assert plan.dialogue.form == "search-r1"
+    assert shown in str(plan.dialogue.messages)
+    assert ("<think> hm" in str(plan.dialogue.messages)) is kept
+
+
+@pytest.mark.parametrize("name", ["search-r1", "react", "tool-json", "ras"])
+def test_a_persons_note_is_shown_though_its_words_were_said_and_is_not_cut(scripted_llm: Any, name: str) -> None:
+    scripted_llm.script({"reply": SEARCHES[name][0]}, {"reply": ENDS.get(name, TAGGED_END)})
+    settings = ChatSettings(context_window=4000)
+    planner = DialoguePlanner(scripted_llm.spec, name, settings=settings, layout="chain-of-text")
+    plan = planner.plan("Is it Edinburgh?", QuestionGraph(), ())
+    step = Step(1, plan.subquery, (Hit(Passage("p", "Edinburgh " * 8000, "Long"), 1.0),), dialogue=plan.dialogue)
+    if name == "ras":
+        facts = [Triple("Edinburgh", "has", f"street {number}", (Source("p"),)) for number in range(3000)]
+        ids = tuple(fact.id for fact in facts)
+        step, graph = Step(1, plan.subquery, (), ids, ids, dialogue=plan.dialogue), QuestionGraph(tuple(facts))
+    else:
+        graph = QuestionGraph()
+    with metered(Ledger(reviews=[{"action": "ask", "note": "Edinburgh"}])) as ledger:
+        planner.plan("Is it Edinburgh?", graph, (step,))
+    found = scripted_llm.requests()[1]["messages"][-1]["content"]
+    before, behind = (part.strip() for part in planner._dialect.around)
+    assert ledger.notes
+    assert found.count("<note>\nEdinburgh\n</note>") == 1
+    assert before in found
+    assert behind in found
+
+
+def test_a_prompt_that_is_written_anew_shows_a_persons_note_once(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Edinburgh"}, {"reply": "Which river flows there?"})
+    with metered(Ledger(reviews=[{"action": "ask", "note": "Edinburgh"}])):
+        DialoguePlanner(scripted_llm.spec, "corag").plan(QUESTION, GRAPH, (STEP,))
+    assert scripted_llm.requests()[1]["messages"][0]["content"].count("<note>\nEdinburgh\n</note>") == 1

@@ -27,7 +27,7 @@ PEOPLE = {"Bell": "Edinburgh", "Watt": "Greenock", "Hume": "Ninewells", "Burns":
 SMALLER = {
     "ras_agent.train.subq.build": "--validation 0",
     "lab.language_model": "--vocabulary 400 --width 48 --layers 2 --heads 2 --epochs 60 --rate 5e-3",
-    "ras_agent.train.graphllm.train": "--encoder-width 32 --projector 32 --steps 300 --rate 3e-3 --accumulate 1",
+    "ras_agent.train.graphllm.train": "--encoder-width 32 --projector 32 --steps 700 --rate 3e-3 --accumulate 1",
 }
 ABSTAINED = 3
 

@@ -32,7 +32,11 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
     corpus: files of JSON lines with title and text. Raises IngestError for files without passages or names.
     """
     rows = [json.loads(line) for path in corpus for line in path.read_text(encoding="utf-8").splitlines()]
-    sentences = [_SENTENCES.split(row["text"].strip()) for row in rows if row["text"].strip()]
+    sentences = [
+        [sentence for sentence in _SENTENCES.split(row["text"].strip()) if sentence]
+        for row in rows
+        if row["text"].strip()
+    ]
     titles = [row["title"] for row in rows if row["text"].strip()]
     names = sorted({name for row in rows for name in _NAME.findall(row["text"])})
     if not sentences or not names:
@@ -46,10 +50,11 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
         new: dict[str, str] = {}
 
         def renamed(match: re.Match[str], new: dict[str, str] = new) -> str:
-            if match[0] not in new:
+            name = match.group()
+            if name not in new:
                 other = names[int(len(names) * draw.random() ** _UNEVEN)]
-                new[match[0]] = match[0] if draw.random() < _KEPT else _joined(match[0], other)
-            return new[match[0]]
+                new[name] = name if draw.random() < _KEPT else _joined(name, other)
+            return new[name]
 
         text, title = _NAME.sub(renamed, " ".join(own)), titles[place]
         title = " ".join(new.get(word, word) for word in title.split())

@@ -57,7 +57,7 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
             return new[name]
 
         text, title = _NAME.sub(renamed, " ".join(own)), titles[place]
-        title = " ".join(new.get(word, word) for word in title.split())
+        title = " ".join(new[word] if word in new else word for word in title.split())
         yield Passage(f"p{number}", text, title, f"d{number}")
 
 

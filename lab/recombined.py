@@ -37,7 +37,7 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
         for row in rows
         if row["text"].strip()
     ]
-    titles = [row["title"] for row in rows if row["text"].strip()]
+    titles: list[str] = [row["title"] for row in rows if row["text"].strip()]
     names = sorted({name for row in rows for name in _NAME.findall(row["text"])})
     if not sentences or not names:
         raise IngestError(f"{', '.join(map(str, corpus))}: no passages with names: expected lines with title and text")
@@ -57,7 +57,7 @@ def recombined_passages(corpus: Sequence[Path], count: int, seed: int = 0) -> It
             return new[name]
 
         text, title = _NAME.sub(renamed, " ".join(own)), titles[place]
-        title = " ".join(new[word] if word in new else word for word in title.split())
+        title = " ".join(new.get(word, word) for word in title.split())
         yield Passage(f"p{number}", text, title, f"d{number}")
 
 

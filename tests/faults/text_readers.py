@@ -321,6 +321,7 @@ READERS = {
 OWN_TEXTS = {
     "app.cli.doctor": "what installed packages say of themselves",
     "page.self_contained": "the package's own pages",
+    "gym.rollout": "addresses that the user writes, and the first words of messages of failures",
     "prompts.templates": "the prompts, which are the package's own or the user's",
     "registry": "names of plug-ins",
     "testing.plugin": "names of tests",

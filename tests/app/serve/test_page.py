@@ -441,7 +441,7 @@ def test_what_a_reader_says_of_an_answer_becomes_a_question_of_an_evaluation(
 
 def test_a_fact_of_the_stored_graph_is_corrected_on_the_page(own: Browser) -> None:
     click(own, "#of-index")
-    until(own, "document.querySelectorAll('.node').length > 2")
+    until(own, "document.querySelector('#caption').textContent.startsWith('The best connected')")
     own.ask("around('Water of Leith')")
     until(own, "document.querySelector('#caption').textContent.startsWith('Around Water of Leith')")
     flows = "[...document.querySelectorAll('#details [data-show]')].find((one) => one.innerText.includes('flows'))"

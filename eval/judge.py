@@ -40,8 +40,8 @@ _COVERED = """Which of these statements does the answer make, in whatever words?
 {statements}
 Reply with a line for each: its number, a colon, and yes or no."""
 _EQUIVALENT = frozenset("BCE")
-_LETTER = re.compile(r"\b([A-F])\b")
-_VERDICT = re.compile(r"^\W*(\d+)\W+(yes|no)\b", re.IGNORECASE | re.MULTILINE)
+_LETTER = re.compile(r"^[^\w\n]*(?:answer[^\w\n]+)?([A-F])[^\w\n]*$", re.IGNORECASE | re.MULTILINE)
+_VERDICT = re.compile(r"^[^\w\n]*(\d+)[^\w\n]+(yes|no)\b", re.IGNORECASE | re.MULTILINE)
 _NUMBERED = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s*")
 
 
@@ -97,7 +97,7 @@ def agreement(result: Result) -> Dialogue[float | None]:
     """Judge 1.0 an answer that is the gold one, or that and more (FanOutQA's relations B, C and E), else 0.0."""
     reply = yield _request(result, _RELATIONS)
     letters: list[str] = _LETTER.findall(without_thinking(reply.text))
-    return float(letters[-1] in _EQUIVALENT) if letters else None
+    return float(letters[-1].upper() in _EQUIVALENT) if letters else None
 
 
 def coverage(result: Result) -> Dialogue[float | None]:

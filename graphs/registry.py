@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentParts, AnyCheckpointer
 from ras_agent.records import AnswerStyle
-from ras_agent.registry import check_call, find
+from ras_agent.registry import check_call, find_a
 from ras_agent.review import Place
 from ras_agent.tools.roles import DEFAULT_OPTIONS, RoleOptions
 
@@ -42,9 +42,7 @@ def graph_spec(name: str) -> GraphSpec:
 
     Raises UnknownName, or TypeError for a plug-in that is no GraphSpec or whose functions take other arguments.
     """
-    spec: Any = find("graph", name)
-    if not isinstance(spec, GraphSpec):
-        raise TypeError(f"graph {name!r} must be a ras_agent.graphs.registry.GraphSpec, got {spec!r:.200}")
+    spec = find_a(GraphSpec, "graph", name)
     check_call("graph", name, spec.assemble, parts=None, checkpointer=None)
     if callable(spec.planner):
         check_call("planner of graph", name, spec.planner, spec="", options=DEFAULT_OPTIONS)

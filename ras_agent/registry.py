@@ -19,9 +19,11 @@ import re
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, TypeVar
 
 from ras_agent.errors import UnknownName
+
+_Record = TypeVar("_Record")
 
 PLUGINS: dict[str, dict[str, object]] = {
     "planner": {
@@ -138,6 +140,14 @@ def find(kind: str, name: str) -> Any:
             raise UnknownName(kind, name, (*names(kind), *mixes))
         return _import(_JOINED[kind])(name.split("+"))
     return _import(plugin) if isinstance(plugin, str) else plugin
+
+
+def find_a(record: type[_Record], kind: str, name: str) -> _Record:
+    """Return the plug-in of that name, which has to be a `record`. Raises UnknownName, TypeError for anything else."""
+    plugin = find(kind, name)
+    if not isinstance(plugin, record):
+        raise TypeError(f"{kind} {name!r} must be a {record.__module__}.{record.__qualname__}, got {plugin!r:.200}")
+    return plugin
 
 
 def _import(place: str) -> Any:

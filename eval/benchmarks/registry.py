@@ -261,12 +261,7 @@ def registered(benchmark: Benchmark) -> Benchmark:
 def benchmark(name: str) -> Benchmark:
     """Return the benchmark called `name`. Raises UnknownName with the names there are."""
     _register_own()
-    plugin = registry.find("benchmark", name)
-    if not isinstance(plugin, Benchmark):
-        raise TypeError(
-            f"benchmark {name!r} is a {type(plugin).__name__}; an entry point of ras_agent.benchmark names a Benchmark"
-        )
-    return plugin
+    return registry.find_a(Benchmark, "benchmark", name)
 
 
 def benchmark_names() -> tuple[str, ...]:

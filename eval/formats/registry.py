@@ -75,12 +75,7 @@ def registered(form: Format) -> Format:
 def find_format(name: str) -> Format:
     """Return the format called `name`. Raises UnknownName with the names there are."""
     _register_own()
-    plugin = registry.find("format", name)
-    if not isinstance(plugin, Format):
-        raise TypeError(
-            f"format {name!r} is a {type(plugin).__name__}; an entry point of ras_agent.format names a Format"
-        )
-    return plugin
+    return registry.find_a(Format, "format", name)
 
 
 @cache

@@ -29,6 +29,8 @@ def run(tmp_path: Path) -> RunFolder:
         ("<think>A? F?</think>C", 1.0),
         ("A fine answer.\n(A)", 0.0),
         ("D", 0.0),
+        ("C\n\nA brief note: no more than that.", 1.0),
+        ("It is the same, not A.\nAnswer: C", 1.0),
     ],
 )
 def test_an_answer_that_agrees_and_says_more_is_right(

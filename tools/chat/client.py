@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
-from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError, ReplayMiss
+from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
 from ras_agent.prompts import ToolCall
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import Call
@@ -235,7 +234,7 @@ class Chat:
             stored = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
             if reply is None and self.settings.replay:
-                raise await asyncio.to_thread(self._miss, slot)
+                raise await asyncio.to_thread(miss_of, slot, self.settings.cache)
             if reply is None:
                 try:
                     reply = await fresh()
@@ -246,10 +245,6 @@ class Chat:
             return reply
         finally:
             self._in_flight.finish(slot.key, reply)
-
-    def _miss(self, slot: ReplySlot) -> ReplayMiss:
-        assert self._cache is not None
-        return miss_of(json.loads(slot.request), self._cache.recordings(), self.settings.cache)
 
     def _known(self, request: Request, found: Reply | int | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.

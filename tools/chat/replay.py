@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
+from ras_agent.address import Address
 from ras_agent.errors import ReplayMiss, SettingsError
 from ras_agent.records import JSON
+from ras_agent.tools.chat.cache import ReplyCache, ReplySlot
 from ras_agent.tools.workers.remote_cache import REMOTE
 
 _CONTEXT = 40  # characters shown on either side of a difference
@@ -23,11 +26,12 @@ def check_recorded(place: object) -> None:
         raise SettingsError(f"replay: there are no replies at {place}; {remedy}")
 
 
-def miss_of(request: JSON, recorded: Iterable[JSON], place: object) -> ReplayMiss:
-    """Return the error for a request without a reply in the cache at `place`, whose requests are `recorded`."""
+def miss_of(slot: ReplySlot, place: str | Path | Address | None) -> ReplayMiss:
+    """Return the error for a request, that of `slot`, without a reply in the cache at `place`."""
+    request: JSON = json.loads(slot.request)
     asks = f"{request['role'] or 'a call'} asks at hop {request['hop']}"
     remedy = "without --replay the model is asked, and its reply recorded"
-    nearest = nearest_request(request, recorded)
+    nearest = nearest_request(request, ReplyCache(place).recordings() if place is not None else ())
     if nearest is None:
         return ReplayMiss(f"replay: {place} holds no replies, so none to what the {asks}; {remedy}")
     where = f"{nearest.get('role') or 'of no role'}, hop {nearest.get('hop', '?')}"

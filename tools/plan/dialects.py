@@ -47,7 +47,7 @@ from ras_agent.marks import (
     Tags,
 )
 from ras_agent.records import Plan
-from ras_agent.registry import find, names
+from ras_agent.registry import find_a, names
 from ras_agent.tools.chat.dialogue import spoken_span
 from ras_agent.tools.chat.loose_json import json_objects
 from ras_agent.tools.plan.grammar import FORM, parse_plan
@@ -112,8 +112,7 @@ class Dialect:
 
 def dialect(name: str) -> Dialect:
     """Return the dialect of that name. Raises UnknownName, whose message lists them."""
-    row: Dialect = find("dialect", name)
-    return row
+    return find_a(Dialect, "dialect", name)
 
 
 def dialect_of_model(name: str) -> Dialect | None:

@@ -32,6 +32,7 @@ from ras_agent.eval.question import Question, context_passage
 from ras_agent.gym import GraphSearch, RandomPolicy, Rewards, environment_factory, log_parts, play, row_of
 from ras_agent.prompts import ToolCall
 from ras_agent.records import Extraction
+from ras_agent.text.names import names_in
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_extractor
 
@@ -39,6 +40,14 @@ LIMITS = Limits(max_hops=3, k=1)
 REWARDS = Rewards(f1=0.0, gold=1.0, form=0.1)
 WIDTH, LAYERS, VOCABULARY = 128, 2, 3000
 FACTS = 6
+ON_A_CORE: dict[str, Any] = {
+    "save_strategy": "no",
+    "report_to": "none",
+    "use_cpu": True,
+    "bf16": False,
+    "gradient_checkpointing": False,
+}
+"""What both trainings are told, of SFT and of GRPO"""
 STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 50, 8, 4, 0.6
 CHAT_TEMPLATE = (
     "<s>{% for message in messages %}<|{{ message.role }}|>"
@@ -156,7 +165,7 @@ class QuestionFirst:
             return ToolCall("search", {"query": environment.question.question})
         titles = {passage.title for passage in environment.passages}
         queries = {step.subquery for step in environment.steps}
-        names = [name for name in RandomPolicy.names(environment.question.question) if name not in titles | queries]
+        names = [name for name in names_in(environment.question.question) if name not in titles | queries]
         if not names or not environment.searches_left:
             return ToolCall("finish", {"reason": "enough"})
         return ToolCall("search", {"query": names[-1]})
@@ -302,12 +311,8 @@ def teach(data: Path, out: Path, seed: int = 0) -> None:
             warmup_steps=20,
             train_sampling_strategy="group_by_length",
             logging_steps=20,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
             seed=seed,
+            **ON_A_CORE,
         ),
     )
     one_thread()
@@ -376,12 +381,8 @@ def reward(data: Path, out: Path, seed: int) -> None:
             eval_steps=10,
             eval_on_start=True,
             logging_steps=2,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
             seed=seed,
+            **ON_A_CORE,
         ),
     )
     one_thread()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,9 +11,9 @@ from ras_agent.errors import UnknownName
 from ras_agent.gym.environment import GraphSearch
 from ras_agent.prompts import ToolCall
 from ras_agent.records import JSON
+from ras_agent.text.names import names_in
 from ras_agent.tools.plan.graph_tools import FINISH, TOOLS
 
-_NAME = re.compile(r"\b[A-Z][\w'.-]*(?: (?:of|the|and|de|[A-Z][\w'.-]*))*\b")
 _MOST_CALLS = 50
 _TOOLS = tuple(tool.name for tool in TOOLS)
 
@@ -49,15 +48,10 @@ class RandomPolicy:
             return ToolCall(FINISH.name, {FINISH.argument: "enough"})
         return ToolCall("search", {"query": self._query(environment)})
 
-    @staticmethod
-    def names(question: str) -> list[str]:
-        """Return the runs of capitalised words in a question, without its first word."""
-        return _NAME.findall(question.partition(" ")[2])
-
     def _query(self, environment: GraphSearch) -> str:
         question = environment.question.question
         kind = self._random.choice(("question", "words", "name of question", "name of what was found"))
-        names = self.names(question)
+        names = names_in(question)
         if kind == "name of what was found":
             names = [passage.title for passage in environment.passages if passage.title]
         if kind == "question" or (kind.startswith("name") and not names):

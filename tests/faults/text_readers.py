@@ -30,7 +30,6 @@ from ras_agent.eval.run.result import Result
 from ras_agent.graphs.observe import _reason
 from ras_agent.graphs.tool import without_sources
 from ras_agent.graphs.validate import replace_surrogates
-from ras_agent.gym.play import _NAME
 from ras_agent.page.examples import example_questions
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
@@ -278,7 +277,6 @@ READERS = {
         ),
         "tools.offline.followup",
     ),
-    "names to play with": TextReader(_NAME.findall, "gym.play"),
     "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
     "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),

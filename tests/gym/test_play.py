@@ -88,11 +88,3 @@ def test_a_random_policy_searches_before_it_ends_and_ends_where_no_search_is_lef
         play(environment, RandomPolicy(seed), ROW)
         assert 1 <= len(environment.steps) <= 3
         assert environment.reward_parts["form"] == 1.0
-
-
-def test_names_of_a_question_are_its_runs_of_capitals_but_for_the_first_word() -> None:
-    assert RandomPolicy.names("Are Leith and the Water of Leith in Scotland?") == [
-        "Leith and the Water of Leith",
-        "Scotland",
-    ]
-    assert RandomPolicy.names("Where is it?") == []

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
 
@@ -375,19 +375,11 @@ SEARCH_R1 = Dialect(
     told_by_reply=True,
     models=r"search[-_ ]?r1(?!.*tool)",
 )
-AUTOREFINE = Dialect(
-    "autorefine",
+AUTOREFINE = replace(
+    SEARCH_R1,
+    name="autorefine",
     prompt="plan-autorefine",
-    read=partial(read_tags, SEARCH_TAGS, ANSWER_TAGS),
-    write=SEARCH_R1.write,
-    form=_TAGGED_FORM,
-    stop=SEARCH_R1.stop,
-    rendering="continued",
     around=_pasted(DOCUMENTS_TAGS),
-    passage=_TITLED,
-    nothing="",
-    retry=_TAGGED_RETRY,
-    told_by_reply=True,
     models=r"auto[-_ ]?refine",
 )
 R1_SEARCHER = Dialect(

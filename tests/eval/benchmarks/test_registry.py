@@ -64,7 +64,7 @@ def test_a_package_adds_a_benchmark_by_entry_point(monkeypatch: pytest.MonkeyPat
 def test_an_entry_point_to_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EntryPoint("mine", "json:dumps", "ras_agent.benchmark")
     monkeypatch.setattr(registry, "entry_points", lambda group, name="mine": [entry])
-    with pytest.raises(TypeError, match="benchmark .mine. must be a ras_agent.+registry.Benchmark, got <function"):
+    with pytest.raises(TypeError, match=r"benchmark .mine. must be a ras_agent.+registry.Benchmark, got <function"):
         benchmark("mine")
 
 

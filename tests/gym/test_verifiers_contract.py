@@ -5,13 +5,15 @@ tests/contracts/test_verifiers.py does the same with verifiers itself (`make con
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/verifiers_graph_search.py"
 
 
 class Generic:
@@ -40,7 +42,7 @@ def _marked(function: Any) -> Any:
 
 
 @pytest.fixture
-def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     package, module = ModuleType("verifiers"), ModuleType("verifiers.v1")
     names = ("State", "TaskData", "ToolsetConfig", "TaskConfig", "Task", "TasksetConfig", "Taskset")
     vars(module).update(dict.fromkeys(names, Generic))
@@ -48,9 +50,13 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     vars(package)["v1"] = module
     monkeypatch.setitem(sys.modules, "verifiers", package)
     monkeypatch.setitem(sys.modules, "verifiers.v1", module)
-    monkeypatch.delitem(sys.modules, "examples.verifiers_graph_search", raising=False)
-    yield importlib.import_module("examples.verifiers_graph_search")
-    sys.modules.pop("examples.verifiers_graph_search", None)
+    spec = spec_from_file_location(EXAMPLE.stem, EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, EXAMPLE.stem, loaded)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 async def test_a_task_is_played_through_its_tools_and_rewarded_by_their_state(example: Any) -> None:

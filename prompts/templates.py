@@ -69,8 +69,11 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     thoughts: str = ""
 
-    def to_message(self) -> dict[str, Any]:
-        """Return the turn as OpenAI's protocol has messages, with `thoughts` under THOUGHTS_KEY."""
+    def to_message(self, *, arguments_as_text: bool = True) -> dict[str, Any]:
+        """Return the turn as OpenAI's protocol has messages, with `thoughts` under THOUGHTS_KEY.
+
+        arguments_as_text: whether a call's arguments are a JSON text, as in the protocol, or the object itself.
+        """
         message: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.role == "tool":
             return message | {"tool_call_id": self.calls[0].id, "name": self.calls[0].name}
@@ -79,7 +82,12 @@ class Turn:
                 {
                     "id": call.id,
                     "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+                    "function": {
+                        "name": call.name,
+                        "arguments": json.dumps(call.arguments, ensure_ascii=False)
+                        if arguments_as_text
+                        else call.arguments,
+                    },
                 }
                 for call in self.calls
             ]

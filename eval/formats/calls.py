@@ -15,6 +15,8 @@ from typing import Any
 from ras_agent.address import Address
 from ras_agent.errors import RunError
 from ras_agent.eval.run.result import Result
+from ras_agent.prompts import ToolCall, Turn
+from ras_agent.prompts.templates import Role
 from ras_agent.records import JSON
 from ras_agent.tools.chat.cache import RecordedCalls
 
@@ -122,7 +124,7 @@ def _call(result: Result, logged: JSON, recorded: RecordedCalls, provenance: Map
         hop=logged["hop"],
         model=logged["model"],
         prompt=tuple(_message(*turn) for turn in request["messages"]),
-        reply=_message("assistant", reply["text"], *reply.get("calls", ()), _thoughts(reply)),
+        reply=_message("assistant", reply["text"], *reply.get("calls", ()), {"thoughts": reply.get("thoughts", "")}),
         tools=tuple(request["parameters"].get("tools", ())),
         scores=result.scores,
         provenance={**provenance, "key": key},
@@ -144,24 +146,11 @@ def _plan_of(result: Result, logged: JSON) -> JSON | None:
     )
 
 
-def _thoughts(reply: JSON) -> JSON:
-    return {"thoughts": reply["thoughts"]} if reply.get("thoughts") else {}
-
-
-def _message(role: str, text: str, *more: JSON) -> JSON:
+def _message(role: Role, text: str, *more: JSON) -> JSON:
     """Return a stored turn as a message. more: the calls that it makes or answers, and what was thought before."""
-    message: JSON = {"role": role, "content": text}
-    calls = [call for call in more if "name" in call]
-    if role == "tool":
-        return {**message, "tool_call_id": calls[0]["id"], "name": calls[0]["name"]}
-    if thoughts := next((part["thoughts"] for part in more if part.get("thoughts")), ""):
-        message["reasoning_content"] = thoughts
-    if calls:
-        message["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
-            for call in calls
-        ]
-    return message
+    calls = tuple(ToolCall(**part) for part in more if "name" in part)
+    thoughts = next((part["thoughts"] for part in more if "thoughts" in part), "")
+    return Turn(role, text, calls, thoughts).to_message(arguments_as_text=False)
 
 
 def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:

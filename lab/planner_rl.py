@@ -431,19 +431,22 @@ def table(data: Path, out: Path) -> None:
     """Print shares of gold passages on the held-out questions, and draw the curves into lab/planner-rl.svg."""
     given = material(data)
     make = gym(given)
+    means = {}
     for name, policies in (
         ("random policy", [RandomPolicy(seed) for seed in range(5)]),
         ("question first, then names", [QuestionFirst()]),
     ):
         shares = baseline(make, given.held_out, policies)
-        print(f"| {name} | {' / '.join(f'{share:.3f}' for share in shares)} | {statistics.mean(shares):.3f} |")
+        means[name] = statistics.mean(shares)
+        print(f"| {name} | {' / '.join(f'{share:.3f}' for share in shares)} | {means[name]:.3f} |")
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6, 3.5))
-    axes.axhline(statistics.mean(baseline(make, given.held_out, [RandomPolicy(s) for s in range(5)])), ls=":", c="grey")
+    figure, axes = pyplot.subplots(figsize=(6, 3.5), layout="tight")
+    for (name, mean), style in zip(means.items(), (":", "--"), strict=True):
+        axes.axhline(mean, ls=style, c="grey", label=name)
     for path in sorted(out.glob("seed-*.jsonl")):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         points = [(line["step"], line["eval_parts/gold"], line["eval_parts/form"]) for line in lines
@@ -451,7 +454,7 @@ def table(data: Path, out: Path) -> None:
         axes.plot([step for step, _, _ in points], [gold for _, gold, _ in points], marker="o", label=path.stem)
         print(path.stem, *(f"| {step}: {gold:.3f} ({form:.2f})" for step, gold, form in points))
     axes.set(xlabel="steps of GRPO", ylabel="gold passages, held out", ylim=(0, None))
-    axes.legend()
+    axes.legend(fontsize="small")
     figure.savefig(Path(__file__).with_name("planner-rl.svg"), metadata={"Date": None})
 
 

@@ -87,7 +87,7 @@ def read_question(record: QuestionRecord) -> Question:
         question=record.text("text"),
         answers=(),
         supporting=tuple(relevant),
-        metadata={**(record.data.get("metadata") or {}), "relevance": relevant},
+        metadata={**record.inside(record.data.get("metadata") or {}, "metadata").data, "relevance": relevant},
     )
 
 

@@ -36,12 +36,14 @@ def read_question(record: QuestionRecord) -> Question:
         metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
     by_id = "supporting_ids" in inside
     facts = inside.data.get("supporting_facts")
-    titles = facts.get("title") if isinstance(facts, Mapping) else inside.data.get("supporting_titles")
+    named = inside.inside(facts, "supporting_facts") if isinstance(facts, Mapping) else inside
+    key = "title" if named is not inside else "supporting_titles"
+    titles = named.texts(key) if key in named else ()
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=text,
         answers=answers,
-        supporting=inside.texts("supporting_ids") if by_id else tuple(dict.fromkeys(map(str, titles or ()))),
+        supporting=inside.texts("supporting_ids") if by_id else tuple(dict.fromkeys(titles)),
         by_title=not by_id,
         type=inside.text("type") if isinstance(inside.data.get("type"), str) else "",
         contexts=_contexts(inside),

@@ -179,8 +179,9 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
         return f"Yes: over {n} questions {best.name} is better by {told}{cost}."
     if gap.high < 0:
         return f"No: over {n} questions {best.name}, the best with a graph, is worse: {told}{cost}."
-    hidden = f"a difference of less than about {50 * (gap.high - gap.low):.0f} points would not show here"
-    return f"No, not over these {n} questions: {best.name}, the best with a graph, has {told}{cost}; {hidden}."
+    wide = 50 * (gap.high - gap.low)  # without any difference it tells nothing
+    hidden = f"; a difference of less than about {wide:.0f} points would not show here" if wide else ""
+    return f"No, not over these {n} questions: {best.name}, the best with a graph, has {told}{cost}{hidden}."
 
 
 def _is_better(row: GraphRow) -> bool:

@@ -197,3 +197,35 @@ def test_other_benchmarks_read_the_formats_too(tmp_path: Path) -> None:
     row = {"id": "dev_0", "question": "Where?", "golden_answers": ["Edinburgh"], "metadata": {}}
     (question,) = benchmark("hotpotqa").load(_lines(tmp_path / "dev.jsonl", [row]))
     assert question.answers == ("Edinburgh",)
+
+
+@pytest.mark.parametrize(
+    ("files", "read", "message"),
+    [
+        (
+            {"q.jsonl": '{"id": "1", "question": "Who?", "golden_answers": ["Bell"], '
+             '"metadata": {"supporting_titles": {"a": 1}}}'},
+            "q.jsonl",
+            "'supporting_titles' should be a list of texts",
+        ),
+        (
+            {"queries.jsonl": '{"_id": "q1", "text": "Who?", "metadata": ["x"]}',
+             "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\tbell\t1\n"},
+            "queries.jsonl",
+            "metadata should be an object",
+        ),
+    ],
+)  # fmt: skip
+def test_metadata_of_another_form_are_named(tmp_path: Path, files: dict[str, str], read: str, message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(IngestError, match=message):
+        load_questions(tmp_path / read)
+
+
+def test_one_gold_title_of_flashrag_may_be_a_text(tmp_path: Path) -> None:
+    row = {"id": "1", "question": "Who?", "golden_answers": ["Bell"], "metadata": {"supporting_titles": "Alan Turing"}}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row))
+    (question,) = load_questions(tmp_path / "q.jsonl")
+    assert question.supporting == ("Alan Turing",)

@@ -4,7 +4,10 @@ import random
 
 import pytest
 
+from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
+from ras_agent.eval.question import Question
+from ras_agent.records import Passage
 
 
 def test_recall_counts_distinct_gold_ids_in_the_first_k() -> None:
@@ -62,3 +65,9 @@ def test_200_rankings_score_as_ir_measures_scores_them() -> None:
     for found in scored:
         query = found.query_id
         assert ours[found.measure](rankings[query], golds[query]) == pytest.approx(found.value), (query, found.measure)
+
+
+def test_a_users_own_word_under_relevance_is_no_grade() -> None:
+    question = Question("q", "?", (), supporting=("bell",), by_title=False, metadata={"relevance": "high"})
+    outcome = Outcome("", passages=(Passage("bell", "Bell was born."),))
+    assert find_metric("ndcg@5").score(question, outcome) == 1.0

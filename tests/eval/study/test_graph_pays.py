@@ -64,6 +64,11 @@ def test_no_is_said_where_too_few_questions_could_show_a_gain() -> None:
     )
 
 
+def test_equal_scores_say_nothing_of_what_would_show() -> None:
+    runs = {"dense": _results([1, 0]), "ppr": _results([1, 0])}
+    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1").endswith("for 0.00 s less a question.")
+
+
 def test_the_best_of_several_has_to_pass_for_all_that_were_tried() -> None:
     plain, better = [0.0] * 40, [1.0] * 6 + [0.0] * 34  # p = 1 / 32 alone
     alone = verdict(rows_of({"bm25": _results(plain), "gfm": _results(better)}, ["f1"], "f1", WALKING), "f1")

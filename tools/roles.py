@@ -20,7 +20,7 @@ from typing import cast
 from ras_agent.errors import SettingsError, UnknownName
 from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Rewriter
 from ras_agent.records import AnswerStyle, EvidenceLayout
-from ras_agent.registry import check_call, find, names
+from ras_agent.registry import check_call, find, is_registered, names
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.models import model_name, printable
 from ras_agent.tools.chat.runnables import is_chat_model
@@ -108,6 +108,12 @@ def role_name(role: object) -> str:
 
 
 def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
+    without_model = isinstance(spec, str) and is_registered(kind, spec.partition(":")[0])
+    if options.dialect and (kind == "reasoner" or (kind == "planner" and without_model)):
+        raise SettingsError(
+            f"dialect {options.dialect!r} is that of a planner's model, and the {kind} here is {role_name(spec)}: "
+            "leave it out, or take --graph ras and --planner provider:model"
+        )
     if isinstance(spec, str):
         return _of_string(kind, spec, options)
     if is_chat_model(spec) and not isinstance(spec, _PROTOCOLS[kind]):

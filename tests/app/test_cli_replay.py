@@ -108,16 +108,18 @@ def test_a_fork_is_not_asked_again_and_names_the_run_that_can_be(cli: Cli, asked
 
 
 def test_a_run_knows_how_its_planner_wrote_and_goes_on_with_nothing_else(
-    cli: Cli, passages_file: Path, tmp_path: Path
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
+    scripted_llm.script({"reply": "Action: Finish[Edinburgh]"})
     (tmp_path / "questions.jsonl").write_text(json.dumps(QUESTION) + "\n")
-    run = ("eval", "jsonl", "--data", tmp_path / "questions.jsonl", "--corpus", passages_file, "--out", tmp_path / "r")
-    how = ("--dialect", "corag", "--no-thinking", "--filter", "team=sales")
+    run = ("eval", "jsonl", "--data", tmp_path / "questions.jsonl", "--corpus", passages_file, "--out", tmp_path / "r",
+           "--planner", scripted_llm.spec, "--extractor", "offline")  # fmt: skip
+    how = ("--dialect", "react", "--no-thinking", "--filter", "team=sales")
     done = cli(*run, *how)
     assert done.exit_code == 0, done.output
     settings = Fork(RunFolder(tmp_path / "r")).settings
-    assert (settings.dialect, settings.thinking, settings.filter) == ("corag", False, {"team": ["sales"]})
-    done = cli(*run, "--dialect", "react", "--filter", "team=sales")
+    assert (settings.dialect, settings.thinking, settings.filter) == ("react", False, {"team": ["sales"]})
+    done = cli(*run, "--dialect", "tool-json", "--filter", "team=sales")
     told = " ".join(done.stderr.split())
-    assert (done.exit_code, 'settings.dialect: "corag" there, "react" here' in told) == (1, True), done.output
+    assert (done.exit_code, 'settings.dialect: "react" there, "tool-json" here' in told) == (1, True), done.output
     assert "settings.thinking: false there, absent here" in told

@@ -190,3 +190,9 @@ def test_names_for_traces(role: object, name: str) -> None:
 
 def test_a_chat_models_name_for_traces(scripted_model: Any) -> None:
     assert role_name(scripted_model()) == "scripted"
+
+
+@pytest.mark.parametrize("resolve", [resolve_planner, resolve_reasoner])
+def test_a_dialect_without_a_planner_that_speaks_it_is_refused(resolve: Any) -> None:
+    with pytest.raises(SettingsError, match="dialect 'search-r1' is that of a planner's model"):
+        resolve("offline", RoleOptions(dialect="search-r1"))

@@ -5,6 +5,9 @@
     python -m lab.store --sizes 2000,5000,10000,20000 --graph --plot lab/store-graph.svg
     python -m lab.store --sizes 2000,5000 --graph vectors --corpus corpus.jsonl
     python -m lab.store --sizes 1000000 --corpus corpus.jsonl --questions questions.jsonl
+    python -m lab.store --sizes "" --json store.jsonl --plot lab/store.svg
+
+The last one draws what earlier ones have written: a panel for each kind of index, lines of files and of PostgreSQL.
 
 With an address, the index is made in a schema of that database, which is dropped afterwards; the server's own time is
 not in the figures.
@@ -315,6 +318,7 @@ def measure_graph(
             records = [costs(change) for change in made]
             for part in records[0]:
                 yield record(f"graph, {what}" + f", {part}" * bool(part), median(one[part] for one in records))
+        yield {"size": size, "what": "memory, MB", "value": _peak_mb()}
     finally:
         shutil.rmtree(folder)
         if url:
@@ -331,20 +335,29 @@ def exponents(records: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
-    """Draw costs against size, both axes logarithmic."""
+    """Draw costs against size, both axes logarithmic: a panel for each kind of index, PostgreSQL's lines dashed."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
-    there = {one["what"] for one in records}
-    for what, marker in zip((what for what in SHOWN if what in there), cycle("osD^vP"), strict=False):
-        points = sorted((one["size"], one["value"]) for one in records if one["what"] == what)
-        axes.plot(*np.array(points).T, marker=marker, label=what)
-    axes.set(xscale="log", yscale="log", xlabel="passages", ylabel="processor milliseconds until the first answers")
-    axes.grid(alpha=0.3)
-    axes.legend()
+    kinds = list(dict.fromkeys(one["kind"] for one in records))
+    figure, panels = pyplot.subplots(
+        1, len(kinds), figsize=(2.4 + 4 * len(kinds), 4.2), layout="constrained", sharey=True, squeeze=False
+    )
+    for kind, axes in zip(kinds, panels[0], strict=True):
+        drawn = [one for one in records if one["kind"] == kind and one["what"] in SHOWN]
+        there = [what for what in SHOWN if any(one["what"] == what for one in drawn)]
+        for number, (what, marker) in enumerate(zip(there, cycle("osD^vP"), strict=False)):
+            for place, style in (("files", "-"), ("PostgreSQL", "--")):
+                points = sorted((r["size"], r["value"]) for r in drawn if (r["what"], r["in"]) == (what, place))
+                label = what.removeprefix("graph, ") + ", PostgreSQL" * (place != "files")
+                if points:
+                    axes.plot(*np.array(points).T, style, marker=marker, color=f"C{number}", label=label)
+        axes.set(xscale="log", yscale="log", xlabel="passages", title=kind)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize="x-small")
+    panels[0][0].set_ylabel("processor milliseconds until the first answers")
     figure.savefig(path)
     pyplot.close(figure)
 
@@ -360,8 +373,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, recombined but for --graph"
     )
     parser.add_argument("--times", type=int, default=5, help="how often each change of a graph is made (5)")
-    parser.add_argument("--json", type=Path, help="write the records there too, one a line")
-    parser.add_argument("--plot", type=Path, help="draw the costs of changes there")
+    parser.add_argument("--json", type=Path, help="add the records to this file too, one a line")
+    parser.add_argument("--plot", type=Path, help="draw the costs of changes there, with all that --json holds")
     parser.add_argument("--questions", type=Path, help="JSON lines with question, to search with")
     parser.add_argument("--no-vectors", action="store_true", help="measure bm25 alone")
     given = parser.parse_args(arguments)
@@ -369,10 +382,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.questions:
         lines = given.questions.read_text(encoding="utf-8").splitlines()[: given.queries]
         asked = [json.loads(line)["question"] for line in lines]
-    sizes, records = [int(size) for size in given.sizes.split(",")], []
+    sizes, records = [int(size) for size in given.sizes.split(",") if size], []
     passages, facts, question = (
         with_facts(max(sizes) + 10 * given.times, given.corpus) if given.graph else ([], None, "")
     )
+    kind = {"facts": "graph", "vectors": "graph with vectors"}.get(given.graph or "", "")
+    kind = kind or ("BM25" if given.no_vectors else "BM25 and vectors")
 
     def measured(size: int) -> Iterator[dict[str, Any]]:
         if facts is None:
@@ -383,7 +398,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return measure_graph(size, passages, facts, question, vectors=vectors, times=given.times, url=given.url)
 
     for size in sizes:
-        for one in measured(size):
+        for made in measured(size):
+            one = {**made, "kind": kind, "in": "PostgreSQL" if given.url else "files"}
             records.append(one)
             print(f"{one['size']:>9,}  {one['what']:<50} {one['value']:10.3f}", flush=True)
             if given.json:
@@ -393,6 +409,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for what, power in exponents(records).items():
             print(f"{what:<50} grows with the size to the power of {power:.2f}")
     if given.plot:
+        if given.json:
+            records = [json.loads(line) for line in given.json.read_text(encoding="utf-8").splitlines()]
         draw(records, given.plot)
 
 

@@ -87,12 +87,22 @@ class RankedRetriever(ABC):
         """Return at most `k` hits, best first, ties in corpus order. Raises ValueError for a blank query or k < 1."""
         restriction = Filter.of(filter)
         if not restriction:
-            return hits(self.passages, self.rank(query, k), complete=self.complete)
+            return self._best(query, k)
         if self.filtered is not None:
             return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)
         all_hits = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
         return list(islice((hit for hit in all_hits if restriction.matches(hit.passage)), k))
+
+    def _best(self, query: str, k: int) -> list[Hit]:
+        """Return at most `k` hits; those behind take the places of passages that were erased after they were ranked."""
+        wanted = k
+        while True:
+            ranking = self.rank(query, wanted)
+            best = hits(self.passages, ranking, complete=self.complete)
+            if len(best) >= k or len(ranking.rows) < wanted:
+                return best[:k]
+            wanted *= 2
 
 
 class ExplainedRetriever(RankedRetriever):

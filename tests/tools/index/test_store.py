@@ -891,6 +891,20 @@ def test_an_earlier_snapshot_shows_what_was_there_without_what_was_erased(tmp_pa
     assert list(reader.passages) == [changed, TOKYO, BELL_2]
 
 
+@pytest.mark.parametrize("retriever", ["bm25", "dense", "hybrid"])
+def test_a_search_of_an_earlier_snapshot_has_as_many_hits_where_the_best_were_erased(
+    tmp_path: Path, hash_embedder: Any, retriever: str
+) -> None:
+    passages = [Passage(f"p{number}", "Leith " * (9 - number), document_id=f"d{number}") for number in range(9)]
+    index = PassageIndex.create(tmp_path / "index", hash_embedder)
+    index.add(passages)
+    before = retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), retriever)
+    ranked = [hit.passage for hit in before.retrieve("Leith", 9)]
+    index.delete_documents([passage.document_id for passage in ranked[:5]])
+    assert [hit.passage for hit in before.retrieve("Leith", 2)] == ranked[5:7]
+    assert [hit.passage for hit in before.retrieve("Leith", 5)] == ranked[5:]
+
+
 def test_an_earlier_snapshot_weighed_otherwise_finds_the_passages_that_are_left(tmp_path: Path) -> None:
     index = PassageIndex.create(tmp_path / "index")
     index.add([BELL, LEITH, TOKYO])

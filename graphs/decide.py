@@ -13,7 +13,7 @@ from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
 from ras_agent.budget import Limits, current_ledger
-from ras_agent.events import Planned, emit
+from ras_agent.events import Planned, emit, streaming
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
@@ -185,7 +185,8 @@ def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool 
         plan = replace(plan, subquery=texts[0], reason=texts[1])
     if plan.answer or plan.dialogue:  # a model's own words, too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
-    emit(Planned(hop, replace(plan, dialogue=None), thought))  # which is the planner's own, and long
+    if streaming():
+        emit(Planned(hop, replace(plan, dialogue=None), thought))  # which is the planner's own, and long
     update: Update = {"plans": [{**plan.to_dict(), "hop": hop, **({"thought": True} if thought else {})}]}
     if plan.action != "subq":
         return update | end_loop(plan.action)

@@ -21,13 +21,13 @@ cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from threading import TIMEOUT_MAX
 from time import monotonic
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
@@ -83,8 +83,7 @@ _AT_LEAST = 0.25
 _OF_STORE = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RoleCall:
+class RoleCall(NamedTuple):
     """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records."""
 
     kind: str
@@ -254,7 +253,8 @@ class _NodeRun:
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""
-        self._failures += record_failures(self.ledger.notes)
+        if self.ledger.notes:
+            self._failures += record_failures(self.ledger.notes)
         if self._failures:
             update["failures"] = [*self._failures, *update.get("failures", ())]
         if self.ledger.calls:

@@ -189,7 +189,7 @@ def structure(extractor: Extractor) -> NodeBody:
             if reply is None and not triples:
                 return {"triples": []}
         extraction = reply or Extraction()
-        extraction = replace(extraction, triples=triples + extraction.triples)
+        extraction = Extraction(triples + extraction.triples, extraction.failures)
         extraction = valid_facts(extraction, passages, name, hop, subquery)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
@@ -230,8 +230,8 @@ def merge(*, thinking: bool = False) -> NodeBody:
         passage_ids = {hit["passage_id"] for hit in hits}
         # a person may have added facts that are from elsewhere
         passage_ids |= {source.passage_id for triple in triples for source in triple.sources}
-        facts = graph.by_id.items()
-        names = [name for name, fact in facts for source in fact.sources if source.passage_id in passage_ids]
+        facts = graph.entries.items()
+        names = [name for name, (fact, _) in facts for source in fact.sources if source.passage_id in passage_ids]
         ids = tuple(dict.fromkeys(names))
         # what an earlier turn found is new to this question once its own search has found it
         of_earlier_hops = set().union(*[step["triple_ids"] for step in state["steps"]])

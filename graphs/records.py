@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 from ras_agent.graphs.validate import to_json_value
@@ -39,14 +40,14 @@ class Records:
 
         earlier: the graph from which it has grown, where its facts nearly always come first. triples: what was merged.
         """
-        entries = list(graph.entries)
+        entries = list(graph.entries.values())
         dumped = dict(zip(map(id, triples), self._record_of(triples) or (), strict=False))
         known = self._record_of(earlier["facts"]) if earlier else None  # None for JSON that was not dumped here
         same = len(known) if known is not None and entries[: len(known)] == known else 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
             data if len(readings) == 1 and (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
-            for name, (fact, readings) in entries[same:]
+            for name, (fact, readings) in islice(graph.entries.items(), same, None)
         ]
         self._remember(facts, entries)
         dumped_graph = graph.to_dict(facts)

@@ -16,6 +16,7 @@ from ras_agent.text.titles import file_title
 JSON = dict[str, Any]
 
 Action = Literal["subq", "sufficient", "no_retrieval"]
+_ACTIONS: tuple[Action, ...] = get_args(Action)
 StopReason = Literal[
     "sufficient",
     "no_retrieval",
@@ -267,8 +268,8 @@ class Plan(Record):
     dialogue: DialoguePart | None = None
 
     def __post_init__(self) -> None:
-        if self.action not in get_args(Action):
-            raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(get_args(Action))}")
+        if self.action not in _ACTIONS:
+            raise ValueError(f"unknown plan action {self.action!r}; known: {', '.join(_ACTIONS)}")
         if self.action == "subq" and not self.subquery.strip():
             raise ValueError(f"a {SUBQ} plan needs a sub-query")
 

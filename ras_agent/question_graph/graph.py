@@ -15,9 +15,6 @@ from ras_agent.records import JSON, Source, Step, Triple
 from ras_agent.shape import Record
 from ras_agent.text.canonical import canonical_key
 
-FactEntry = tuple[str, tuple[Triple, tuple[Triple, ...]]]
-"""A fact's id, the fact, and its readings"""
-
 
 @dataclass(frozen=True)
 class QuestionGraph:
@@ -48,13 +45,11 @@ class QuestionGraph:
         )
         readings, new = readings_of(self.readings), facts_of(added)
         if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(new):
-            return replace(self, readings=(*readings, *added), hidden_facts=hidden_facts)
+            return type(self)((*readings, *added), hidden_facts)
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
-        grown = replace(self, readings=Readings((*readings, *added)), hidden_facts=hidden_facts)
+        grown = type(self)(Readings((*readings, *added)), hidden_facts)
         grown.__dict__["_all_facts"] = self._all_facts | new
         grown.__dict__["_valued_facts"] = self._valued_facts + valued_facts([fact for fact, _ in new.values()])
-        if not hidden_facts:
-            grown.__dict__["by_id"] = {**self.by_id, **{name: fact for name, (fact, _) in new.items()}}
         return grown
 
     @cached_property
@@ -151,16 +146,16 @@ class QuestionGraph:
         return replace(self, hidden_facts=self.hidden_facts.union(name for name in self.by_id if name not in visible))
 
     def __len__(self) -> int:
-        return len(self.facts)
+        return len(self._visible_facts)
 
     def to_text(self) -> str:
         """Return one fact per line, as prompts show it: `(S> s | P> p | O> o)`."""
         return "\n".join(map(str, self.facts))
 
     @property
-    def entries(self) -> Iterable[FactEntry]:
-        """Return the visible facts with their ids and readings, in the order of first reading."""
-        return self._visible_facts.items()
+    def entries(self) -> Mapping[str, tuple[Triple, tuple[Triple, ...]]]:
+        """Map the visible facts' ids to (fact, its readings), in the order of first reading."""
+        return self._visible_facts
 
     def to_dict(self, facts: list[JSON] | None = None) -> JSON:
         """Return plain JSON: facts with their ids, conflicts as groups of ids, hidden facts in a short form ("shelf").
@@ -168,7 +163,7 @@ class QuestionGraph:
         facts: the JSON of `entries`, for a caller that has it.
         """
         return {
-            "facts": [dump_fact(name, *entry) for name, entry in self.entries] if facts is None else facts,
+            "facts": [dump_fact(name, *entry) for name, entry in self.entries.items()] if facts is None else facts,
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
             "shelf": [
                 _dump_reading(reading) for name in sorted(self.hidden_facts) for reading in self._all_facts[name][1]
@@ -228,7 +223,13 @@ def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), source
     sources]] for each form.
     """
     sources = [source.to_dict() for source in fact.sources] if sources is None else sources
-    data = {"id": name, **vars(fact), "sources": sources}
+    data: JSON = {
+        "id": name,
+        "subject": fact.subject,
+        "predicate": fact.predicate,
+        "object": fact.object,
+        "sources": sources,
+    }
     if len(readings) > 1:
         place = {source: index for index, source in enumerate(fact.sources)}
         data["readings"] = [

@@ -5,7 +5,7 @@ a linear map, a layer norm and a rectifier update its state. `message`, `aggrega
 reference. Speed has other forms of the same three steps, and all of these files have to agree on them:
 
     weights.py         refuses the configuration of a network with other steps
-    network.py         is the reference; training takes gradients through it
+    network.py         is the reference; training on a device takes gradients through it
     cpu_kernels.py     `propagate` is message and aggregate (a numba kernel, and torch's operations in its absence);
                        `update_changes` is update, of a state's change instead of the state
     cache.py           computes the states before any question; relies on a state of zeros sending messages of zeros
@@ -15,6 +15,7 @@ reference. Speed has other forms of the same three steps, and all of these files
     segments.py        `propagate_block` is message and aggregate in torch's operations, for a device
     triton_kernels.py  `propagate_block` and `update`, as Triton kernels
     cuda.py            calls these two, and compares them with torch's operations before it uses them
+    ras_agent.train.gfm, kernels.py and scores.py: all three with their gradients, for training on the CPU
     paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
     lab/gfm_systems.py and tests/tools/gfm/conftest.py have a network each to compare with
 

@@ -9,10 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, mse_loss
 
+from ras_agent.arrays import Floats
+from ras_agent.tools.gfm.cpu_kernels import has_numba
+from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores
 from ras_agent.tools.gfm.reasoner import plain_reasoner_scores
 from ras_agent.train.gfm.batches import GFMExample
 from ras_agent.train.gfm.reasoner_sets import ReasonerExample
+from ras_agent.train.gfm.scores import batch_scores
 from ras_agent.train.named_weights import NamedWeights
 
 _LEAST = 1e-9  # keeps the logarithm of a document's score finite
@@ -44,10 +48,8 @@ def losses(
     adversarial: see `entity_loss`.
     """
     device = next(iter(weights.values())).device
-    graph = GraphTensors.of(example.graph, str(device))
-    arrays = (example.vectors, example.start, example.targets)
-    vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
-    logits = plain_scores(weights, graph, vectors, start).float()
+    vectors, targets = (torch.from_numpy(array).to(device) for array in (example.vectors, example.targets))
+    logits = _scores(weights, example.graph, vectors, example.start)
     with torch.autocast(device.type, enabled=False):  # the losses are sums over all entities
         if example.candidates is not None:
             candidates = torch.from_numpy(example.candidates).to(device)
@@ -63,6 +65,19 @@ def losses(
             parts["document"] = document_loss(logits, example.shares.to(device), document_targets)
             loss = loss + document * parts["document"]
         return {"loss": loss, **parts}
+
+
+def _scores(
+    weights: Mapping[str, Tensor], graph: GFMGraph, vectors: Tensor, start: Floats, nodes: Tensor | None = None
+) -> Tensor:
+    """Return the logits (B, N), float32, of a GFM network, or of a G-reasoner network with its nodes' vectors."""
+    on = vectors.device
+    if on.type == "cpu" and not torch.is_autocast_enabled("cpu") and has_numba():
+        return batch_scores(weights, graph, vectors, start, nodes)
+    tensors, starts = GraphTensors.of(graph, str(on)), torch.from_numpy(start).to(on)
+    if nodes is None:
+        return plain_scores(weights, tensors, vectors, starts).float()
+    return plain_reasoner_scores(weights, tensors, nodes, vectors, starts).float()
 
 
 def _mean_over(values: Tensor, mask: Tensor) -> Tensor:
@@ -124,10 +139,9 @@ def reasoner_losses(
 ) -> dict[str, Tensor]:
     """Return the loss of one step's example, and its parts, on the weights' device; see ReasonerTrainingConfig."""
     device = next(iter(weights.values())).device
-    graph = GraphTensors.of(example.graph, str(device))
-    arrays = (example.nodes, example.vectors, example.start, example.targets)
-    nodes, vectors, start, targets = (torch.from_numpy(array).to(device) for array in arrays)
-    logits = plain_reasoner_scores(weights, graph, nodes, vectors, start)[:, example.documents :].float()
+    arrays = (example.nodes, example.vectors, example.targets)
+    nodes, vectors, targets = (torch.from_numpy(array).to(device) for array in arrays)
+    logits = _scores(weights, example.graph, vectors, example.start, nodes)[:, example.documents :]
     with torch.autocast(device.type, enabled=False):
         cosines = vectors @ nodes[example.documents :].t()
         parts = {

@@ -1,0 +1,157 @@
+"""The scores that a training on the CPU takes gradients of, against the plain network's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("numba")
+
+from ras_agent.tools.gfm.graph import GFMGraph  # noqa: E402
+from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
+from ras_agent.tools.gfm.reasoner import ReasonerConfig, plain_reasoner_scores  # noqa: E402
+from ras_agent.tools.gfm.weights import GFMConfig  # noqa: E402
+from ras_agent.train.gfm import trainable  # noqa: E402
+from ras_agent.train.gfm.batches import GFMExample  # noqa: E402
+from ras_agent.train.gfm.rows import batch_rows  # noqa: E402
+from ras_agent.train.gfm.scores import batch_scores  # noqa: E402
+
+CHAIN = np.array([[0, 0, 1], [1, 0, 2], [2, 0, 3]])  # entity 4 is in no fact
+BEGINS_AT_0_AND_AT_3 = np.array([[1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0]], dtype=np.float32)
+
+
+def _graph(entities: int, *, negated: bool, facts: int = 260, seed: int = 0) -> GFMGraph:
+    """Facts among nine tenths of the entities; the others are in none."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(9, 12)).astype(np.float32)
+    inverse = -vectors if negated else rng.normal(size=(9, 12)).astype(np.float32)
+    ends = rng.integers(0, entities * 9 // 10, (facts, 2))
+    return GFMGraph.from_edges(
+        entities, np.column_stack((ends[:, 0], rng.integers(0, 9, facts), ends[:, 1])), vectors, inverse
+    )
+
+
+def _weights(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    return {
+        name: torch.from_numpy(rng.normal(size=shape).astype(np.float32) / (shape[-1] ** 0.5 if len(shape) > 1 else 2))
+        for name, shape in shapes.items()
+    }
+
+
+def _start(questions: int, entities: int) -> Any:
+    """Two entities each, and none for the last question."""
+    rng = np.random.default_rng(2)
+    start = np.zeros((questions, entities), dtype=np.float32)
+    for row in range(questions - 1):
+        start[row, rng.choice(entities, 2, replace=False)] = rng.random(2) + 0.1
+    return start
+
+
+def _vectors(count: int) -> Any:
+    return torch.from_numpy(np.random.default_rng(3).normal(size=(count, 12)).astype(np.float32))
+
+
+def _gradients(weights: dict[str, Any], scores: Callable[[dict[str, Any]], Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the scores, and the gradients of a sum of probabilities with drawn signs and sizes."""
+    leaves = {name: tensor.clone().requires_grad_() for name, tensor in weights.items()}
+    logits = scores(leaves)
+    factors = torch.from_numpy(np.random.default_rng(4).normal(size=logits.shape).astype(np.float32))
+    (logits.sigmoid() * factors).sum().backward()
+    return logits.detach(), {name: leaf.grad for name, leaf in leaves.items()}
+
+
+def _compare(weights: dict[str, Any], ours: Callable[..., Any], plain: Callable[..., Any]) -> None:
+    """Hold scores and gradients to 1e-4 of the largest: the sums have another order."""
+    (scores, gradients), (expected, theirs) = _gradients(weights, ours), _gradients(weights, plain)
+    torch.testing.assert_close(scores, expected, rtol=0, atol=1e-4 * float(expected.abs().max()))
+    assert gradients.keys() == theirs.keys()
+    for name, gradient in theirs.items():
+        limit = 1e-4 * float(gradient.abs().max()) + 1e-7
+        torch.testing.assert_close(
+            gradients[name], gradient, rtol=0, atol=limit, msg=lambda text, at=name: f"{at}{text}"
+        )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("negated", [True, False])
+@pytest.mark.parametrize("questions", [1, 5])
+def test_scores_and_gradients_are_those_of_the_plain_network(questions: int, negated: bool, threads: int) -> None:
+    weights, graph = _weights(GFMConfig(12, 24, 4).shapes()), _graph(900, negated=negated, facts=700)
+    start, vectors, before = _start(questions, 900), _vectors(questions), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        _compare(
+            weights,
+            lambda leaves: batch_scores(leaves, graph, vectors, start),
+            lambda leaves: plain_scores(leaves, GraphTensors.of(graph), vectors, torch.from_numpy(start)),
+        )
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("questions", [1, 4])
+def test_a_reasoners_scores_and_gradients_are_those_of_its_plain_network(questions: int) -> None:
+    weights, graph = _weights(ReasonerConfig(12, 16, 3).shapes()), _graph(120, negated=False)
+    start, vectors, nodes = _start(questions, 120), _vectors(questions), _vectors(120)
+    _compare(
+        weights,
+        lambda leaves: batch_scores(leaves, graph, vectors, start, nodes),
+        lambda leaves: plain_reasoner_scores(leaves, GraphTensors.of(graph), nodes, vectors, torch.from_numpy(start)),
+    )
+
+
+def test_more_threads_than_one_give_the_same_gradients_every_time() -> None:
+    weights, graph = _weights(GFMConfig(12, 24, 3).shapes()), _graph(900, negated=True, facts=900)
+    start, vectors, before = _start(3, 900), _vectors(3), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        first, again = (
+            _gradients(weights, lambda leaves: batch_scores(leaves, graph, vectors, start))[1] for _ in range(2)
+        )
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+def _chain() -> GFMGraph:
+    vectors = np.ones((1, 4), dtype=np.float32)
+    return GFMGraph.from_edges(5, CHAIN, vectors, -vectors)
+
+
+def test_questions_share_the_states_of_entities_that_they_do_not_reach() -> None:
+    rows = batch_rows(_chain(), BEGINS_AT_0_AND_AT_3, 2)
+    assert [after.place.tolist() for after in rows] == [
+        [[1, 0], [0, 0], [0, 0], [0, 2], [0, 0]],  # the questions' own entities
+        [[1, 0], [2, 0], [0, 3], [0, 4], [0, 0]],  # and their neighbours
+        [[2, 1], [3, 4], [5, 6], [7, 8], [0, 0]],  # messages tell all others apart, but for entity 4
+    ]
+
+
+def test_a_row_names_its_entity_a_question_and_the_rows_that_it_comes_from() -> None:
+    last = batch_rows(_chain(), BEGINS_AT_0_AND_AT_3, 2)[-1]
+    assert last.entity.tolist() == [-1, 0, 0, 1, 1, 2, 2, 3, 3]
+    assert last.question.tolist() == [0, 1, 0, 0, 1, 0, 1, 0, 1]
+    assert last.before.tolist() == [0, 0, 1, 2, 0, 0, 3, 0, 4]
+    assert last.origin.tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 2]
+
+
+def test_entities_that_begin_with_states_of_their_own_share_them_between_questions_alone() -> None:
+    first = batch_rows(_chain(), BEGINS_AT_0_AND_AT_3, 1, alike=False)[0]
+    assert first.place.tolist() == [[2, 1], [3, 3], [4, 4], [5, 6], [7, 7]]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_training_on_the_cpu_takes_them_where_numba_is(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+    taken = []
+    monkeypatch.setattr(trainable, "has_numba", lambda: fast)
+    monkeypatch.setattr(trainable, "batch_scores", lambda *given: taken.append("batch") or batch_scores(*given))
+    start = BEGINS_AT_0_AND_AT_3
+    vectors = np.ones((2, 4), dtype=np.float32)
+    loss = trainable.losses(_weights(GFMConfig(4, 8, 2).shapes()), GFMExample("chain", _chain(), vectors, start, start))
+    assert taken == ["batch"] * fast
+    assert torch.isfinite(loss["loss"])

@@ -14,7 +14,7 @@ from typing import Any, cast
 from typing_extensions import Unpack
 
 from ras_agent.address import Address
-from ras_agent.errors import SettingsError, did_you_mean
+from ras_agent.errors import ReviewError, SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
@@ -101,7 +101,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     answerer = resolve_answerer(specs["answerer"], options)
     pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to) if settings.prune_facts else None
     review = arguments.get("review")
-    review = review_points(graph, spec, settings.review if review is None else review, "extractor" in specs)
+    review = review_points(graph, settings.review if review is None else review, reads_facts="extractor" in specs)
     # what a graph reads of a planner of its own kind is no model's name
     default_role = specs["planner"] if spec.planner in ("planner", "reasoner") else specs["answerer"]
     retriever = resolve_retriever(retriever_spec, index, **retriever_options(settings, arguments.get("retriever")))
@@ -144,7 +144,7 @@ def _retriever_and_index(settings: Settings, arguments: AgentArguments) -> tuple
     if isinstance(index, str) and index.count(" ") > 3 and not PassageIndex.exists(index):
         raise SettingsError(f"no index at {index!r:.80}; if it is a text to search, give it in a list: index=['...']")
     opened = index is None or isinstance(index, PassageIndex | str | Path | Address)
-    chunking = Chunking(settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None)
+    chunking = Chunking.of(settings.chunk_size, settings.overlap)
     return spec, open_for(spec, index, settings.language, chunking, None if opened else settings.embedder)
 
 
@@ -157,16 +157,14 @@ def _check_names(arguments: Mapping[str, object]) -> None:
             raise TypeError(f"an agent has no argument {name!r}; known: {', '.join(names)}{remedy and f'; {remedy}'}")
 
 
-def review_points(
-    graph: str, spec: GraphSpec, review: str | Sequence[str] | None, reads_facts: bool
-) -> tuple[Place, ...]:
-    """Return where a run is to wait for a person. Raises SettingsError for a place that the graph does not have."""
-    points = places(review)
+def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts: bool) -> tuple[Place, ...]:
+    """Return where a run is to wait for a person. Raises ReviewError for a place that the graph does not have."""
+    points, spec = places(review), graph_spec(graph)
     for place in points:
         if place not in spec.review or (place == "facts" and not reads_facts):
             why = "reads no facts without an extractor" if place in spec.review else "has no such place"
             others = ", ".join(other for other in spec.review if other != place) or "none"
-            raise SettingsError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
+            raise ReviewError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
     return points
 
 

@@ -12,7 +12,7 @@ files that `open_checkpointer`, `aopen_checkpointer` and `aopen_store` open, not
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -74,6 +74,12 @@ class ThreadNotes:
             for question, verdict in data["verdicts"].items()
         }
         return cls(data["name"], verdicts)
+
+    def judged(self, outputs: Mapping[str, Any], *, right: bool, correct: str = "") -> Self:
+        """Return the notes with a verdict on the answer of a run's outputs."""
+        cited = tuple(dict.fromkeys(citation["passage_id"] for citation in outputs["citations"]))
+        verdict = Verdict(outputs["question"], outputs["answer"], right, correct, cited)
+        return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
 
 
 async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:

@@ -79,9 +79,18 @@ def without_sources(text: str) -> str:
     return _NUMBERS.sub("", answer) if found and _NUMBERED.match(sources) else text
 
 
+def source_place(file: object, page: object) -> str:
+    """Return where a passage or a quote is from: its file and page, as far as they are known.
+
+    >>> source_place("rivers.pdf", 3)
+    'rivers.pdf, page 3'
+    """
+    return f"{file}, page {page}" if file and page else str(file or "")
+
+
 def _source(citation: JSON) -> str:
     title = citation.get("title") or citation.get("passage_id", "")
-    page = f", page {citation['page']}" if citation.get("page") else ""
-    file = f" ({citation['file']}{page})" if citation.get("file") else ""
+    place = source_place(citation.get("file"), citation.get("page"))
+    file = f" ({place})" if place else ""
     quote = " ".join(citation.get("quote", "").split())
     return f"[{citation['number']}] {title}{file}" + (f': "{quote}"' if quote else "")

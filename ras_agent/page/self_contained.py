@@ -16,6 +16,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+SERVED_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy of a page whose scripts and styles its own server has beside it."""
 _SLOT = re.compile("@@([A-Z]+)@@")
 # "<" could open a tag, "&" an entity; json.dumps itself escapes what is not ASCII
 _TO_ESCAPE = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
-from ras_agent.app.serve import guard
+from ras_agent.app.serve import access
 from ras_agent.app.serve import server as server_process
 from ras_agent.app.serve.documents import Documents
 from ras_agent.settings import Settings
@@ -77,7 +77,7 @@ async def test_two_hundred_callers_at_once(attack: Attack, server: str) -> None:
 
 def test_clients_that_dawdle(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients that send or read slowly, or not at all: they are dropped, and others are served meanwhile"""
-    monkeypatch.setattr(guard, "BODY_SECONDS", 2.0)
+    monkeypatch.setattr(access, "BODY_SECONDS", 2.0)
     monkeypatch.setattr(server_process, "SEND_SECONDS", 2)
     long = [Passage(f"p{number}", f"telephone {number} " + "word " * 40_000, "Long") for number in range(100)]
     PassageIndex.create(tmp_path / "long.index").add(long)
@@ -124,7 +124,7 @@ def _all_of(connection: socket.socket) -> bytes:
 def _bodies(attack: Attack) -> Iterator[tuple[str, dict[str, str], bytes]]:
     kind = {"Content-Type": "application/json"}
     for number in attack.times(30):
-        size = attack.random.choice((guard.MOST_BYTES + 1, guard.MOST_BYTES * 2, 20_000_000))
+        size = attack.random.choice((access.MOST_BYTES + 1, access.MOST_BYTES * 2, 20_000_000))
         yield f"{size} bytes, {number}", kind, b'{"question": "' + b"x" * size + b'"}'
     for depth in (1_000, 100_000, 1_000_000):
         yield f"{depth} deep", kind, b'{"question": "Who?", "filter": ' + b"[" * depth + b"]" * depth + b"}"

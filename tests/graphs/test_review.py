@@ -495,7 +495,7 @@ def test_ircot_is_reviewed_at_the_sentences_that_come_next(fakes):
         ("Bell was born in Leith.", "Bell was born in Leith."),
     ]
     with pytest.raises(
-        SettingsError, match=says("graph 'ircot'", "cannot be reviewed at facts", "reads no facts without an extractor")
+        ReviewError, match=says("graph 'ircot'", "cannot be reviewed at facts", "reads no facts without an extractor")
     ):
         create_ircot_agent(**roles, review=("facts",))
 
@@ -507,7 +507,7 @@ def test_single_shot_is_reviewed_at_facts_and_answer(fakes):
     out = agent.invoke({"question": "Who?"}, THREAD)
     out = decide(agent, {"action": "remove", "fact": waiting(out)["facts"][0]["id"]})
     assert waiting(out)["answer"] == "1 facts, 2 passages"
-    with pytest.raises(SettingsError, match=says("graph 'single-shot'", "cannot be reviewed at plan", "no such place")):
+    with pytest.raises(ReviewError, match=says("graph 'single-shot'", "cannot be reviewed at plan", "no such place")):
         create_single_shot_agent(**roles, review=("plan",))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ras_agent import aopen_checkpointer, create_ras_agent, open_checkpointer
 from ras_agent.checkpoints import aopen_store
-from ras_agent.graphs.threads import Verdict, aforget_thread, alist_threads, forget_thread, list_threads
+from ras_agent.graphs.threads import ThreadNotes, Verdict, aforget_thread, alist_threads, forget_thread, list_threads
 from ras_agent.records import Passage
 
 PASSAGES = [
@@ -90,3 +90,11 @@ def test_a_verdict_is_a_question_with_its_right_answer_if_one_is_known() -> None
         "answers": ["Edinburgh"],
     }
     assert Verdict(**asked, right=False).row() is None
+
+
+def test_an_answer_is_judged_again_in_place_of_the_first_time() -> None:
+    cited = [{"passage_id": "bell"}, {"passage_id": "leith"}, {"passage_id": "bell"}]
+    out = {"question": "Where was Bell born?", "answer": "Boston", "citations": cited}
+    notes = ThreadNotes("Bell").judged(out, right=True).judged(out, right=False, correct="Edinburgh")
+    verdict = Verdict("Where was Bell born?", "Boston", False, "Edinburgh", ("bell", "leith"))
+    assert notes == ThreadNotes("Bell", {"Where was Bell born?": verdict})

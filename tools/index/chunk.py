@@ -8,7 +8,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
@@ -44,6 +44,11 @@ class Chunking:
             raise ValueError(
                 f"chunk size must be positive and overlap from 0 to less than it, got {self.size} and {self.overlap}"
             )
+
+    @classmethod
+    def of(cls, size: int | None, overlap: int) -> Self:
+        """Return the chunking of a setting `chunk_size`, which cuts records too where it is given."""
+        return cls(cls().size if size is None else size, overlap, cut_records=size is not None)
 
 
 DEFAULT_CHUNKING = Chunking()

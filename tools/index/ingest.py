@@ -35,6 +35,7 @@ from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.index.uploads import uploaded_as
 
 # Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
@@ -155,10 +156,11 @@ def ingest(
         return replace(report, finished=finished)
 
 
-def upload_label(path: Path, out: str | Path | Address) -> str | None:
-    """Return what an uploaded file is called in an index, None for one that it does not know. path: `upload_path`."""
+def upload_label(name: str, out: str | Path | Address) -> str | None:
+    """Return what an uploaded file is called in an index, None for one that it does not know. name: or part/name."""
+    path = uploaded_as(name)
     with _journal(place_of(out)) as journal:
-        known = journal.file_at(path)
+        known = path and journal.file_at(path)
     return known.label if known else None
 
 

@@ -6,13 +6,17 @@ used again, and overwritten where they lie: rows that move would leave copies of
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from pathlib import Path
 
+from ras_agent.filters import Filter
 from ras_agent.tools.index.passages import ERASED, checksum, damaged, leave_remains
 from ras_agent.tools.store.database import Connection, Database
 
 _ROOT = "upload:"
+_LONGEST_PLAIN = 40  # characters of a part's name that are there to be read
 COMPACT_FROM = 64 << 20
 """Bytes of overwritten uploads that are always left; more are taken out once they are more than those of others."""
 _WASTED = "SELECT coalesce(sum(size), 0) FROM uploads WHERE path IS NULL"
@@ -33,6 +37,24 @@ def uploaded_as(name: str) -> Path | None:
     parts = tuple(name.split("/"))
     path = upload_path(*parts)
     return path if path.parts == (_ROOT, *parts) else None
+
+
+def upload_part(source: object) -> str:
+    """Return the name of the part of the index in which the uploads of callers with this filter are; "" without one.
+
+    Their documents are called by it, so that no name tells what others have. source: as `Filter.of` takes it.
+    """
+    filter = Filter.of(source)
+    if not filter:
+        return ""
+    exact = hashlib.sha256(json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()).hexdigest()
+    plain = "".join(char if char.isalnum() or char in "=_" else "-" for char in str(filter).replace(" = ", "="))
+    return f"{plain[:_LONGEST_PLAIN]}~{exact[:8]}"
+
+
+def name_in_part(name: str, part: str) -> str:
+    """Return the name of an uploaded file with its part of the index, if it is of one and does not say so."""
+    return f"{part}/{name.removeprefix(f'{part}/')}" if part else name
 
 
 def put_upload(connection: Connection, path: Path, data: bytes) -> None:

@@ -85,9 +85,7 @@ def index(options: IndexOptions) -> None:
             [*(options.paths or ()), *([bundled] if options.sample else [])],
             target,
             embedder=settings.embedder,
-            chunking=Chunking(
-                settings.chunk_size or 1000, settings.overlap, cut_records=settings.chunk_size is not None
-            ),
+            chunking=Chunking.of(settings.chunk_size, settings.overlap),
             fields={pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
             metadata=settings.metadata,
             language=settings.language,

@@ -1,4 +1,4 @@
-"""Who may ask: tokens, and the part of the index that each may see.
+"""Who may ask, and how much: tokens with the part of the index that each may see, and checks of every request.
 
 A file of tokens is a JSON object. A key is a token, or `sha256:` and the hexadecimal SHA-256 of one, so that the file
 holds no secret; its value is null for the whole index, or a filter over the metadata of passages:
@@ -8,16 +8,24 @@ holds no secret; its value is null for the whole index, or a filter over the met
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 import string
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
+from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.errors import SettingsError
 from ras_agent.filters import Filter
 from ras_agent.records import JSON
@@ -25,6 +33,17 @@ from ras_agent.settings import TOKEN_VARIABLE
 
 _HASHED = "sha256:"
 _SHORTEST = 16
+
+UPLOADS = "/api/documents"
+# paths that show nothing of the index
+_OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
+_OPEN_BELOW = "/page/"
+
+MOST_BYTES = 4 * 1024 * 1024
+"""of a request that is no upload"""
+BODY_SECONDS = 300.0
+"""in which a request's body has to arrive"""
+_DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +157,105 @@ def _digest(token: str, where: str) -> bytes:
             raise SettingsError(f"{where}: {_HASHED} is followed by the 64 hexadecimal digits of a token's SHA-256")
         return bytes.fromhex(digits)
     if len(token) < _SHORTEST:
-        raise SettingsError(
-            f"{where}: a token has {_SHORTEST} characters at least, and one has {len(token)}; `openssl rand -hex 32` "
-            "makes a good one"
-        )
+        wrong = f"a token has {_SHORTEST} characters at least, and one has {len(token)}"
+        raise SettingsError(f"{where}: {wrong}; `openssl rand -hex 32` makes a good one")
     return hashlib.sha256(token.encode()).digest()
+
+
+class Guard:
+    """Middleware that lets callers in and bounds their requests.
+
+    The caller is left in the scope's state, where paths find him.
+    access: None where an application around this one lets callers in; it may leave a Caller in the state itself.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, access: Access | None, host: str, most_upload: int, origins: tuple[str, ...]
+    ) -> None:
+        self._app, self._access, self._most_upload = app, access, most_upload
+        self._host, self._origins = host, origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        most = (self._most_upload or MOST_BYTES) if path == UPLOADS else MOST_BYTES
+        has_begun = False
+
+        async def noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        state = scope.setdefault("state", {})
+        try:
+            if self._access is None:
+                state.setdefault("caller", Caller())
+            else:
+                state["caller"] = self._caller(self._access, scope, path)
+            await self._app(scope, _limit_body(receive, most), noting)
+        except asyncio.CancelledError:
+            if self._access is None:
+                raise  # an application around this one cancels what is its own
+            if not has_begun:  # its time to end is over; uvicorn closes what has begun, and would log a traceback
+                await response_of(ApiError(503, "the server is ending: ask again soon", "ending"))(scope, receive, send)
+        except Exception as error:  # not left to the server, which would log it with the keys that it may hold
+            response = response_of(error)
+            if not has_begun:
+                await response(scope, receive, send)
+
+    def _caller(self, access: Access, scope: Scope, path: str) -> Caller | None:
+        """Return who asks, None for a stranger on an open path. Raises ApiError for who is not let in.
+
+        Where no token is needed, a page from elsewhere could ask through its user's browser. It names its own origin
+        or, where its name was made to lead to this machine, its own host.
+        """
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        try:
+            name, asker = urlsplit(f"//{host}").hostname or "", urlsplit(origin).netloc
+        except ValueError:
+            raise ApiError(400, "Host and Origin: one of them is no address", "bad_request") from None
+        if access.open and not (is_loopback(name) or name == self._host):
+            raise ApiError(421, f"this server is not {host!r}: ask it by the address that it serves", "wrong_host")
+        changes = scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        if access.open and origin and changes and origin not in self._origins and asker != host:
+            raise ApiError(403, f"pages of {origin} may not ask: --cors {origin} lets them", "wrong_origin")
+        caller = access.caller(headers.get("authorization", ""))
+        if caller is None and not (path in _OPEN or path.startswith(_OPEN_BELOW)):
+            raise ApiError(401, "show a token that the server knows: Authorization: Bearer TOKEN", "invalid_api_key")
+        return caller
+
+
+async def _drain(receive: Receive) -> None:
+    """Read what a client still sends, for a while: a client that is cut off in the middle does not see the reason."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
+
+
+def _limit_body(receive: Receive, most: int) -> Receive:
+    """Wrap `receive`, to refuse a body of more than `most` bytes and one that does not arrive in time."""
+    received, complete, until = 0, False, monotonic() + BODY_SECONDS
+
+    async def bounded() -> Message:
+        nonlocal received, complete
+        if complete:  # what comes now is that the client leaves
+            return await receive()
+        try:
+            async with asyncio.timeout(until - monotonic()):
+                message = await receive()
+        except TimeoutError:
+            raise ApiError(408, "the request's body did not arrive in time", "timeout") from None
+        received += len(message.get("body", b""))
+        complete = not message.get("more_body", False)
+        if received > most:
+            if not complete:
+                await _drain(receive)
+            wrong = f"the request has more than {most:,} bytes, which is the most that this path takes"
+            raise ApiError(413, wrong, "too_large")
+        return message
+
+    return bounded

@@ -19,25 +19,19 @@ from starlette.routing import Route
 
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, wire
-from ras_agent.app.serve.access import Access, Caller
+from ras_agent.app.serve.access import Access, Caller, Guard
 from ras_agent.app.serve.errors import ApiError, response_of
-from ras_agent.app.serve.guard import Guard
-from ras_agent.app.serve.runs import Run
+from ras_agent.app.serve.runs import Run, RunStream, as_events, ended_or_left, ending_with_client, json_response
 from ras_agent.app.serve.service import Service
-from ras_agent.app.serve.stream import RunStream, as_events, ended_or_left, ending_with_client, json_response
 from ras_agent.page.reference import reference_page
-from ras_agent.records import JSON
+from ras_agent.records import JSON, Hit
 from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning
 from ras_agent.trace import Trace
 
 _PAGE = Path(page.__file__).parent
 _SERVED = (".css", ".js")
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_SAFE = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-_MB = 1024 * 1024
+_SAFE = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_SAFE["Content-Security-Policy"] = page.SERVED_POLICY
 # above this, only the best supported facts are drawn: a browser places 400 in a tenth of a second
 _MOST_FACTS = 400
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
@@ -59,6 +53,7 @@ DocumentId = Annotated[str, Query(alias="id", min_length=1, max_length=4000)]
 Name = Annotated[str, Query(max_length=wire.LONGEST_NAME)]
 Nodes = Annotated[int, Query(ge=1, le=1000)]
 Listed = Annotated[int, Query(ge=1, le=10_000)]
+From = Annotated[int, Query(ge=0)]
 
 
 def create_app(service: Service, access: Access | None = None) -> FastAPI:
@@ -87,13 +82,8 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     for raised in (RequestValidationError, HTTPException):  # the guard answers all others
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))
-    app.add_middleware(
-        Guard,
-        access=access,
-        host=settings.host,
-        most_upload=settings.max_upload_mb * _MB,
-        origins=origins,
-    )
+    most_upload = settings.max_upload_mb * 1024 * 1024
+    app.add_middleware(Guard, access=access, host=settings.host, most_upload=most_upload, origins=origins)
     if origins:
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
     return app
@@ -118,10 +108,7 @@ async def about(service: Served, caller: Asking) -> wire.About:
     return await service.reading.run(service.about, caller)
 
 
-# ---- questions and threads
-
-
-@router.post("/api/ask", response_model=None, tags=["Questions"])
+@router.post("/api/ask", tags=["Questions"])
 async def ask(body: wire.AskRequest, request: Request, service: Served, caller: Asking) -> Response:
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
@@ -131,7 +118,7 @@ async def ask(body: wire.AskRequest, request: Request, service: Served, caller: 
     return await _told(*service.ask(body, caller), body.stream, request)
 
 
-@router.post("/api/threads/{thread}/resume", response_model=None, tags=["Questions"])
+@router.post("/api/threads/{thread}/resume", tags=["Questions"])
 async def resume(
     thread: wire.Thread, body: wire.ResumeRequest, request: Request, service: Served, caller: Asking
 ) -> Response:
@@ -145,34 +132,31 @@ async def _told(thread: str, run: Run, stream: bool, request: Request) -> Respon
     return json_response((await ended_or_left(run, request.receive)).document(thread))
 
 
-@router.get("/api/threads/{thread}", response_model=None, tags=["Questions"])
+@router.get("/api/threads/{thread}", tags=["Questions"])
 async def thread_state(thread: wire.Thread, service: Served, caller: Asking) -> Response:
     """Return a thread's state, and whether its run is under way, has ended, or waits (`review`)."""
     return json_response(await service.thread(thread, caller))
 
 
-@router.get("/api/threads", response_model=None, tags=["Questions"])
+@router.get("/api/threads", tags=["Questions"])
 async def threads(service: Served, caller: Asking, limit: Listed = 1000) -> Response:
     """List the caller's threads, the last begun first, each with its first question and when that was asked."""
     return json_response(await service.threads(caller, limit))
 
 
-@router.patch("/api/threads/{thread}", response_model=None, tags=["Questions"])
+@router.patch("/api/threads/{thread}", tags=["Questions"])
 async def note(thread: wire.Thread, body: wire.ThreadNote, service: Served, caller: Asking) -> Response:
     """Name a thread, or say whether its last answer is right; `ras-agent threads export` writes what was said."""
     return json_response(await service.note(thread, body, caller))
 
 
-@router.delete("/api/threads/{thread}", response_model=None, tags=["Questions"])
+@router.delete("/api/threads/{thread}", tags=["Questions"])
 async def forget(thread: wire.Thread, service: Served, caller: Asking) -> Response:
     """Forget a thread: its checkpoints, and the facts that it remembers."""
     return json_response(await service.forget(thread, caller))
 
 
-# ---- passages and the knowledge graph
-
-
-@router.get("/api/retrieve", response_model=wire.FoundPassages, tags=["Index"])
+@router.get("/api/retrieve", tags=["Index"])
 async def retrieve(
     service: Served,
     caller: Asking,
@@ -180,7 +164,7 @@ async def retrieve(
     k: Annotated[int, Query(ge=1, le=100)] = 5,
     filter: Annotated[str | None, Query(description='JSON, such as {"team": "x"}')] = None,
 ) -> Response:
-    """Search the index as the agent does."""
+    """Search the index as the agent does: its hits, best first, each a passage with its score, and why."""
     hits = await service.retrieve(q, k, caller, _json("filter", filter))
     return json_response(
         {"hits": [{"passage": hit.passage.to_dict(), "score": hit.score, "why": list(hit.why)} for hit in hits]}
@@ -196,19 +180,17 @@ async def retrieve_batch(body: wire.SearchBatch, request: Request, service: Serv
     """
     from ras_agent.eval.formats.flashrag import contents_of
 
-    result: list[list[JSON]] = []
+    def document_of(hit: Hit) -> JSON:
+        document = {"id": hit.passage.id, "contents": contents_of(hit.passage)}
+        return {"document": document, "score": hit.score} if body.return_scores else document
+
     queries = [query[: wire.LONGEST_QUERY] for query in body.queries]
     searches = asyncio.create_task(service.retrieve_all(queries, body.topk or 3, caller))
     async with ending_with_client(searches, request.receive):
-        found = await searches
-    for hits in found:
-        documents = [{"id": hit.passage.id, "contents": contents_of(hit.passage)} for hit in hits]
-        scored = [{"document": document, "score": hit.score} for document, hit in zip(documents, hits, strict=True)]
-        result.append(scored if body.return_scores else documents)
-    return json_response({"result": result})
+        return json_response({"result": [[document_of(hit) for hit in hits] for hits in await searches]})
 
 
-@router.get("/api/passages/{passage_id:path}", response_model=None, tags=["Index"])
+@router.get("/api/passages/{passage_id:path}", tags=["Index"])
 async def passage(passage_id: str, service: Served, caller: Asking) -> Response:
     """Return a passage."""
     passage = await service.reading.run(service.passage, passage_id, caller)
@@ -235,19 +217,12 @@ async def entities(service: Served, caller: Asking, prefix: Name = "", limit: No
     return wire.Names(entities=names)
 
 
-# ---- documents
-
-
 @router.get("/api/documents", tags=["Documents"])
 async def documents(
-    service: Served,
-    caller: Asking,
-    containing: Name = "",
-    limit: Listed = 1000,
-    offset: Annotated[int, Query(ge=0)] = 0,
+    service: Served, caller: Asking, containing: Name = "", limit: Listed = 1000, offset: From = 0
 ) -> wire.DocumentNames:
     """List the documents of the index."""
-    ids = await service.reading.run(service.document_ids, caller)
+    ids = await service.reading.run(lambda: service.view(caller).document_ids())
     names = [name for name in ids if containing.casefold() in name.casefold()]
     return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
 
@@ -290,9 +265,6 @@ async def remove_document(service: Served, caller: Asking, document: DocumentId)
     return await service.documents.remove(document, caller)
 
 
-# ---- pages
-
-
 @router.get("/", include_in_schema=False)
 async def index() -> FileResponse:
     """Serve the page."""
@@ -308,7 +280,7 @@ async def page_file(name: str) -> Response:
     return FileResponse(files[name], headers=_SAFE)
 
 
-@router.post("/api/picture", include_in_schema=False, response_model=None)
+@router.post("/api/picture", include_in_schema=False)
 async def picture(run: dict[str, Any], service: Served) -> Response:
     """Return what the page draws of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
     trace = Trace.from_state(run)
@@ -322,21 +294,13 @@ async def reference(request: Request) -> HTMLResponse:
     return HTMLResponse(reference_page(request.app.openapi()), headers=_SAFE)
 
 
-# ---- errors
-
-
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, RequestValidationError):
-        error = ApiError(400 if request.url.path.startswith("/v1/") else 422, _first_problem(error), "invalid_request")
-    elif isinstance(error, HTTPException) and not isinstance(error, ApiError):
-        error = ApiError(error.status_code, str(error.detail))
+        first: Any = error.errors()[0]
+        place = ".".join(map(str, first["loc"][1:]))  # after body, query or path
+        status = 400 if request.url.path.startswith("/v1/") else 422
+        error = ApiError(status, f"{place}: {first['msg']}" if place else str(first["msg"]), "invalid_request")
     return response_of(error)
-
-
-def _first_problem(error: RequestValidationError) -> str:
-    first: Any = error.errors()[0]
-    place = ".".join(map(str, first["loc"][1:]))  # after body, query or path
-    return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
 def _json(name: str, text: str | None) -> JSON | None:

@@ -18,8 +18,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ras_agent.app.serve.errors import ApiError, refusal
-from ras_agent.app.serve.runs import Run
-from ras_agent.app.serve.stream import STILL_HERE, RunStream, ended_or_left, json_response, sse
+from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
 from ras_agent.app.serve.wire import AskRequest, Message, Only
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
@@ -125,7 +124,8 @@ class _Completion:
     """Maker of the objects of one completion."""
 
     def __init__(self, body: ChatRequest, base_url: str) -> None:
-        self._about = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": body.model}
+        kind = "chat.completion.chunk" if body.stream else "chat.completion"
+        self._about = {"id": f"chatcmpl-{uuid4().hex}", "object": kind, "created": int(time.time()), "model": MODEL}
         self._usage = bool((body.stream_options or {}).get("include_usage"))
         self._base_url, self._sources = base_url, body.sources
         limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit]
@@ -138,7 +138,7 @@ class _Completion:
         text, finish = self._text(outputs)
         message = {"role": "assistant", "content": text, "refusal": None, **self._marks(outputs)}
         choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
-        return {**self._about, "object": "chat.completion", "choices": [choice], "usage": _usage(outputs)}
+        return {**self._about, "choices": [choice], "usage": _usage(outputs)}
 
     async def chunks(self, run: Run) -> AsyncIterator[bytes]:
         """Yield the chunks of a run: its searches as reasoning, the answer as it is written, then its citations."""
@@ -175,7 +175,7 @@ class _Completion:
         chunks = [self._chunk({"content": rest})] if rest else []
         chunks += [self._chunk(self._marks(outputs)), self._chunk({}, finish)]
         if self._usage:
-            chunks.append(sse({**self._about, **_CHUNK, "choices": [], "usage": _usage(outputs)}))
+            chunks.append(sse({**self._about, "choices": [], "usage": _usage(outputs)}))
         return [*chunks, b"data: [DONE]\n\n"]
 
     def _text(self, outputs: JSON) -> tuple[str, str]:
@@ -197,7 +197,7 @@ class _Completion:
         self._begun = True
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         usage = {"usage": None} if self._usage else {}
-        return sse({**self._about, **_CHUNK, "choices": [choice], **usage})
+        return sse({**self._about, "choices": [choice], **usage})
 
     def _marks(self, outputs: JSON) -> JSON:
         """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
@@ -209,17 +209,10 @@ class _Completion:
         text, annotations = outputs.get("answer", ""), []
         for citation in outputs.get("citations", ()):
             passage = outputs["passages"].get(citation["passage_id"], {})
-            about = {
-                "url": _address(passage, self._base_url),
-                "title": citation["title"] or citation.get("file") or citation["passage_id"],
-                "start_index": 0,
-                "end_index": len(text),
-            }
+            title = citation["title"] or citation.get("file") or citation["passage_id"]
+            about = {"url": _address(passage, self._base_url), "title": title, "start_index": 0, "end_index": len(text)}
             annotations.append({"type": "url_citation", "url_citation": about})
         return annotations
-
-
-_CHUNK = {"object": "chat.completion.chunk"}
 
 
 def _thought(event: Event) -> str:
@@ -248,12 +241,8 @@ def _address(passage: JSON, base_url: str) -> str:
 def _usage(outputs: JSON) -> JSON:
     usage = outputs.get("usage", {})
     prompt, reply = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": reply,
-        "total_tokens": prompt + reply,
-        "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)},
-    }
+    tokens = {"prompt_tokens": prompt, "completion_tokens": reply, "total_tokens": prompt + reply}
+    return {**tokens, "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)}}
 
 
 def _check_model(name: str) -> None:

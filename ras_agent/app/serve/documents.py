@@ -7,11 +7,10 @@ is killed leaves all of it or nothing.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,11 +33,10 @@ from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.load import SUFFIXES, Skipped
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import HeldFile, NotText
-from ras_agent.tools.index.uploads import upload_path, uploaded_as
+from ras_agent.tools.index.uploads import name_in_part, upload_part, upload_path
 from ras_agent.tools.kg.index import KGIndex
 
 _CHANGE_SECONDS = 600.0
-_LONGEST_PLAIN = 40  # characters of an own part's name that are there to be read
 _LONGEST_NAME = 200  # bytes: a document is called by it, and is removed by an address of a server
 
 
@@ -47,9 +45,8 @@ class Documents:
 
     def __init__(self, index: PassageIndex, settings: Settings) -> None:
         self._index, self._settings = index, settings
-        size = settings.chunk_size
         self._how: dict[str, Any] = {  # as `ras-agent index` has it
-            "chunking": Chunking(size or 1000, settings.overlap, cut_records=size is not None),
+            "chunking": Chunking.of(settings.chunk_size, settings.overlap),
             "fields": {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
         }
         self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
@@ -63,7 +60,7 @@ class Documents:
         part of the index replaces only what was uploaded with the same filter. Where anything fails, the index is as it
         was.
         """
-        own = own_part(caller)
+        own = upload_part(caller.filter)
         chosen = within(read_metadata(metadata or {}), self._settings.filter, caller.filter)
         given = {**(self._settings.metadata or {}), **chosen}
         names = [safe_name(file.filename or "") for file in files]
@@ -80,27 +77,23 @@ class Documents:
 
         A caller who sees a part of the index removes what was uploaded with the same filter. Raises ApiError.
         """
-        return Removed(documents_removed=await self._changing.run(self._remove, name, own_part(caller)))
+        removed = await self._changing.run(self._remove, name, upload_part(caller.filter))
+        return Removed(documents_removed=removed)
 
     async def correct(self, body: GraphCorrection, caller: Caller) -> None:
         """Correct a fact of the knowledge graph, or remove it. Raises ApiError, EditError and what an edit raises."""
         if not caller.sees_all:
             raise ApiError(403, "this token sees a part of the graph, and cannot correct what others see", "read_only")
-        await self._changing.run(self._correct, body)
-
-    def _correct(self, body: GraphCorrection) -> None:
         from ras_agent.tools.kg.edit import remove_fact, replace_fact
 
-        place = self._place()
-        if body.correction is None:
-            remove_fact(place, body.fact)
-        else:
-            replace_fact(place, body.fact, body.correction)
+        right = body.correction
+        edit = remove_fact if right is None else partial(replace_fact, by_fact=right)
+        await self._changing.run(lambda: edit(self._place(), body.fact))
 
     async def file(self, name: str, caller: Caller) -> bytes:
         """Return an uploaded file as it was sent. A caller has those that it may remove. Raises ApiError for none."""
-        own = own_part(caller)
-        data = await self._reading.run(self._index.uploaded, _within_part(name, own))
+        own = upload_part(caller.filter)
+        data = await self._reading.run(self._index.uploaded, name_in_part(name, own))
         if data is None:
             raise _unknown(name, own)
         return data
@@ -119,7 +112,7 @@ class Documents:
         place = self._place()
         readable: list[SourceFile] = []
         for file in files:
-            path, name = upload_path(own, file.name), f"{own}/{file.name}" if own else file.name
+            path, name = upload_path(own, file.name), name_in_part(file.name, own)
             source = SourceFile(path, path, "", name, apart=bool(own), data=file.data, converted=file.converted)
             # tried before anything is written: a file of which nothing can be read replaces none
             trial = dry_run([source], place, metadata=given, **self._how)
@@ -150,8 +143,7 @@ class Documents:
         if not own and name in self._index.document_ids():
             delete_documents(place, name)
             return 1
-        path = uploaded_as(_within_part(name, own))
-        label = None if path is None else upload_label(path, place)
+        label = upload_label(name_in_part(name, own), place)
         if label is None:
             raise _unknown(name, own)
         return ingest([], place, forget=[label], **self._how).documents_removed  # one file may be several documents
@@ -186,33 +178,14 @@ def safe_name(given: str) -> str:
         raise ApiError(422, f"the name {given[:40]!r}... is too long: {_LONGEST_NAME} bytes are the most", "bad_name")
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
-        raise ApiError(
-            415, f"{name!r}: files of this kind cannot be read; known: {', '.join(SUFFIXES)}", "unknown_kind"
-        )
+        wrong = f"{name!r}: files of this kind cannot be read; known: {', '.join(SUFFIXES)}"
+        raise ApiError(415, wrong, "unknown_kind")
     return name
-
-
-def _within_part(name: str, own: str) -> str:
-    """Return the name of an uploaded file with its part of the index, if it is of one."""
-    return f"{own}/{name.removeprefix(f'{own}/')}" if own else name
 
 
 def _unknown(name: str, own: str) -> ApiError:
     of = " of an upload with this token's filter" if own else ""
     return ApiError(404, f"there is no document {name!r}{of}", "unknown_document")
-
-
-def own_part(caller: Caller) -> str:
-    """Return the name of the part in which the uploads of a caller are who sees a part of the index; "" for others.
-
-    Callers with the same filter share it. Their documents are called by it, so that no name tells what others have.
-    """
-    if caller.sees_all:
-        return ""
-    filter = Filter.of(caller.filter)
-    exact = hashlib.sha256(json.dumps([[one.key, one.texts] for one in filter.conditions]).encode()).hexdigest()
-    plain = "".join(char if char.isalnum() or char in "=_" else "-" for char in str(filter).replace(" = ", "="))
-    return f"{plain[:_LONGEST_PLAIN]}~{exact[:8]}"
 
 
 def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
@@ -224,17 +197,15 @@ def within(given: Mapping[str, Any], *filters: object) -> dict[str, Any]:
     conditions = Filter.of([filter for filter in filters if filter]).conditions
     for condition in conditions:
         if condition.key in ASSIGNED:
-            raise ApiError(
-                403, f"only a part of the index is open here, by {condition.key!r}: nothing is added to it", "read_only"
-            )
+            wrong = f"only a part of the index is open here, by {condition.key!r}: nothing is added to it"
+            raise ApiError(403, wrong, "read_only")
     only = {condition.key: condition.values[0] for condition in conditions if len(condition.values) == 1}
     chosen = {**only, **given}
     for condition in conditions:
         key, known = condition.key, " or ".join(condition.texts)
         if key not in chosen:
-            raise ApiError(
-                422, f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}', "metadata"
-            )
+            wrong = f'metadata: say whether {key} is {known}, such as {{"{key}": "{condition.texts[0]}"}}'
+            raise ApiError(422, wrong, "metadata")
         texts = value_texts(chosen[key])
         if not texts or not all(map(condition.admits, texts)):
             raise ApiError(403, f"metadata: {key!r} of what this token uploads is {known}", "other_metadata")

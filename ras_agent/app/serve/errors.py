@@ -38,29 +38,30 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
 
     One that is not a caller's is logged, and the body does not describe it: it may name a path of the server.
     """
-    if isinstance(error, ApiError):
-        return error.status_code, _body(error.status_code, error.detail, error.code)
+    if isinstance(error, ExceptionGroup):  # of one task, as the tools of MCP run in
+        return refusal(error.exceptions[0])
+    if isinstance(error, HTTPException):
+        return _reply(error.status_code, str(error.detail), getattr(error, "code", None))
     if isinstance(error, OSError) and any(getattr(cause, "errno", None) in _FULL for cause in causes(error)):
-        return 507, _body(507, "the server's disk is full; the index is as it was", "disk_full")
+        return _reply(507, "the server's disk is full; the index is as it was", "disk_full")
     if isinstance(error, StillRunning | TimeoutError):
-        return 503, _body(503, "this takes too long at the moment: try again soon", "timeout")
+        return _reply(503, "this takes too long at the moment: try again soon", "timeout")
     if isinstance(error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
-        return 503, _body(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
+        return _reply(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
     if type(error).__module__.partition(".")[0] in _DRIVERS:
         _log.error("threads were not reached: %s", without_secrets(str(error)))
-        return 503, _body(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
+        return _reply(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
     if isinstance(error, errors.ModelCallError | errors.ModelRefused):
         _log.error("a model was not reached: %s", without_secrets(str(error)))
-        return 503, _body(503, "a model cannot be asked at the moment: try again soon", "model_unavailable")
+        return _reply(503, "a model cannot be asked at the moment: try again soon", "model_unavailable")
     if isinstance(error, errors.IngestError):
         _log.warning("the index was not changed: %s", without_secrets(str(error)))
-        message = "the index cannot be written at the moment, as while something else writes it: try again soon"
-        return 409, _body(409, message, "index_busy")
+        return _reply(409, "the index cannot be written at the moment: try again soon", "index_busy")
     if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, errors.RasError)):
-        return 422, _body(422, str(error))
+        return _reply(422, str(error))
     _log.error("a request failed:\n%s", without_secrets("".join(traceback.format_exception(error))))
-    return 500, _body(500, "the server failed; its log says why")
+    return _reply(500, "the server failed; its log says why")
 
 
 def without_places(message: str) -> str:
@@ -75,6 +76,6 @@ def response_of(error: Exception) -> JSONResponse:
     return JSONResponse(body.model_dump(), status, headers.get(status))
 
 
-def _body(status: int, message: str, code: str | None = None) -> ErrorBody:
+def _reply(status: int, message: str, code: str | None = None) -> tuple[int, ErrorBody]:
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))
+    return status, ErrorBody(error=ErrorDetail(message=without_secrets(message), type=kind, code=code))

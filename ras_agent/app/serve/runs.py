@@ -1,27 +1,33 @@
-"""One run of an agent for one request: its events as they come, its end, and its cancellation."""
+"""One run of an agent for one request: its events as they come, its end, and the responses made of it.
+
+A client that leaves ends its run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fastapi.responses import Response, StreamingResponse
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
+from starlette.types import Receive, Scope, Send
 
-from ras_agent.app.serve.errors import ApiError, without_places
+from ras_agent.app.serve.errors import ApiError, refusal, without_places
 from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.events import Event, Failed
 from ras_agent.graphs.agent import Agent
 from ras_agent.graphs.state import Outputs
 from ras_agent.records import JSON
+from ras_agent.trace import json_document
 
-# seconds without an event after which a client is shown that the server lives; proxies close silent connections
+STILL_HERE = b": still here\n\n"
+"""What is sent after so many seconds without an event: proxies close silent connections."""
 _SILENCE = 15.0
-_Turn = AbstractAsyncContextManager[None]
 # what a run's checkpoints may take, all of them
 _TO_STORE = 15.0
 
@@ -59,15 +65,16 @@ class Run:
         config: RunnableConfig,
         limits: Limits,
         *,
-        turn: _Turn,
+        turn: AbstractAsyncContextManager[None],
         ended: Callable[[], object],
         check: Callable[[], Awaitable[object]],
     ) -> None:
         """Start the run. turn: what it waits for. ended: is called at its end. check: raises if no index is there."""
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
-        self._check = check
-        self._task = asyncio.create_task(self._run(agent, inputs, config, limits, turn))
-        self._task.add_done_callback(lambda _: self._close(ended))
+        self._turn, self._check = turn, check
+        self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
+        self._task.add_done_callback(lambda _: self._news.put_nowait(None))
+        self._task.add_done_callback(lambda _: ended())
 
     def cancel(self) -> None:
         """Cancel the run, unless it has ended."""
@@ -93,20 +100,15 @@ class Run:
             raise ApiError(499, "the client has left, so the run was cancelled", "cancelled")
         return self._task.result()
 
-    def _close(self, ended: Callable[[], object]) -> None:
-        self._news.put_nowait(None)
-        ended()
-
-    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits, turn: _Turn) -> Ended:
+    async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
         state: JSON = {}
         review: JSON | None = None
         # each step is stored before the next begins: what cannot be stored ends the run at once
         how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
-        stream: AsyncIterator[Any]
-        stream = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"], **how)
+        modes: Any = ["custom", "values"]
         # the agent's own limit does not bound what stores its state
-        async with turn, asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE):
-            async for kind, payload in stream:
+        async with self._turn, asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE):
+            async for kind, payload in agent.astream(inputs, config, context=limits, stream_mode=modes, **how):
                 if isinstance(payload, Failed):
                     failure = replace(payload.failure, message=without_places(payload.failure.message))
                     self._news.put_nowait(Failed(failure))
@@ -133,3 +135,70 @@ def _turn(message: BaseMessage) -> JSON:
     """Return a message in OpenAI's form; an answer has its citations."""
     role = {"human": "user", "ai": "assistant"}.get(message.type, message.type)
     return {"role": role, "content": message.text, **message.additional_kwargs}
+
+
+class RunStream(StreamingResponse):
+    """Response that sends its headers at once and the text of a run's events as they happen.
+
+    So clients and proxies know at once that the request was taken. What is refused is refused before there is a run;
+    what fails in the run is told in its stream.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, run: Run, pieces: AsyncIterator[bytes]) -> None:
+        super().__init__(pieces, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._run = run
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
+            await self.stream_response(send)
+
+
+async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
+    """Yield a run's events as server-sent events.
+
+    The last is `done` with the outputs, `review` with what waits for a decision, or `error`.
+    """
+    async for event in run.events():
+        yield STILL_HERE if event is None else sse(event.to_dict(), event.type)
+    try:
+        ended = await run.end()
+    except Exception as error:
+        yield sse({**refusal(error)[1].error.model_dump(), "thread": thread}, "error")
+    else:
+        review = ended.review
+        yield sse(ended.document(thread), "done") if review is None else sse({**review, "thread": thread}, "review")
+
+
+def sse(data: JSON, name: str = "") -> bytes:
+    """Encode data as a server-sent event, which may have a name."""
+    return (f"event: {name}\n" * bool(name) + f"data: {json_document(data)}\n\n").encode()
+
+
+async def ended_or_left(run: Run, receive: Receive) -> Ended:
+    """Wait for the end of a run, which is cancelled if the client leaves first. Raises what `Run.end` raises."""
+    async with ending_with_client(run, receive):
+        return await run.end()
+
+
+def json_response(data: JSON, status: int = 200) -> Response:
+    """Return a JSON response for any data, also with lone surrogates or numbers that JSON lacks."""
+    return Response(json_document(data), status, media_type="application/json")
+
+
+@asynccontextmanager
+async def ending_with_client(run: Run | asyncio.Task[Any], receive: Receive) -> AsyncIterator[None]:
+    """Cancel a run, or other work, at the end of the block, and where its client leaves before."""
+
+    async def cancel_when_left() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        run.cancel()
+
+    leaving = asyncio.create_task(cancel_when_left())
+    try:
+        yield
+    finally:
+        leaving.cancel()
+        run.cancel()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 
 from ras_agent import __version__
+from ras_agent.app.sample import sample_passages
 from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
@@ -27,9 +31,8 @@ from ras_agent.checkpoints import aopen_checkpointer, aopen_store
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
-from ras_agent.graphs.registry import graph_spec
-from ras_agent.graphs.resolve import assemble_agent, resolve_parts
-from ras_agent.graphs.threads import Verdict, aforget_thread, alist_threads, anotes_of, awrite_notes
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts, review_points
+from ras_agent.graphs.threads import aforget_thread, alist_threads, anotes_of, awrite_notes
 from ras_agent.graphs.tool import without_sources
 from ras_agent.page.examples import questions_about
 from ras_agent.records import JSON, Hit, Passage
@@ -40,12 +43,6 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
 from ras_agent.tools.kg.neighbourhood import Neighbourhood, names_beginning, neighbourhood
 from ras_agent.tools.retrieve.search import Search
-
-if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.store.base import BaseStore
-    from langgraph.types import StateSnapshot
 
 # what one question may take where the settings say nothing: a server must not work for nobody for ever
 _MAX_SECONDS = 300.0
@@ -61,6 +58,8 @@ _REMEMBERED = 1000
 _GRAPHS = 8
 # how many names are shown in place of one that the graph does not have
 _NAMES = 5
+# whose turns of a conversation are read, and as whose
+_SPEAKERS = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 # under which a checkpoint says where its run waits for a person
 _REVIEW = "review"
 
@@ -72,19 +71,14 @@ class Service:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        parts: AgentParts,
-        checkpointer: BaseCheckpointSaver[Any],
-        index: PassageIndex,
+        self, settings: Settings, parts: AgentParts, checkpointer: BaseCheckpointSaver[Any], index: PassageIndex
     ) -> None:
-        self.settings = settings
-        self.index = index
+        self.settings, self.index = settings, index
         self.documents = Documents(index, settings)
         # threads of their own for each kind of work: one that hangs leaves the others theirs
         self.searching, self.reading = Threads(32, _SEARCH_SECONDS), Threads(16, _READ_SECONDS)
         self.drawing = Threads(2, _READ_SECONDS)
-        self.limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
+        self._limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
         self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
         # an agent for each choice of places where a person decides
@@ -103,9 +97,11 @@ class Service:
         return len(self._running)
 
     def ask(self, request: wire.AskRequest, caller: Caller) -> tuple[str, Run]:
-        """Start the run of a request, and return its thread. Raises ApiError."""
+        """Start the run of a request, and return its thread. Raises ApiError, ReviewError."""
         thread, inputs = request.thread or uuid4().hex, _inputs(request, caller)
-        review = self._parts.review if request.review is None else self._places(request.review)
+        review, reads_facts = self._parts.review, self._parts.extractor is not None
+        if request.review is not None:
+            review = review_points(self._parts.graph, request.review, reads_facts=reads_facts)
         return thread, self._on_thread(thread, caller, review, inputs, request.limits)
 
     def ask_once(self, request: wire.AskRequest, caller: Caller) -> Run:
@@ -152,9 +148,7 @@ class Service:
             outputs = outputs_of(state.values)
             if not outputs.get("stop_reason"):
                 raise ApiError(409, f"thread {thread!r} has no answer yet", "no_answer")
-            passages = tuple(dict.fromkeys(citation["passage_id"] for citation in outputs["citations"]))
-            verdict = Verdict(outputs["question"], outputs["answer"], note.right, note.correct.strip(), passages)
-            notes = replace(notes, verdicts={**notes.verdicts, verdict.question: verdict})
+            notes = notes.judged(outputs, right=note.right, correct=note.correct.strip())
         await awrite_notes(self._notes, key, notes, user=caller.name)
         return {"thread": thread, "name": notes.name, "verdicts": len(notes.verdicts)}
 
@@ -197,15 +191,18 @@ class Service:
         if self._parts.store is not None:
             asked["memory"] = acall(self._parts.store, "get", ("ready",), "ready", within=_READY_SECONDS)
         answers = await asyncio.gather(*asked.values(), return_exceptions=True)
-        return {
-            name: "down" if isinstance(answer, BaseException) else "ok"
-            for name, answer in zip(asked, answers, strict=True)
-        }
+        states = ("down" if isinstance(answer, BaseException) else "ok" for answer in answers)
+        return dict(zip(asked, states, strict=True))
+
+    def view(self, caller: Caller) -> PassageIndex:
+        """Return what the caller may see of the index, as of the last commit."""
+        self.index.refresh()
+        return self.index.within([self.settings.filter, caller.filter])
 
     def about(self, caller: Caller) -> wire.About:
         """Return what a page says of the server before a question is asked."""
-        self.index.refresh()
-        place, changes = self.settings.index, bool(self.settings.index and self.settings.max_upload_mb)
+        view, place = self.view(caller), self.settings.index
+        changes = bool(place and self.settings.max_upload_mb)
         return wire.About(
             version=__version__,
             collection=str(place).rstrip("/").rpartition("/")[2] if place else "The bundled sample",
@@ -213,21 +210,15 @@ class Service:
             graph=self.has_graph,
             changes=changes,
             corrects=changes and caller.sees_all and self.has_graph,
-            examples=self._examples(self.index.commit, self._seen_by(caller)),
+            examples=self._examples(view.commit, view.filter),
         )
 
     def passage(self, passage_id: str, caller: Caller) -> Passage:
         """Return a passage. Raises ApiError for an unknown one, or one that the caller may not see."""
-        self.index.refresh()
-        passage = self.index.get(passage_id)
-        if passage is None or not self._seen_by(caller).matches(passage):
+        passage = self.view(caller).get(passage_id)
+        if passage is None:
             raise ApiError(404, f"there is no passage {passage_id!r}", "unknown_passage")
         return passage
-
-    def document_ids(self, caller: Caller) -> tuple[str, ...]:
-        """List the documents that the caller may see, as of the last commit."""
-        self.index.refresh()
-        return self.index.within(self._seen_by(caller)).document_ids()
 
     @property
     def has_graph(self) -> bool:
@@ -236,11 +227,10 @@ class Service:
 
     def graph(self, caller: Caller) -> KGIndex:
         """Return what the caller may see of the stored knowledge graph. Raises ApiError where there is none."""
-        index = self.index
         if not self.has_graph:
             raise ApiError(404, "this index has no knowledge graph: `ras-agent kg build INDEX` makes one", "no_graph")
-        self.index.refresh()
-        return self._open_graph(index.commit, self._seen_by(caller))
+        view = self.view(caller)
+        return self._open_graph(view.commit, view.filter)
 
     def around(self, entity: str, entities: int, caller: Caller) -> Neighbourhood:
         """Return the stored knowledge graph around an entity, "" for its best connected ones. Raises ApiError."""
@@ -251,18 +241,6 @@ class Service:
             close = ", ".join(names_beginning(graph, entity[:4], _NAMES)) or "none"
             wrong = f"the graph has no entity {entity!r}; names that begin like it: {close}"
             raise ApiError(404, wrong, "unknown_entity") from None
-
-    def _seen_by(self, caller: Caller) -> Filter:
-        """Return the filter of the passages that a caller may see."""
-        return Filter.of([filter for filter in (self.settings.filter, caller.filter) if filter])
-
-    def _places(self, places: Sequence[Place]) -> tuple[Place, ...]:
-        """Return the places where a run waits for a person's decision. Raises ApiError for one that the graph lacks."""
-        allowed = graph_spec(self._parts.graph).review
-        for place in places:
-            if place not in allowed or (place == "facts" and self._parts.extractor is None):
-                raise ApiError(422, f"review: this agent cannot wait at {place!r}", "unknown_place")
-        return tuple(place for place in allowed if place in places)
 
     async def _state(self, thread: str, caller: Caller) -> tuple[tuple[Place, ...], StateSnapshot]:
         """Return where a thread's last run waits for a person, and its state. Raises ApiError for an unknown thread."""
@@ -290,7 +268,7 @@ class Service:
         if free <= (own if self.has_shares else 0):
             which = "of yours " if free else ""
             raise ApiError(503, f"so many questions {which}are being answered already: try again soon", "busy")
-        within, turn, ended = _lower(self.limits, limits), self._turns.turn(), partial(self._running.pop, key)
+        within, turn, ended = _lower(self._limits, limits), self._turns.turn(), partial(self._running.pop, key)
         run = Run(agent, inputs, config, within, turn=turn, ended=ended, check=self._check_reached)
         self._running[key] = caller
         return run
@@ -308,9 +286,8 @@ class Service:
 
     def _check_free(self, thread: str, caller: Caller) -> None:
         if self._key(thread, caller) in self._running:
-            raise ApiError(
-                409, f"thread {thread!r} is being answered: wait for its end, or ask in another thread", "thread_busy"
-            )
+            wrong = f"thread {thread!r} is being answered: wait for its end, or ask in another thread"
+            raise ApiError(409, wrong, "thread_busy")
 
     def _remember(self, key: str) -> None:
         """Note that a thread is used. Where memory alone holds threads, those used longest ago are dropped."""
@@ -318,27 +295,19 @@ class Service:
             return
         self._remembered[key] = None
         self._remembered.move_to_end(key)
-        while len(self._remembered) > _REMEMBERED:
-            oldest, _ = self._remembered.popitem(last=False)
-            if oldest in self._running:
-                self._remembered[oldest] = None
-                return
+        oldest = next(other for other in self._remembered if other not in self._running)
+        if len(self._remembered) > _REMEMBERED and oldest != key:
+            del self._remembered[oldest]
             self._checkpointer.delete_thread(oldest)
 
 
 def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:
     """Return the turns with text as messages of LangChain; those of the assistant without the sources that we add."""
-    turns = [
-        {
-            "role": turn.role if turn.role != "developer" else "system",
-            "content": without_sources(turn.text) if turn.role == "assistant" else turn.text,
-        }
-        for turn in messages or ()
-        if turn.role in ("user", "assistant", "system", "developer") and turn.text.strip()
-    ]
-    if not any(turn["role"] == "user" for turn in turns):
+    turns = [(_SPEAKERS[turn.role], turn.text) for turn in messages or () if turn.role in _SPEAKERS]
+    said = [(role, without_sources(text) if role == "assistant" else text) for role, text in turns if text.strip()]
+    if not any(role == "user" for role, _ in said):
         raise ApiError(400, "the messages hold no text of the user to answer", "no_question")
-    return convert_to_messages(turns)
+    return convert_to_messages(said)
 
 
 def _inputs(request: wire.AskRequest, caller: Caller) -> JSON:
@@ -364,16 +333,12 @@ def _lower(limits: Limits, lower: wire.RequestLimits | None) -> Limits:
 @asynccontextmanager
 async def open_service(settings: Settings, *, sample: bool = False) -> AsyncIterator[Service]:
     """Open what the settings name, and close it at the end of the block. Raises RasError children."""
-    with ExitStack() as stack:
-        index: PassageIndex
-        if sample or settings.index is None:  # a retriever from elsewhere needs no index
-            from ras_agent.app.sample import sample_passages
-
-            index = PassageIndex.in_memory(sample_passages() if sample else ())
-            settings = settings.model_copy(update={"index": None})
-        else:
-            index = PassageIndex.open(settings.index)
-        stack.callback(index.close)
+    if sample or settings.index is None:  # a retriever from elsewhere needs no index
+        settings = settings.model_copy(update={"index": None})
+        index = PassageIndex.in_memory(sample_passages() if sample else ())
+    else:
+        index = PassageIndex.open(settings.index)
+    with closing(index):
         async with aopen_checkpointer(settings.checkpoint) as checkpointer, aopen_store(settings.checkpoint) as store:
             parts = resolve_parts(settings.graph, settings=settings, index=index, store=store)
             yield Service(settings, parts, checkpointer, index)

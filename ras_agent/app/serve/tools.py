@@ -25,6 +25,7 @@ from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.events import Planned
+from ras_agent.graphs.tool import source_place
 from ras_agent.text.markup import inert_markup
 
 if TYPE_CHECKING or version("mcp").startswith("1."):  # which LangChain's adapters ask for
@@ -130,7 +131,7 @@ def tools_over(service: Service) -> MCPServer:
                 title=str(cited.get("title", "")),
                 quote=str(cited.get("quote", "")),
                 passage_id=str(cited.get("passage_id", "")),
-                source=_place(cited.get("file"), cited.get("page")),
+                source=source_place(cited.get("file"), cited.get("page")),
             )
             for cited in out["citations"]
         ]
@@ -152,7 +153,7 @@ def tools_over(service: Service) -> MCPServer:
                 title=hit.passage.title,
                 text=hit.passage.text,
                 score=hit.score,
-                source=_place(hit.passage.file, hit.passage.page),
+                source=source_place(hit.passage.file, hit.passage.page),
             )
             for hit in hits
         ]
@@ -189,14 +190,8 @@ class OverHTTP:
         # the guard of the HTTP server checks hosts and origins, of this path as of all others
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(self._server, stateless=True, security_settings=security)
-        failed = None
         async with manager.run():
-            try:
-                await manager.handle_request(scope, receive, send)
-            except Exception as error:  # a group of tasks would raise it in a group of errors
-                failed = error
-        if failed is not None:
-            raise failed
+            await manager.handle_request(scope, receive, send)
 
 
 def _core_of(server: MCPServer) -> Any:
@@ -211,11 +206,6 @@ def _refusing() -> Iterator[None]:
         yield
     except Exception as error:
         raise ToolError(refusal(error)[1].error.message) from None
-
-
-def _place(file: object, page: object) -> str:
-    """Return where a passage comes from: its file and page, if they are known."""
-    return f"{file}, page {page}" if file and page else str(file or "")
 
 
 def _caller(context: Request) -> Caller:

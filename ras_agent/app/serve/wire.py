@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
@@ -147,7 +138,7 @@ class Health(BaseModel):
 
     status: str = "ok"
     version: str
-    runs: NonNegativeInt
+    runs: int
 
 
 class About(BaseModel):
@@ -165,12 +156,6 @@ class About(BaseModel):
     changes: bool
     corrects: bool
     examples: list[str]
-
-
-class FoundPassages(BaseModel):
-    """Hits of a retriever, best first: each a passage, its score, and why."""
-
-    hits: list[dict[str, Any]]
 
 
 class Names(BaseModel):

@@ -102,3 +102,8 @@ def test_chunks_are_short_enough_move_on_and_lose_no_word(text: str, size: int, 
 def test_marks_without_end_are_cut_at_the_size_of_a_chunk() -> None:
     spans = chunk_spans("a" + "\u0301" * 250, Chunking(size=100, overlap=0))
     assert spans == [(0, 100), (100, 200), (200, 251)]
+
+
+def test_records_are_cut_too_where_a_size_is_asked_for() -> None:
+    assert Chunking.of(None, 200) == Chunking()
+    assert Chunking.of(500, 20) == Chunking(500, 20, cut_records=True)

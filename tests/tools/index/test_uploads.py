@@ -15,7 +15,15 @@ from ras_agent.tools.index.find_files import SourceFile
 from ras_agent.tools.index.ingest import dry_run, ingest, upload_label
 from ras_agent.tools.index.journal import Journal
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.index.uploads import check_uploads, is_wasteful, put_upload, read_upload, upload_path
+from ras_agent.tools.index.uploads import (
+    check_uploads,
+    is_wasteful,
+    name_in_part,
+    put_upload,
+    read_upload,
+    upload_part,
+    upload_path,
+)
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.store.sqlite import SqliteDatabase
@@ -94,7 +102,7 @@ def test_parts_of_an_index_hold_files_of_one_name(place: Path | Address) -> None
     ingest([sent("z.txt", MILL)], place)
     ingest([sent("z.txt", BRIDGE, own="team=x~1")], place)
     assert (stored(place, "z.txt"), stored(place, "z.txt", "team=x~1")) == (MILL, BRIDGE)
-    assert upload_label(upload_path("team=x~1", "z.txt"), place) == "team=x~1/z.txt"
+    assert upload_label("team=x~1/z.txt", place) == "team=x~1/z.txt"
     assert PassageIndex.open(place).document_ids() == ("z.txt", "team=x~1/z.txt")
 
 
@@ -109,7 +117,7 @@ def test_what_is_forgotten_is_stored_no_more(place: Path | Address) -> None:
     ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], place)
     assert ingest([], place, forget=["z.txt"]).documents_removed == 1
     assert (stored(place, "z.txt"), stored(place, "b.txt"), texts(place)) == (None, BRIDGE, [BRIDGE.decode()])
-    assert upload_label(upload_path("z.txt"), place) is None
+    assert upload_label("z.txt", place) is None
     with pytest.raises(IngestError, match=says("nothing in the index came from", "z.txt")):
         ingest([], place, forget=["z.txt"])
 
@@ -142,7 +150,7 @@ def test_an_upload_that_fails_anywhere_changes_nothing(
             ingest([sent("z.jsonl", rows), sent("y.txt", MILL)], place)
     assert (stored(place, "z.jsonl"), stored(place, "y.txt")) == (b'{"text": "Zyltor built a mill."}', None)
     assert texts(place) == ["Zyltor built a mill."]
-    assert upload_label(upload_path("y.txt"), place) is None
+    assert upload_label("y.txt", place) is upload_label("./y.txt", place) is None
     assert ingest([sent("z.jsonl", rows), sent("y.txt", MILL)], place).documents_written == 21
 
 
@@ -236,3 +244,19 @@ def test_a_page_is_converted_from_its_bytes(index: Path) -> None:
     ingest([sent("z.html", b"<html><body><h1>Zyltor</h1><p>A mill in Leith.</p></body></html>")], index)
     (passage,) = PassageIndex.open(index).passages
     assert (passage.title, "A mill in Leith." in passage.text) == ("Zyltor", True)
+
+
+def test_a_part_is_called_by_its_filter_and_by_the_same_name_for_ever() -> None:
+    # documents are stored under these names
+    assert upload_part({"team": "sales"}) == "team=sales~cc508c22"
+    assert upload_part({"year": 2024, "team": ["x", "y"]}) == upload_part({"team": ["y", "x"], "year": "2024"})
+    assert len({upload_part({"team": "a b"}), upload_part({"team": "a/b"}), upload_part({"team": "a-b"})}) == 3
+    assert upload_part(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "whole"),
+    [("z.txt", "", "z.txt"), ("z.txt", "team=x~1", "team=x~1/z.txt"), ("team=x~1/z.txt", "team=x~1", "team=x~1/z.txt")],
+)
+def test_a_name_is_given_with_or_without_its_part(name: str, part: str, whole: str) -> None:
+    assert name_in_part(name, part) == whole

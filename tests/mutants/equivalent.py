@@ -49,14 +49,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             )
         },
     },
-    "tools/chat/limits.py": {
-        (
-            "return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try < _ENDLESS else "
-            "inf)",
-            "return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try <= _ENDLESS else "
-            "inf)",
-        ): "146 years are as endless as infinity",
-    },
     "tools/kg/edit_rows.py": {
         ('return row[0] if row else ""', 'return row[ -1] if row else ""'): "the row has one column",
     },

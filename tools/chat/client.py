@@ -120,7 +120,7 @@ class ChatSettings:
         return cls(
             temperature=settings.temperature,
             timeout=settings.timeout if "timeout" in chosen else None,
-            rates=rates if chosen & set(Rates.names()) else None,
+            rates=rates if chosen & asdict(rates).keys() else None,
             retry=RetryPolicy(settings.retries + 1, patience=settings.patience) if chosen & _TRIES else None,
             cache=settings.cache,
             replay=settings.replay,
@@ -262,7 +262,7 @@ class Chat:
     async def _fresh(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the model's own reply, after as many tries as it takes."""
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
-        tokens = _estimated_tokens(request) if self.limiter.counts_tokens else 0
+        tokens = _estimated_tokens(request) if self.limiter.rates.tokens_per_minute else 0
         with self._errors_named(tries, deadline):
             async for attempt in tries:
                 with attempt:

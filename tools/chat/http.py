@@ -87,11 +87,6 @@ class Endpoint:
         own = {} if "@" in urlsplit(url).netloc or not key else {"Authorization": f"Bearer {key}"}
         return cls(url, own | more)
 
-    async def get(self, path: str, seconds: float | None = None) -> Any:
-        """Return the JSON that the server has at a path. Raises as `post` does."""
-        async with self._response("GET", path, None, seconds) as response:
-            return _parsed(await _whole(response, MOST_BYTES))
-
     async def about(self, model: str) -> Mapping[str, Any]:
         """Return what the server's list says of a model; {} for nothing. It is asked once in a process.
 
@@ -100,7 +95,8 @@ class Endpoint:
         key = self.url, model
         if key not in _listed:
             try:
-                models = [dict(one) for one in (await self.get("/models", _LIST_WITHIN))["data"]]
+                async with self._response("GET", "/models", None, _LIST_WITHIN) as response:
+                    models = [dict(one) for one in _parsed(await _whole(response))["data"]]
                 named = [one for one in models if one["id"] == model]
                 _listed[key] = next(iter(named or models if len(models) == 1 else named), {})
             except (ErrorStatus, BrokenReply, RefusedReply, LookupError, TypeError, ValueError):
@@ -116,7 +112,7 @@ class Endpoint:
         its last byte, after so many seconds.
         """
         async with self._response("POST", path, body, seconds) as response:
-            return _parsed(await _whole(response, most or MOST_BYTES))
+            return _parsed(await _whole(response, most))
 
     async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
         """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
@@ -125,7 +121,7 @@ class Endpoint:
         """
         async with self._response("POST", path, body, seconds) as response:
             if response.content_type != "text/event-stream":
-                yield _parsed(await _whole(response, MOST_BYTES))
+                yield _parsed(await _whole(response))
                 return
             finished = False
             async for line in _lines(response):
@@ -162,7 +158,7 @@ class Endpoint:
             ) as response:
                 _check_compression(response)
                 if response.status >= 400:
-                    text = (await _whole(response, MOST_BYTES)).decode("utf-8", "replace")
+                    text = (await _whole(response)).decode("utf-8", "replace")
                     raise ErrorStatus(response.status, response.headers, text)
                 if response.status >= 300:
                     there = _shown(urljoin(url, response.headers.get("Location", "")))
@@ -219,21 +215,23 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-async def _whole(response: aiohttp.ClientResponse, most: int) -> bytearray:
-    """Return a response's body. Raises RefusedReply for one that is too large."""
-    body = bytearray()
+async def _pieces(response: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
+    """Yield a response's body as it comes. Raises RefusedReply for one that is too large."""
+    size = 0
     async for piece in response.content.iter_any():
-        body += piece
-        _check_size(len(body), most)
-    return body
+        size += len(piece)
+        if size > most:
+            raise RefusedReply(f"the reply is larger than {most // 2**20} MB, which is the most that is read")
+        yield piece
+
+
+async def _whole(response: aiohttp.ClientResponse, most: int | None = None) -> bytes:
+    return b"".join([piece async for piece in _pieces(response, most or MOST_BYTES)])
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yield a response's lines as they come. Raises RefusedReply for too many bytes."""
-    size, begun = 0, list[bytes]()
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        _check_size(size, MOST_BYTES)
+    begun = list[bytes]()
+    async for piece in _pieces(response, MOST_BYTES):
         first, *others = piece.split(b"\n")
         begun.append(first)
         for other in others:
@@ -249,12 +247,7 @@ def _check_compression(response: aiohttp.ClientResponse) -> None:
         raise RefusedReply(f"the reply is compressed ({encoding:.40}), though the request asked for plain text")
 
 
-def _check_size(size: int, most: int) -> None:
-    if size > most:
-        raise RefusedReply(f"the reply is larger than {most // 2**20} MB, which is the most that is read")
-
-
-def _parsed(data: bytes | bytearray) -> Any:
+def _parsed(data: bytes) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
@@ -326,21 +319,18 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def run_iterator(pieces: AsyncIterator[T]) -> Iterator[T]:
-    """Yield what an asynchronous generator yields, which runs as `run` does and is closed with this one."""
+    """Yield what an asynchronous generator yields, never None, which runs as `run` does and is closed with this one."""
 
-    async def following() -> tuple[T, ...]:
-        try:
-            return (await anext(pieces),)
-        except StopAsyncIteration:
-            return ()
+    async def following() -> T | None:
+        return await anext(pieces, None)
 
     async def close() -> None:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
 
     try:
-        while piece := run(following()):
-            yield piece[0]
+        while (piece := run(following())) is not None:
+            yield piece
     finally:
         run(close())
 

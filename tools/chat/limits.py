@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from math import inf
 from typing import TypeVar
 
@@ -22,8 +22,6 @@ from ras_agent.budget import Ledger
 T = TypeVar("T")
 
 _MINUTE = 60.0
-# Python's locks take no longer timeout
-_ENDLESS = threading.TIMEOUT_MAX / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +41,8 @@ class Rates:
     tokens_per_minute: int | None = None
     in_flight: int | None = 128
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        return tuple(field.name for field in fields(cls))
-
     def __post_init__(self) -> None:
-        for name in self.names():
-            value = getattr(self, name)
+        for name, value in asdict(self).items():
             if value is not None and value < 1:
                 raise ValueError(f"Rates.{name} must be positive or None, got {value!r}")
 
@@ -75,7 +68,8 @@ class Limiter:
         self._lock = threading.Lock()
         self._last_minute: deque[Booking] = deque()
         self._not_before = -inf
-        self._slots = _Slots(lambda: self.rates.in_flight)
+        self._in_flight = 0
+        self._waiting: deque[Future[None]] = deque()
 
     @asynccontextmanager
     async def hold(self, tokens: int, within: float = inf) -> AsyncIterator[Booking]:
@@ -83,11 +77,11 @@ class Limiter:
 
         Raises TooLate if the call cannot start within `within` seconds, as soon as that is known.
         """
-        ticket, latest = self._slots.queue(), self.clock.now() + within
+        ticket, latest = self._queue(), self.clock.now() + within
         try:
             if not ticket.done():
                 try:
-                    await asyncio.wait_for(asyncio.wrap_future(ticket), None if within == inf else within)
+                    await asyncio.wait_for(asyncio.wrap_future(ticket), within)
                 except TimeoutError:
                     raise TooLate from None
             booking = self._book(tokens, latest)
@@ -95,12 +89,7 @@ class Limiter:
                 await self.clock.asleep(wait)
             yield booking
         finally:
-            self._slots.give_back(ticket)
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Return whether a call's number of tokens matters."""
-        return self.rates.tokens_per_minute is not None
+            self._give_back(ticket)
 
     def pause(self, seconds: float) -> None:
         """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
@@ -113,78 +102,56 @@ class Limiter:
         A call of more tokens than the limit of a minute waits for an empty window. Raises TooLate if the time is after
         `latest`.
         """
-        rates = self.rates
+        most_requests, most_tokens = self.rates.requests_per_minute or inf, self.rates.tokens_per_minute or inf
         with self._lock:
-            at = max(self.clock.now(), self._not_before)
-            if rates.requests_per_minute is None and rates.tokens_per_minute is None:
-                if at > latest:
-                    raise TooLate
-                return Booking(at, tokens)
-            booked = self._last_minute.copy()
+            at, booked = max(self.clock.now(), self._not_before), self._last_minute.copy()
             while booked and booked[0].at + _MINUTE <= at:
                 booked.popleft()
             spent = sum(earlier.tokens for earlier in booked)
-            while booked and not self._allows(len(booked) + 1, spent + tokens):
+            while booked and (len(booked) >= most_requests or spent + tokens > most_tokens):
                 oldest = booked.popleft()
                 spent -= oldest.tokens
                 at = max(at, oldest.at + _MINUTE)
             if at > latest:
                 raise TooLate
-            self._not_before, self._last_minute = at, booked
-            booked.append(Booking(at, tokens))
-            return booked[-1]
+            booking = Booking(at, tokens)
+            if min(most_requests, most_tokens) < inf:
+                self._not_before, self._last_minute = at, booked
+                booked.append(booking)
+            return booking
 
-    def _allows(self, requests: int, tokens: int) -> bool:
-        rates = self.rates
-        return (rates.requests_per_minute is None or requests <= rates.requests_per_minute) and (
-            rates.tokens_per_minute is None or tokens <= rates.tokens_per_minute
-        )
-
-
-class _Slots:
-    """Counts calls in progress, like a semaphore for which threads and coroutines wait in one queue."""
-
-    def __init__(self, limit: Callable[[], int | None]) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._used = 0
-        self._waiting: deque[Future[None]] = deque()
-
-    def queue(self) -> Future[None]:
-        """Return a ticket that is done once the caller has a slot."""
+    def _queue(self) -> Future[None]:
+        """Return a ticket that is done once the caller has a slot: threads and coroutines wait in one queue."""
         ticket: Future[None] = Future()
         with self._lock:
             self._waiting.append(ticket)
             self._hand_out()
         return ticket
 
-    def give_back(self, ticket: Future[None]) -> None:
+    def _give_back(self, ticket: Future[None]) -> None:
         """Free the ticket's slot, or its place in the queue if it is still waiting."""
         never_served = ticket.cancel()
         with self._lock:
-            self._used -= not never_served
+            self._in_flight -= not never_served
             self._hand_out()
 
     def _hand_out(self) -> None:
-        limit = self._limit()
-        while self._waiting and (limit is None or self._used < limit):
+        while self._waiting and self._in_flight < (self.rates.in_flight or inf):
             ticket = self._waiting.popleft()
             if ticket.set_running_or_notify_cancel():
-                self._used += 1
+                self._in_flight += 1
                 ticket.set_result(None)
 
 
 _limiters: dict[str, Limiter] = {}
-_limiters_lock = threading.Lock()
 
 
 def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
     """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
-    with _limiters_lock:
-        limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
-        if rates is not None:
-            limiter.rates = rates
-        return limiter
+    limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
+    if rates is not None:
+        limiter.rates = rates
+    return limiter
 
 
 class TryTimedOut(TimeoutError):
@@ -207,8 +174,7 @@ class Deadline:
     @classmethod
     def of(cls, ledger: Ledger, clock: Clock, a_try: float = inf) -> Deadline:
         """Return the moment when the time of the ledger's running role is over."""
-        left = ledger.seconds_left()
-        return cls(ledger, clock, clock.now() + left if left < _ENDLESS else inf, a_try if a_try < _ENDLESS else inf)
+        return cls(ledger, clock, clock.now() + ledger.seconds_left(), a_try)
 
     def left(self) -> float:
         """Return the seconds that are left, 0 if the moment has passed."""
@@ -220,11 +186,20 @@ class Deadline:
 
         Raises what the block raises, BudgetExceeded if the run is over, and TryTimedOut.
         """
-        left = self.left()
-        seconds = min(left, self.a_try)
-        if not seconds:
+        if not (left := self.left()):
             self.ledger.refuse("max_seconds")
-        limit = asyncio.timeout(None if seconds == inf else seconds)
+        async with self._within(left, self.a_try):
+            yield
+
+    async def wait(self, work: Awaitable[T]) -> T:
+        """Return what `work` comes to. Raises BudgetExceeded if that is nothing before the run is over."""
+        async with self._within(self.left()):
+            return await work
+        raise AssertionError("a block that is cancelled raises")
+
+    @asynccontextmanager
+    async def _within(self, left: float, a_try: float = inf) -> AsyncIterator[None]:
+        limit = asyncio.timeout(min(left, a_try))
         try:
             async with limit:
                 yield
@@ -232,18 +207,6 @@ class Deadline:
         except TimeoutError:
             if not limit.expired():
                 raise
-        if seconds == left:
+        if left <= a_try:
             self.ledger.refuse("max_seconds")
-        raise TryTimedOut(f"no whole reply within {self.a_try:g} seconds")
-
-    async def wait(self, work: Awaitable[T]) -> T:
-        """Return what `work` comes to. Raises BudgetExceeded if that is nothing before the run is over."""
-        left = self.left()
-        limit = asyncio.timeout(None if left == inf else left)
-        try:
-            async with limit:
-                return await work
-        except TimeoutError:
-            if not limit.expired():
-                raise
-        self.ledger.refuse("max_seconds")
+        raise TryTimedOut(f"no whole reply within {a_try:g} seconds")

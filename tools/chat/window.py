@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ras_agent.prompts import Turn
 from ras_agent.text.short_cache import cached_if_short
 from ras_agent.tools.chat.retry import causes
-from ras_agent.tools.chat.runnables import chat_models_in
 
 UNKNOWN_WINDOW = 32_768
 """The window of a model of which nothing is known, in tokens. A server with less says so, and is believed."""
@@ -125,31 +124,21 @@ def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
 
 
 _windows: dict[str, Window] = {}
-_windows_lock = threading.Lock()
 
 
 def shared_window(endpoint: str) -> Window:
     """Return the one window of an endpoint."""
-    with _windows_lock:
-        return _windows.setdefault(endpoint, Window())
+    return _windows.setdefault(endpoint, Window())
 
 
 def stated_window(model: Any) -> int | None:
-    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile.
-
-    A runnable has the smallest window of the models that it asks.
-    """
-    return min(filter(None, map(_own_window, chat_models_in(model) or (model,))), default=None)
-
-
-def _own_window(model: Any) -> int | None:
+    """Return the window that a model object states, in tokens, or None: Ollama's `num_ctx`, or LangChain's profile."""
     stated = getattr(model, "num_ctx", None)
     if isinstance(stated, int) and stated > 0:
         return stated
     if type(model).__name__ == "ChatOllama":
         return OLLAMA_WINDOW
-    profile = getattr(model, "profile", None)
-    stated = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    stated = _profile(model).get("max_input_tokens")
     return stated if isinstance(stated, int) and stated >= _LEAST else None
 
 
@@ -172,8 +161,12 @@ def to_ask_again(window: int) -> int:
 
 def writes_thoughts(model: Any) -> bool:
     """Return whether LangChain's profile of the model says that it writes thoughts before its reply."""
-    profiles = (getattr(one, "profile", None) for one in chat_models_in(model) or (model,))
-    return any(isinstance(profile, dict) and profile.get("reasoning_output") is True for profile in profiles)
+    return _profile(model).get("reasoning_output") is True
+
+
+def _profile(model: Any) -> dict[str, Any]:
+    profile = getattr(model, "profile", None)
+    return profile if isinstance(profile, dict) else {}
 
 
 # ---- what a server says when a prompt is too long
@@ -202,16 +195,7 @@ def is_overflow(error: BaseException | None) -> bool:
         if status in _OTHER_REASONS:
             return False
         known = any(base.__name__ == "ContextOverflowError" for base in type(link).__mro__)
-        if known or status == _TOO_LARGE or _TOO_LONG.search(" ; ".join(_told(link))):
+        # clients that hold the server's own error tell less of it in their messages
+        if known or status == _TOO_LARGE or _TOO_LONG.search(f"{link} ; {getattr(link, 'body', '')}"):
             return True
     return False
-
-
-def _told(error: BaseException) -> Iterator[str]:
-    """Yield the error's message, and the fields of the server's own error where the client holds them."""
-    yield str(error)
-    body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        yield from (f"{name}: {value}" for name, value in body.items())
-    elif isinstance(body, str):
-        yield body

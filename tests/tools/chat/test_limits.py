@@ -145,7 +145,7 @@ async def test_synchronous_callers_and_coroutines_share_the_slots(passing_time: 
 
     async with limited.hold(1):
         waiting = asyncio.create_task(asyncio.to_thread(run, tokens()))
-        while not limited._slots._waiting:
+        while not limited._waiting:
             await asyncio.sleep(0)
         assert not waiting.done()
     assert await waiting == 1

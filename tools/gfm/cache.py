@@ -148,13 +148,12 @@ def build_cache(
     row = 2 * width + 4 if half_cache else 4 * width + 4
     bytes_left = cache_bytes - len(layers) * relations * row
     relations_of = _RelationStates(weights, torch.from_numpy(graph.vectors))
-    exact = torch.empty(relations, width)
     relation_states, pre_norm, deviations, uncached_from = [], [], [], None
     state: Tensor | None = None if nodes is None else nodes.initial
     following: Tensor | None = None
     for number, layer in enumerate(layers):
-        relations_of.write(number, exact)
-        relation_states.append(cache_rows(exact if half_cache else exact.clone(), half_cache))
+        relation_states.append(empty_rows(relations, width, half_cache))
+        relations_of.write(number, relation_states[-1])
         if number == 0 and alike:
             state = norm_and_rectify(layer.bias[None], layer)  # one row for all
             pre_norm.append(cache_rows(layer.bias[None], half_cache))
@@ -165,17 +164,18 @@ def build_cache(
             uncached_from = state.expand(count, width)
             state = None
         if state is not None:
-            factors = CachedRows(exact, torch.ones(relations))
             if following is None or len(following) != count:
                 following = torch.empty(count, width)
-            output, deviation = _background_layer(graph, layer, state, factors, half_cache, nodes, following)
+            output, deviation = _background_layer(
+                graph, layer, state, relation_states[-1], half_cache, nodes, following
+            )
             # what entered the layer makes room for what leaves the next, unless it is the caller's
             following, state = (None if nodes is not None and state is nodes.initial else state), following
             pre_norm.append(output)
             deviations.append(deviation)
             bytes_left -= count * row
     score_hidden = None
-    del exact, following  # room for the score's
+    del following  # room for the score's
     if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
@@ -206,8 +206,8 @@ class _RelationStates:
         if not self._composed:
             self._negated = False
 
-    def write(self, layer: int, states: Tensor) -> None:
-        """Write the relation states of one layer to `states` (R, d)."""
+    def write(self, layer: int, states: CachedRows) -> None:
+        """Write the relation states of one layer to `states` (R, d), block by block."""
         import torch
 
         at = f"entity_model.layers.{layer}.relation_projection"
@@ -218,13 +218,12 @@ class _RelationStates:
             bias = bias + first @ self._weights["rel_mlp.bias"]
             first = first @ self._weights["rel_mlp.weight"]
         first, second = first.t().contiguous(), second.t().contiguous()
-        count = len(states) // 2 if self._negated else len(states)
+        count = len(self._rows) // 2 if self._negated else len(self._rows)
         for begin in range(0, count, ROWS_AT_ONCE):
             hidden = self._rows[begin : min(begin + ROWS_AT_ONCE, count)] @ first
-            end = begin + len(hidden)
             if self._negated:
-                torch.addmm(last, (bias - hidden).relu_(), second, out=states[count + begin : count + end])
-            torch.addmm(last, hidden.add_(bias).relu_(), second, out=states[begin:end])
+                states.write(count + begin, torch.addmm(last, (bias - hidden).relu_(), second))
+            states.write(begin, torch.addmm(last, hidden.add_(bias).relu_(), second))
 
 
 def deviation_of(rows: Tensor) -> Tensor:

@@ -17,6 +17,9 @@ from ras_agent.tools.gfm.graph import GFMGraph, GFMStart  # noqa: E402
 from ras_agent.tools.gfm.network import GraphTensors, plain_scores  # noqa: E402
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
+LIMITS = {False: 1e-4, True: 2e-4}
+"""How far a logit may be off, in float32 and with the half cache: a quarter of that in probability"""
+
 
 def _case(width: int = 16, layers: int = 5, entities: int = 3000) -> dict[str, Any]:
     """A sparse graph with a few hubs: at the first layers a question reaches little of it, at the last most."""
@@ -64,7 +67,7 @@ def test_scores_equal_the_plain_networks(cache_bytes: int, half: bool) -> None:
     case = _case()
     expected = _plain(case)
     assert np.ptp(expected) > 0.5
-    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < 1e-4
+    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < LIMITS[half]
 
 
 def test_a_batch_gives_what_its_questions_give_alone() -> None:
@@ -80,7 +83,7 @@ def test_a_batch_gives_what_its_questions_give_alone() -> None:
 def test_without_numba_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch, half: bool) -> None:
     case = _case()
     monkeypatch.setattr(cpu_kernels, "has_numba", lambda: False)
-    assert np.abs(_fast(case, half_cache=half) - _plain(case)).max() < 1e-4
+    assert np.abs(_fast(case, half_cache=half) - _plain(case)).max() < LIMITS[half]
 
 
 def test_rows_are_divided_among_as_many_threads_as_torch_has() -> None:
@@ -113,7 +116,7 @@ def test_any_graph_gets_the_plain_networks_scores(seed: int, facts: int, half: b
         "starts": [GFMStart(rng.permutation(120)[:count], rng.random(count)) for count in (1, 3, 30)],
     }
     cache_bytes = int(rng.integers(0, 150_000))  # at random, from nothing but relation states to everything
-    assert np.abs(_fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)).max() < 1e-4
+    assert np.abs(_fast(case, half_cache=half, cache_bytes=cache_bytes) - _plain(case)).max() < LIMITS[half]
 
 
 @pytest.mark.parametrize("options", [{"half_cache": True}, {"half_products": True}])
@@ -209,7 +212,7 @@ def test_scores_are_the_same_in_several_blocks_of_rows(
     # 2,999 and 500 start in different blocks, and out of order
     assert case["starts"][2].entities.tolist() == [2999, 0, 500]
     expected = _plain(case)
-    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < 1e-4
+    assert np.abs(_fast(case, cache_bytes=cache_bytes, half_cache=half) - expected).max() < LIMITS[half]
     fast = FastGFM(case["weights"], case["graph"], cache_bytes=10**9, half_cache=half, tolerance=0)
     assert max(len(step.reached) for step in fast.steps(case["questions"][0], case["starts"][0])) > 2000
 

@@ -105,10 +105,10 @@ class Run:
         review: JSON | None = None
         # each step is stored before the next begins: what cannot be stored ends the run at once
         how: dict[str, Any] = {"durability": "sync"} if agent.checkpointer else {}
-        modes: Any = ["custom", "values"]
+        stream: Any = agent.astream(inputs, config, context=limits, stream_mode=["custom", "values"], **how)
         # the agent's own limit does not bound what stores its state
         async with self._turn, asyncio.timeout(limits.max_seconds and limits.max_seconds + _TO_STORE):
-            async for kind, payload in agent.astream(inputs, config, context=limits, stream_mode=modes, **how):
+            async for kind, payload in stream:
                 if isinstance(payload, Failed):
                     failure = replace(payload.failure, message=without_places(payload.failure.message))
                     self._news.put_nowait(Failed(failure))

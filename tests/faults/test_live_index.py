@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import resource
 import subprocess
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,14 +23,14 @@ from tests.faults.attack import Attack
 
 TENANTS = ("anna", "boris", "carla")
 WRITER = """
-import sys
+import sys, time
 from pathlib import Path
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.structure.build_graph import build_graph
 from ras_agent.tools.index import segment
 
 segment.SAVED_FROM = 4  # so that segments are written and read, too
-folder, rounds, graph = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "graph"
+folder, rounds, graph, pause = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "graph", float(sys.argv[4])
 for round in range(rounds):
     records = [
         {"id": f"{user}-{number}", "title": f"Depot {number}", "user": user,
@@ -39,6 +43,7 @@ for round in range(rounds):
     if graph:
         build_graph(folder / "i")
     print(round, flush=True)
+    time.sleep(pause)
 """
 
 
@@ -53,6 +58,33 @@ class TwoSearches:
         )
 
 
+class Slow(TwoSearches):
+    """Takes as long as a model may."""
+
+    def plan(self, question: str, graph: Any, steps: Sequence[Any]) -> Plan:
+        time.sleep(random.uniform(1, 12))
+        return super().plan(question, graph, steps)
+
+
+def _ask(agent: Any, number: int) -> str:
+    """Ask as one of the tenants; return what is wrong with the run, "" for nothing."""
+    user = TENANTS[number % 3]
+    inputs: Any = {"question": f"Who founded Depot {number % 4}?", "filter": {"user": user}}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # passages that the graph does not have yet
+            out = asyncio.run(agent.ainvoke(inputs)) if number % 2 else agent.invoke(inputs)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    texts = [passage["text"] for passage in out["passages"].values()]
+    commits = {text.partition("Founder")[2].partition("x")[0] for text in texts}
+    shown = json.dumps(out, default=str).lower()
+    wrong = [other for other in TENANTS if other != user and other in shown]
+    odd = [one for one in out["failures"] if "also that of another text" not in one["message"]]
+    fine = out["question"] == inputs["question"] and len(commits) <= 1 and not wrong and not odd
+    return "" if fine else f"{inputs}: commits {commits}, of others {wrong}, {out['failures'][:1]}"
+
+
 @pytest.mark.parametrize(("retriever", "rounds"), [("bm25", 12), ("ppr", 6)])
 def test_each_run_sees_one_commit_and_its_tenant_alone(
     retriever: str, rounds: int, attack: Attack, tmp_path: Path
@@ -63,30 +95,16 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
     """
     kind = "graph" if retriever == "ppr" else "words"
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
-    subprocess.run([*command, "1", kind], check=True, capture_output=True)
+    subprocess.run([*command, "1", kind, "0"], check=True, capture_output=True)
     agent = create_ras_agent(index=tmp_path / "i", retriever=retriever, planner=TwoSearches())
-    with subprocess.Popen([*command, str(len(attack.times(rounds)) + 1), kind], stdout=subprocess.DEVNULL) as writer:
+    rewritten = [*command, str(len(attack.times(rounds)) + 1), kind, "0"]
+    with subprocess.Popen(rewritten, stdout=subprocess.DEVNULL) as writer:
 
         def ask(number: int) -> list[str]:
-            broken = []
+            problems = []
             while writer.poll() is None:
-                user = TENANTS[number % 3]
-                inputs: Any = {"question": "Who founded Depot 1?", "filter": {"user": user}}
-                try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")  # passages that the graph does not have yet
-                        out = asyncio.run(agent.ainvoke(inputs)) if number % 2 else agent.invoke(inputs)
-                except Exception as error:
-                    broken.append(f"{type(error).__name__}: {error}")
-                    continue
-                texts = [passage["text"] for passage in out["passages"].values()]
-                commits = {text.partition("Founder")[2].partition("x")[0] for text in texts}
-                shown = json.dumps(out, default=str).lower()
-                wrong = [other for other in TENANTS if other != user and other in shown]
-                odd = [one for one in out["failures"] if "also that of another text" not in one["message"]]
-                fine = len(commits) <= 1 and not wrong and not odd
-                broken.append("" if fine else f"{user}: commits {commits}, of others {wrong}, {out['failures'][:1]}")
-            return broken
+                problems.append(_ask(agent, number))
+            return problems
 
         with ThreadPoolExecutor(12) as pool:
             for told in pool.map(ask, range(12)):
@@ -96,3 +114,44 @@ def test_each_run_sees_one_commit_and_its_tenant_alone(
     last = agent.invoke({"question": "Who founded Depot 1?", "filter": {"user": "anna"}})
     newest = f"Founder{len(attack.times(rounds))}x"
     attack.expect(all(newest in one["text"] for one in last["passages"].values()), "the last commit is not seen")
+
+
+def test_one_agent_under_64_threads(attack: Attack, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One agent in 64 threads for half an hour, while another process writes the index and its graph."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    subprocess.run([*command, "1", "graph", "0"], check=True, capture_output=True)
+    agent = create_ras_agent(index=tmp_path / "i", retriever="ppr", planner=Slow())
+    ends = time.monotonic() + len(attack.times(1800))
+    waits: list[float] = []
+    sizes: list[int] = []
+
+    def ask(number: int) -> list[str]:
+        problems = []
+        while time.monotonic() < ends:
+            began = time.monotonic()
+            problems.append(_ask(agent, number))
+            waits.append(time.monotonic() - began)
+            if number == 0:
+                sizes.append(_resident_megabytes())
+        return problems
+
+    with subprocess.Popen([*command, "100000", "graph", "20"], stdout=subprocess.PIPE, text=True) as writer:
+        with ThreadPoolExecutor(64) as pool:
+            for told in pool.map(ask, range(64)):
+                for problem in told:
+                    attack.expect(not problem, problem)
+        attack.expect(writer.poll() is None, "the writer failed")
+        writer.terminate()
+        commits = len((writer.stdout.read() if writer.stdout else "").splitlines())
+    attack.expect(max(waits) < 120, f"a run took {max(waits):.0f} s")
+    with capsys.disabled():
+        print(
+            f"{len(waits)} runs beside {commits} commits, the longest of {max(waits):.0f} s; MB after the first run "
+            f"{sizes[0]}, after half of them {sizes[len(sizes) // 2]}, after the last {sizes[-1]}; "
+            f"{threading.active_count()} threads are left"
+        )
+
+
+def _resident_megabytes() -> int:
+    fields = Path("/proc/self/statm").read_text("ascii").split()
+    return int(fields[1]) * resource.getpagesize() // 1_000_000

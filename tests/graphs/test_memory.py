@@ -1,6 +1,8 @@
 """A store keeps what a thread has found for its next question, each user's apart."""
 
+import asyncio
 import json
+import threading
 
 import pytest
 from langgraph.store.memory import InMemoryStore
@@ -131,6 +133,32 @@ def test_a_store_that_fails_costs_its_facts_only(agent):
     out = made.invoke({"question": "Where was Bell born?"}, ADA)
     assert out["answer"] == "1 facts, 1 passages"
     assert [failure["role"] for failure in out["failures"]] == ["store", "store"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_store_that_hangs_costs_its_facts_and_a_moment(agent, asynchronous, monkeypatch):
+    back = threading.Event()
+
+    class Hangs(InMemoryStore):
+        def get(self, *args, **kwargs):
+            back.wait()
+
+        async def aget(self, *args, **kwargs):
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("ras_agent.graphs.node._OF_STORE", 0.05)
+    made, _, _ = agent(BELL, store=Hangs())
+    asked = {"question": "Where was Bell born?"}
+    try:
+        out = asyncio.run(made.ainvoke(asked, ADA)) if asynchronous else made.invoke(asked, ADA)
+    finally:
+        back.set()
+    assert out["answer"] == "1 facts, 1 passages"
+    (failure,) = out["failures"]
+    assert (failure["role"], failure["message"]) == (
+        "store",
+        "the store did not answer within 0.05 s: this thread's earlier facts are left out",
+    )
 
 
 @pytest.mark.parametrize("value", [{"graph": 1}, {"passages": []}, {"passages": {"a": 1}, "graph": {"facts": []}}])

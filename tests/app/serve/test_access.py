@@ -102,7 +102,8 @@ def test_nobody_is_let_in_without_a_token_that_is_known(teams: httpx.Client) -> 
         for path in ("/api/retrieve?q=sonar", "/v1/models", "/api/documents", "/nothing"):
             refused = teams.get(path, headers=headers)
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-            assert refused.json()["error"]["code"] == "invalid_api_key"
+            error = refused.json()["error"]
+            assert (error["type"], error["code"]) == ("authentication_error", "invalid_api_key")
     assert (
         teams.get("/health").status_code == teams.get("/").status_code == teams.get("/page/ask.js").status_code == 200
     )

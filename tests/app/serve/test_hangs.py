@@ -136,6 +136,17 @@ def test_a_locked_file_of_threads_is_told_and_they_go_on_afterwards(
     assert client.post("/api/ask", json=QUESTION).json()["answer"] == "Edinburgh"
 
 
+def test_a_file_of_threads_that_is_locked_is_said_at_the_start(
+    index: Path, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ras_agent.checkpoints._LOCKED_SECONDS", 0.1)
+    file = tmp_path / "threads.sqlite"
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(SettingsError, match=says("threads.sqlite", "another process has locked it", "wait")):
+            served(Settings(index=index, checkpoint=f"sqlite:{file}"))
+
+
 @pytest.mark.parametrize("content", [b"no database" * 1000, None])
 def test_a_file_that_holds_no_threads_is_said_at_the_start(
     index: Path, tmp_path: Path, served: Served, content: bytes | None

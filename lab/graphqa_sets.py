@@ -31,16 +31,22 @@ _COLOURS = ("red", "blue", "green", "yellow", "white", "black", "brown", "orange
 _SIZES = ("small", "large", "tall", "round")
 _RELATIONS = ("to the left of", "to the right of", "on", "under", "behind", "near")
 _SYLLABLES = ["ba", "ke", "li", "mo", "nu", "ra", "so", "ti", "va", "ze", "do", "fi"]
+_CLOSED = 4  # the words that answer closed questions
 _JOBS = ["painter", "singer", "judge", "pilot", "chemist", "poet"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSets:
-    """Options. scenes, people: how many questions there are of each set; a fifth of the people is for the test."""
+    """Options. scenes, people: how many questions there are of each set; a fifth of the people is for the test.
+
+    closed: the answer is one of four words, a colour or a job, and the graph has no other of them, so that the graph
+        alone decides, whatever is asked.
+    """
 
     out: Path
     scenes: int = 300
     people: int = 300
+    closed: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -53,7 +59,7 @@ def make(config: MadeSets) -> None:
         (config.out / folder).mkdir(parents=True, exist_ok=True)
     graphs, rows = {}, []
     for number in range(config.scenes):
-        graph, question, answer, full = _scene(random.Random(f"{config.seed} scene {number}"))
+        graph, question, answer, full = _scene(random.Random(f"{config.seed} scene {number}"), closed=config.closed)
         graphs[str(number)] = graph
         rows.append((number, str(number), question, answer, full))
     replace_file(config.out / "scenes/sceneGraphs.json", json.dumps(graphs).encode())
@@ -61,14 +67,17 @@ def make(config: MadeSets) -> None:
     header = ("q_id", "image_id", "question", "answer", "full_answer")
     csv.writer(table, lineterminator="\n").writerows([header, *rows])
     replace_file(config.out / "scenes/made.csv", table.getvalue().encode())
-    people = [_person(number, random.Random(f"{config.seed} person {number}")) for number in range(config.people)]
+    people = [
+        _person(number, random.Random(f"{config.seed} person {number}"), closed=config.closed)
+        for number in range(config.people)
+    ]
     test = config.people // 5
     for part, records in (("test", people[:test]), ("train", people[test:])):
         lines = "".join(json.dumps(record) + "\n" for record in records)
         replace_file(config.out / f"webqsp/{part}.jsonl", lines.encode())
 
 
-def _scene(rng: random.Random) -> tuple[dict[str, Any], str, str, str]:
+def _scene(rng: random.Random, *, closed: bool = False) -> tuple[dict[str, Any], str, str, str]:
     """Return a scene graph in GQA's form, and a question about it with its answer and the answer in a sentence."""
     things = rng.sample(_THINGS, rng.randint(6, 12))
     objects: dict[str, dict[str, Any]] = {}
@@ -82,26 +91,32 @@ def _scene(rng: random.Random) -> tuple[dict[str, Any], str, str, str]:
         objects[str(number)]["relations"].append(relation)
     asked = rng.randrange(1, len(things))
     name, [relation] = things[asked], objects[str(asked)]["relations"]
-    if rng.random() < 0.5:
+    if closed:
+        for number in range(len(things)):
+            words = _COLOURS[:_CLOSED] if number == asked else _SIZES
+            objects[str(number)]["attributes"] = [rng.choice(words)]
+    if closed or rng.random() < 0.5:
         colour = objects[str(asked)]["attributes"][0]
         return {"objects": objects}, f"What color is the {name}?", colour, f"The {name} is {colour}."
     target, text = things[int(relation["object"])], relation["name"]
     return {"objects": objects}, f"What is the {name} {text}?", target, f"The {name} is {text} the {target}."
 
 
-def _person(number: int, rng: random.Random) -> dict[str, Any]:
+def _person(number: int, rng: random.Random, *, closed: bool = False) -> dict[str, Any]:
     """Return a question about a person in RoG's form, over a graph of some people, their towns and countries."""
     names = list(_names(rng, 24))
     people, towns, countries = names[:12], names[12:20], names[20:]
     country_of = {town: rng.choice(countries) for town in towns}
     graph = [[town, "location.location.containedby", country] for town, country in country_of.items()]
     facts: dict[str, dict[str, list[str]]] = {}
-    for person in people:
+    for place, person in enumerate(people):
         facts[person] = {
             "people.person.place_of_birth": [rng.choice(towns)],
             "people.person.profession": rng.sample(_JOBS, rng.randint(1, 2)),
             "people.person.spouse_s": [rng.choice(people)],
         }
+        if closed:
+            facts[person]["people.person.profession"] = [rng.choice(_JOBS[:_CLOSED])] if not place else []
         graph += [[person, relation, end] for relation, ends in facts[person].items() for end in ends]
     rng.shuffle(graph)
     asked, own = people[0], facts[people[0]]
@@ -112,7 +127,7 @@ def _person(number: int, rng: random.Random) -> dict[str, Any]:
         (f"who is {asked} married to", own["people.person.spouse_s"]),
         (f"what country was {asked} born in", [country_of[town[0]]]),
     ]
-    question, answers = kinds[number % len(kinds)]
+    question, answers = kinds[1 if closed else number % len(kinds)]
     return {"id": f"made-{number}", "question": question, "answer": answers, "q_entity": [asked],
             "a_entity": answers, "graph": graph}  # fmt: skip
 

@@ -3,17 +3,19 @@
 It is the small twin of G-Retriever (arXiv:2402.07630): graph encoder, mean pooling, a projector to the language model's
 width, and the graph token in front of the words; here the packaged MiniLM takes the place of the language model. Its
 lower layers are frozen. The soft tokens join the words above them, so that the words' states below are computed once
-for a whole training; with `frozen` 0 they join at the word embeddings, as in the papers.
+for a whole training; with `frozen` 0 they join at the word embeddings, as in the papers, or with `joins` at
+a layer above.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +25,7 @@ from ras_agent.errors import UnknownName, WeightsError
 from ras_agent.graph_batch import GraphBatch, GraphFeatures
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 from ras_agent.tools.graph_tokens.encoders import EncoderConfig, build_encoder, pool
+from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.train.reader.trainable import torch_minilm
 
 TRAINED_TOKENS = 10  # G-Retriever's ablation has ten trainable tokens in the place of the graph token
@@ -59,13 +62,21 @@ DESIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class StanceConfig:
-    """Describes a model. design: one of DESIGNS. frozen: how many lower layers are as packaged. hidden: the head's."""
+    """Describes a model. design: one of DESIGNS. frozen: how many lower layers are as packaged. hidden: the head's.
+
+    joins: how many trained layers the words pass before the graph's token joins them. gate: whether the token is
+        multiplied by a learnt number that begins at 0. types: whether edges are their relation's type, which the
+        encoder learns a vector of in each layer, and not their text's vector.
+    """
 
     design: str
     encoder: EncoderConfig
     frozen: int = 5
     hidden: int = 128
     dropout: float = 0.1
+    joins: int = 0
+    gate: bool = False
+    types: bool = False
 
     def __post_init__(self) -> None:
         if self.design not in DESIGNS:
@@ -156,6 +167,8 @@ class StanceModel(nn.Module):
             self.encoder = build_encoder(config.encoder)
             inner = config.encoder.width
             self.projector = nn.Sequential(nn.Linear(inner, inner), nn.GELU(), nn.Linear(inner, self.width))
+            if config.gate:
+                self.gate = nn.Parameter(torch.zeros(()))
         elif reads.token == "trained":
             self.tokens = nn.Parameter(0.02 * torch.randn(TRAINED_TOKENS, self.width))
         features = SIGN_FEATURES * reads.signs + len(RELATIONS) * reads.bag
@@ -172,7 +185,7 @@ class StanceModel(nn.Module):
         parts = [torch.stack([one.features for one in inputs])]
         if self.config.reads.words:
             parts += self._read(inputs)
-        logits: Tensor = self.head(torch.cat(parts, dim=1).float())
+        logits: Tensor = self.head(torch.cat(parts, dim=1).float()).float()  # bfloat16 under autocast
         return logits.squeeze(1)
 
     def loss(self, batch: tuple[Sequence[StanceInput], Tensor]) -> Tensor:
@@ -187,7 +200,10 @@ class StanceModel(nn.Module):
         mask = torch.arange(states.shape[1]) < lengths.unsqueeze(1)  # (B, T)
         soft = self.soft_tokens([one.graph for one in inputs])  # (B, k, width)
         front = torch.ones(soft.shape[:2], dtype=torch.bool)
-        states = through(list(self.upper), torch.cat([soft, states], dim=1), torch.cat([front, mask], dim=1)).float()
+        layers = list(self.upper)
+        states = through(layers[: self.config.joins], states, mask).float()
+        both = torch.cat([soft, states], dim=1)
+        states = through(layers[self.config.joins :], both, torch.cat([front, mask], dim=1)).float()
         words = states[:, soft.shape[1] :]
         mean = (words * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
         return [words[:, 0], mean]
@@ -198,10 +214,25 @@ class StanceModel(nn.Module):
         if token == "graph":
             batch = GraphBatch.of(graphs, self.config.encoder.input)
             made: Tensor = self.projector(pool(self.encoder(batch), batch))
-            return made.unsqueeze(1)
+            return (self.gate * made if self.config.gate else made).unsqueeze(1)
         if token == "trained":
             return self.tokens.expand(len(graphs), -1, -1)
         return torch.zeros(len(graphs), 0, self.width)
+
+    def begin_from(self, folder: Path, base: Path | None = None) -> None:
+        """Take the weights of a training of the same design, which may have had fewer trained layers.
+
+        Raises WeightsError for a folder that holds something else.
+        """
+        other, _ = StanceModel.load(folder, base)
+        more = other.config.frozen - self.config.frozen
+        weights = {_moved(name, more): weight for name, weight in other.state_dict().items()}
+        own = self.state_dict()
+        if other.config.design != self.config.design or any(
+            name not in own or own[name].shape != weight.shape for name, weight in weights.items()
+        ):
+            raise WeightsError(f"{folder}: holds no {self.config.design} of this form: start from one of that design")
+        self.load_state_dict(own | weights)
 
     def save(self, folder: Path, about: dict[str, Any]) -> None:
         """Write the trained weights and `config.json`, which also holds `about`."""
@@ -236,6 +267,26 @@ class StanceModel(nn.Module):
             ) from error
         model.eval()
         return model, words
+
+
+def _moved(name: str, layers: int) -> str:
+    """Return a weight's name where so many more layers below are trained."""
+    if not name.startswith("upper."):
+        return name
+    _, number, rest = name.split(".", 2)
+    return f"upper.{int(number) + layers}.{rest}"
+
+
+def with_types(graph: GraphFeatures, facts: Sequence[Fact]) -> GraphFeatures:
+    """Return a graph whose edges are their relations' types: 1 at the relation's place in RELATIONS, and else 0.
+
+    A linear map of such edges, as encoders have in each layer, is a learnt vector for each relation.
+    """
+    edges = np.zeros_like(graph.edges)
+    for row, (_, relation, _) in zip(edges, facts, strict=True):
+        if relation in RELATIONS:
+            row[RELATIONS.index(relation)] = 1.0
+    return replace(graph, edges=edges)
 
 
 def features_of(reads: Design, examples: Sequence[StanceExample]) -> Tensor:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _RANGES = {
     **dict.fromkeys(("batch", "orders"), COUNT),
-    "frozen": NATURAL,
-    "lower_rate": SHARE,
+    **dict.fromkeys(("frozen", "joins"), NATURAL),
+    **dict.fromkeys(("lower_rate", "encoder_rate"), SHARE),
     "fold": Range(0, FOLDS - 1),
 }
 _WITHOUT_WORDS = 6  # times as many epochs where there are only counts to learn from
@@ -51,8 +51,10 @@ class StanceTrainingConfig(FitConfig):
     """Holds everything that decides what comes out. Raises SettingsError for a number out of its range.
 
     encoder, layers, heads, width, norm: the graph encoder. frozen: the layers of MiniLM that stay as packaged.
+    joins, gate, types: see StanceConfig. start: the folder of a training of this design, with
+        as many or fewer trained layers, whose weights are trained on.
     orders: in how many orders of the facts each example is read; the first is the file's.
-    lower_rate: the rate of MiniLM's layers as a share of the others'.
+    lower_rate, encoder_rate: the rates of MiniLM's layers, and of graph encoder and projector, as shares of the head's.
     fold: which fifth of train.tsv is scored in place of val.tsv. base: a folder with another BERT than MiniLM.
     """
 
@@ -65,11 +67,16 @@ class StanceTrainingConfig(FitConfig):
     width: int = 256
     norm: str = "batch"
     frozen: int = 5
+    joins: int = 0
+    gate: bool = False
+    types: bool = False
+    start: Path | None = None
     orders: int = 1
     batch: int = 32
     epochs: int = 3
     rate: float = 2e-3
     lower_rate: float = 0.1
+    encoder_rate: float = 1.0
     warmup: float = 0.1
     fold: int | None = None
     base: Path | None = None
@@ -94,7 +101,9 @@ def train(config: StanceTrainingConfig, embedder: Embedder | None = None) -> dic
     else:
         examples, held_out = folds(examples, config.fold)
     model, words = _model(config, embedder)
-    model.rate_factors = {"upper.": config.lower_rate}
+    if config.start:
+        model.begin_from(config.start, config.base)
+    model.rate_factors = {"upper.": config.lower_rate, **dict.fromkeys(("encoder.", "projector."), config.encoder_rate)}
     inputs = Inputs(model, words, embedder)
     orders = config.orders if model.config.reads.graph_text else 1
     rounds = [inputs.of([reordered(example, order) for example in examples]) for order in range(orders)]
@@ -110,7 +119,9 @@ def train(config: StanceTrainingConfig, embedder: Embedder | None = None) -> dic
         return _scores(predict(model, scored), held_out)
 
     epochs = config.epochs * (1 if words else _WITHOUT_WORDS)
-    own = {name: value for name, value in asdict(config).items() if name not in ("data", "out", "base", "epochs")}
+    own = {
+        name: value for name, value in asdict(config).items() if name not in ("data", "out", "base", "start", "epochs")
+    }
     settings = {**own, "examples": len(examples)}
     same: dict[str, Any] = {one.name: getattr(config, one.name) for one in fields(FitConfig)}
     fitting = FitConfig(**{**same, "epochs": epochs})
@@ -132,17 +143,20 @@ class Inputs:
         self._reads, self._words = model.config.reads, words
         wanted = self._reads.token == "graph"
         self._vectors = GraphVectors(embedder or resolve_embedder("minilm")) if wanted else None
+        self._types = model.config.types
 
     def of(self, examples: Sequence[StanceExample]) -> list[StanceInput]:
         """Return an input for each example."""
         import torch
 
-        from lab.explagraphs.model import StanceInput, features_of
+        from lab.explagraphs.model import StanceInput, features_of, with_types
 
         states = self._words.states(examples) if self._words else [torch.zeros(0, 0)] * len(examples)
         if self._vectors:
             self._vectors.of_texts(sorted({text for example in examples for fact in example.facts for text in fact}))
             graphs = [self._vectors.of_facts(example.facts) for example in examples]
+            if self._types:
+                graphs = [with_types(graph, one.facts) for graph, one in zip(graphs, examples, strict=True)]
         else:
             graphs = [GraphFeatures.join((), 0)] * len(examples)
         features = features_of(self._reads, examples)
@@ -182,7 +196,9 @@ def _model(config: StanceTrainingConfig, embedder: Embedder | None) -> tuple[Sta
     shape: dict[str, Any] = {name: getattr(config, name) for name in ("layers", "heads", "width", "norm")}
     if embedder is not None:
         shape["input"] = embedder.dimension
-    described = StanceConfig(config.design, EncoderConfig(kind=config.encoder, **shape), config.frozen)  # type: ignore[arg-type]
+    encoder = EncoderConfig(kind=config.encoder, **shape)  # type: ignore[arg-type]
+    token: dict[str, Any] = {name: getattr(config, name) for name in ("joins", "gate", "types")}
+    described = StanceConfig(config.design, encoder, config.frozen, **token)
     words = WordEncoder(described, config.base) if described.reads.words else None
     return StanceModel(described, words), words
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from lab.explagraphs.evaluate import StanceEvaluation, evaluate  # noqa: E402
 from lab.explagraphs.examples import arguments_of, folds, graph_text, read_examples, reordered  # noqa: E402
 from lab.explagraphs.model import StanceModel  # noqa: E402
+from lab.explagraphs.signs import RELATIONS  # noqa: E402
 from lab.explagraphs.train import Inputs, StanceTrainingConfig, predict, train  # noqa: E402
 from ras_agent.errors import IngestError, SettingsError, UnknownName, WeightsError  # noqa: E402
 from ras_agent.protocols import Embedder  # noqa: E402
@@ -68,7 +70,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def config(data: Path, base: Path, tmp_path: Path) -> StanceTrainingConfig:
-    small = {"layers": 1, "heads": 2, "width": 8, "frozen": 1, "batch": 5}
+    small: dict[str, Any] = {"layers": 1, "heads": 2, "width": 8, "frozen": 1, "batch": 5}
     return StanceTrainingConfig(data=data, out=tmp_path / "run", base=base, epochs=25, rate=0.01, lower_rate=1, **small)
 
 
@@ -104,6 +106,61 @@ def test_only_layers_above_the_frozen_ones_are_trained_and_saved(
     assert {name.split(".")[1] for name in saved if name.startswith("upper.")} == {"0"}
     name = "attention.self.query.weight"
     assert not torch.equal(saved[f"upper.0.{name}"], before[f"encoder.layer.1.{name}"])
+
+
+def test_the_words_pass_some_layers_before_the_token_joins_them(
+    config: StanceTrainingConfig, hash_embedder: Embedder
+) -> None:
+    train(replace(config, frozen=0, joins=1), hash_embedder)
+    model, words = StanceModel.load(config.out, config.base)
+    [one] = Inputs(model, words, hash_embedder).of(read_examples(config.data / "val.tsv")[:1])
+    lengths: list[int] = []
+    for layer in model.upper:
+        layer.register_forward_pre_hook(lambda _, given: lengths.append(given[0].shape[1]))
+    predict(model, [one])
+    assert lengths == [len(one.states), len(one.states) + 1]
+
+
+def test_a_gate_lets_nothing_of_the_token_through_before_training(
+    config: StanceTrainingConfig, hash_embedder: Embedder
+) -> None:
+    train(replace(config, gate=True, encoder_rate=0.5), hash_embedder)
+    model, words = StanceModel.load(config.out, config.base)
+    graphs = [one.graph for one in Inputs(model, words, hash_embedder).of(read_examples(config.data / "val.tsv"))]
+    assert model.soft_tokens(graphs).abs().max() > 0
+    model.gate.data.zero_()
+    assert model.soft_tokens(graphs).abs().max() == 0
+
+
+def test_edges_may_be_their_relations_types(config: StanceTrainingConfig, hash_embedder: Embedder) -> None:
+    model, words = StanceModel.load(_trained(replace(config, types=True), hash_embedder), config.base)
+    one = Inputs(model, words, hash_embedder).of(read_examples(config.data / "val.tsv"))[1]
+    places = [RELATIONS.index(name) for name in ("causes", "not desires")]
+    assert one.graph.edges.argmax(axis=1).tolist() == places
+    assert one.graph.edges.sum(axis=1).tolist() == [1, 1]
+
+
+def test_a_training_begins_with_the_weights_of_one_that_had_fewer_trained_layers(
+    config: StanceTrainingConfig, hash_embedder: Embedder, tmp_path: Path
+) -> None:
+    first = _trained(config, hash_embedder)  # of two layers the upper one was trained
+    whole = replace(config, frozen=0, out=tmp_path / "whole")
+    model, _ = StanceModel.load(_trained(replace(whole, epochs=1, rate=0.0, start=first), hash_embedder), config.base)
+    before, after = load_file(first / "model.safetensors"), model.state_dict()
+    name = "attention.self.query.weight"
+    assert torch.equal(after[f"upper.1.{name}"], before[f"upper.0.{name}"])
+    assert torch.equal(after["projector.0.weight"], before["projector.0.weight"])
+    with pytest.raises(WeightsError, match="holds no text of this form"):
+        train(replace(whole, design="text", out=tmp_path / "text", start=first), hash_embedder)
+
+
+def test_a_fold_is_scored_under_bfloat16(config: StanceTrainingConfig, hash_embedder: Embedder) -> None:
+    assert train(replace(config, fold=1, bf16=True, epochs=1), hash_embedder)["questions"] == 2
+
+
+def _trained(config: StanceTrainingConfig, embedder: Embedder) -> Path:
+    train(config, embedder)
+    return config.out
 
 
 def test_a_resumed_training_ends_with_the_weights_of_an_uninterrupted_one(

@@ -79,11 +79,11 @@ def make(config: MadeSets) -> None:
 
 def _scene(rng: random.Random, *, closed: bool = False) -> tuple[dict[str, Any], str, str, str]:
     """Return a scene graph in GQA's form, and a question about it with its answer and the answer in a sentence."""
-    things = rng.sample(_THINGS, rng.randint(6, 12))
+    things = rng.sample(_THINGS, rng.randint(4, 7) if closed else rng.randint(6, 12))
     objects: dict[str, dict[str, Any]] = {}
     for number, name in enumerate(things):
         attributes = [rng.choice(_COLOURS), *rng.sample(_SIZES, rng.randint(0, 1))]
-        box = {side: rng.randrange(20, 400) for side in "xywh"}
+        box = {side: rng.randrange(20, 400, 95 if closed else 1) for side in "xywh"}
         objects[str(number)] = {"name": name, "attributes": attributes, **box, "relations": []}
     for number in range(1, len(things)):  # each name is there once, so that a question means one object
         other = rng.randrange(number)

@@ -60,7 +60,12 @@ def base(tmp_path: Path) -> Path:
     tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     config = BertConfig(vocab_size=len(known), hidden_dropout_prob=0, attention_probs_dropout_prob=0, **shape)
     torch.manual_seed(0)
     save_file(BertModel(config, add_pooling_layer=False).state_dict(), folder / "model.safetensors")

@@ -1,11 +1,13 @@
-"""Trains a planner of under a million weights in the gym: taught by random episodes, then rewarded (lab/planner-rl.md).
+"""Trains a planner of a million weights in the gym: taught by episodes, then rewarded (lab/planner-rl.md).
 
-    python -m lab.planner_rl teach DATA             # SFT on episodes of the random policy; --seed 1 goes on
+    python -m lab.planner_rl export DATA            # episodes of the mixed policy, as the gym writes them
+    python -m lab.planner_rl teach DATA             # SFT on them
     python -m lab.planner_rl reward DATA --seed 0   # GRPO, for each seed
     python -m lab.planner_rl table DATA             # the table and the picture of lab/planner-rl.md
     python -m lab.planner_rl speed DATA             # steps a second by processes, without a model
 
-DATA holds hotpotqa_train/. The first two need TRL: the environment of `make contracts`.
+DATA holds hotpotqa_train/ and reading/hotpot_2wiki_train_qa.jsonl. teach and reward need TRL: the environment of
+`make contracts`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import random
 import statistics
 import time
@@ -25,21 +26,23 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from lab.planner_model import new_model, new_tokenizer, taught_tokenizer
 from ras_agent import Limits, Passage
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.significance import paired_bootstrap
 from ras_agent.gym import GraphSearch, RandomPolicy, Rewards, environment_factory, log_parts, play, row_of
 from ras_agent.prompts import ToolCall
 from ras_agent.records import Extraction
 from ras_agent.text.names import names_in
-from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_extractor
 
 LIMITS = Limits(max_hops=3, k=1)
 REWARDS = Rewards(f1=0.0, gold=1.0, form=0.1)
-WIDTH, LAYERS, VOCABULARY = 128, 2, 3000
-FACTS = 6
+FACTS = 3
+MORE = 4000
+"""Questions without evidence whose episodes a model is taught by, besides four of each question to train on"""
 ON_A_CORE: dict[str, Any] = {
     "save_strategy": "no",
     "report_to": "none",
@@ -48,39 +51,9 @@ ON_A_CORE: dict[str, Any] = {
     "gradient_checkpointing": False,
 }
 """What both trainings are told, of SFT and of GRPO"""
-STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 50, 8, 4, 0.6
-CHAT_TEMPLATE = (
-    "<s>{% for message in messages %}<|{{ message.role }}|>"
-    "{% if message.role == 'assistant' %}{% generation %}{{ message.content or '' }}"
-    "{% for call in message.tool_calls or [] %}<tool_call>"
-    "{% set arguments = call.function.arguments %}"
-    '{"name": "{{ call.function.name }}", "arguments": '
-    "{{ arguments if arguments is string else arguments | tojson }}}"
-    "</tool_call>{% endfor %}</s>{% endgeneration %}"
-    "{% else %}{{ message.content or '' }}</s>{% endif %}{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-RESPONSE_TEMPLATE = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": "<|assistant|>",
-    "fields": {
-        "tool_calls": {
-            "open": "<tool_call>",
-            "close_pattern": r"</tool_call>\s*",
-            "repeats": True,
-            "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        },
-        "content": {"close_pattern": r"</s>\s*", "content": "text"},
-    },
-}
-WHOLE = (  # pieces of a call that are one token each, so that what is learnt is whom to call with what
-    *("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<tool_call>", "</tool_call>"),
-    '{"name": "search", "arguments": {"query": "',
-    '{"name": "finish", "arguments": {"reason": "',
-    '"}}',
-    *("(S>", "| P>", "| O>"),
-)
+STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 50, 8, 4, 0.8
+DRAWS, LAST_DRAWS = 2, 6
+"""Episodes of each held-out question in an evaluation, and in the last one"""
 
 
 # ---- questions and environments
@@ -143,18 +116,67 @@ def bare_row(question: Question) -> dict[str, Any]:
     return {**row_of(question), "prompt": [{"role": "user", "content": ""}]}
 
 
-def pseudo_questions(material: Material, count: int, seed: int) -> list[Question]:
-    """Return sentences of passages as questions, none of a passage that a held-out question needs."""
-    gold = {name for question in material.held_out for name in question.supporting}
-    texts = [
-        passage.text[start:end]
-        for passage in material.passages
-        if passage.title not in gold and passage.id not in gold
-        for start, end in sentence_spans(passage.text)
-        if 40 < end - start < 160
+def more_questions(data: Path, given: Material) -> list[Question]:
+    """Return training questions of HotpotQA and 2Wiki of which no evidence is known, none of them held out."""
+    held_out = {_bare(question.question) for question in given.held_out}
+    lines = (data / "reading" / "hotpot_2wiki_train_qa.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = dict.fromkeys(json.loads(line)["question"].strip() for line in lines)
+    return [
+        Question(f"more-{number}", text, ())
+        for number, text in enumerate(texts)
+        if text and _bare(text) not in held_out and len(text.split()) <= 30
     ]
-    chosen = random.Random(seed).sample(texts, min(count, len(texts)))
-    return [Question(f"pseudo-{number}", text, ()) for number, text in enumerate(chosen)]
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+@dataclass
+class MixedPolicy:
+    """Policy whose episodes a model is taught by: each kind of search that rewards are to choose among, at random.
+
+    It searches the question, some of its words, a name of it, a title of what was found or a name in the facts found
+    last, and ends with probability `finish` from the second call on, or where no search is left. As a whole it is
+    about as good as the random policy.
+    """
+
+    seed: int = 0
+    finish: float = 0.3
+    first: Sequence[float] = (0.35, 0.25, 0.4)  # question, words, name of the question
+    later: Sequence[float] = (0.1, 0.2, 0.4, 0.2, 0.1)  # the same, then title and name in facts
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+
+    def act(self, environment: GraphSearch) -> ToolCall:
+        if not environment.searches_left or (environment.steps and self._random.random() < self.finish):
+            return ToolCall("finish", {"reason": "enough"})
+        weights = self.later if environment.steps else self.first
+        kinds = (self._question, self._words, self._names, self._titles, self._facts)[: len(weights)]
+        [kind] = self._random.choices(kinds, weights)
+        queries = kind(environment) or self._question(environment)
+        return ToolCall("search", {"query": self._random.choice(queries)})
+
+    def _question(self, environment: GraphSearch) -> list[str]:
+        return [environment.question.question]
+
+    def _words(self, environment: GraphSearch) -> list[str]:
+        words = environment.question.question.split()
+        start = self._random.randrange(len(words))
+        return [" ".join(words[start : start + self._random.randint(1, 5)])]
+
+    def _names(self, environment: GraphSearch) -> list[str]:
+        names = names_in(environment.question.question)
+        known = {*self._titles(environment), *(step.subquery for step in environment.steps)}
+        return [name for name in names if name not in known] or names
+
+    def _titles(self, environment: GraphSearch) -> list[str]:
+        return [passage.title for passage in environment.passages if passage.title]
+
+    def _facts(self, environment: GraphSearch) -> list[str]:
+        facts = (environment.graph.by_id[name] for name in environment.steps[-1].new_triple_ids)
+        return [fact.object for fact in facts if fact.object in names_in(fact.object)]
 
 
 class QuestionFirst:
@@ -171,135 +193,50 @@ class QuestionFirst:
         return ToolCall("search", {"query": names[-1]})
 
 
-def baseline(make: Any, questions: Sequence[Question], policies: Iterable[Any]) -> list[float]:
-    """Return the share of gold passages that each policy reaches over the questions."""
-    shares = []
-    for policy in policies:
-        environment = make()
-        shares.append(statistics.mean(play(environment, policy, bare_row(q))["parts"]["gold"] for q in questions))
-    return shares
-
-
-# ---- the model
-
-
-def new_tokenizer(texts: Iterable[str]) -> Any:
-    """Return a tokenizer of the texts' pieces, in which a word is the same tokens wherever it stands."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    bpe = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Metaspace(prepend_scheme="always"), pre_tokenizers.Punctuation()]
-    )
-    bpe.decoder = decoders.Metaspace(prepend_scheme="always")
-    special = ["<unk>", "<s>", "</s>", "<pad>"]
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False)
-    bpe.train_from_iterator(texts, trainer)
-    new: Any = PreTrainedTokenizerFast
-    tokenizer = new(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", pad_token="<pad>", unk_token="<unk>")
-    tokenizer.add_tokens(list(WHOLE))
-    tokenizer.chat_template = CHAT_TEMPLATE
-    tokenizer.response_template = RESPONSE_TEMPLATE
-    return tokenizer
-
-
-def new_model(tokenizer: Any, seed: int = 0) -> Any:
-    """Return a Llama of two layers with random weights, but for one head in each, which are set to copy.
-
-    The head of the first layer looks at the token before; that of the second looks for where the last token stood
-    before, and says what followed (an induction head; Olsson et al., 2022). Learning that from nothing takes a model of
-    this size longer than all the rest, and every model that anybody would train as a planner can do it.
-    """
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(seed)
-    theta, half = 1e6, WIDTH // 2  # a token's own embedding is in the first half, the token before goes to the second
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        attention_bias=True,
-        max_position_embeddings=4096,
-        rope_parameters={"rope_type": "default", "rope_theta": theta},
-        tie_word_embeddings=True,
-        **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")},
-    )
-    model: Any = LlamaForCausalLM(config)
-    pairs, size = half // 2, 0.2
-    before, copy = (layer.self_attn for layer in model.model.layers)
-    with torch.no_grad():
-        embeddings = model.model.embed_tokens.weight
-        embeddings[:, :half] = torch.randn(len(tokenizer), half) * size
-        embeddings[:, half:] *= 0.1
-        for pair in range(6):  # the highest frequencies; a query meets the key one place back in phase
-            angle = theta ** (-pair / pairs)
-            before.q_proj.bias[pair] = 9.0
-            before.k_proj.bias[pair], before.k_proj.bias[pair + pairs] = 9 * math.cos(angle), 9 * math.sin(angle)
-        for projection in (before.q_proj, before.k_proj):
-            projection.weight[:half] *= 0.1
-        for head in (before, copy):
-            head.v_proj.weight[:half] = torch.eye(half, WIDTH)
-            head.o_proj.weight[:, :half] = 0.0
-        before.o_proj.weight[half:, :half] = torch.eye(half) * size / math.sqrt(2)
-        copy.o_proj.weight[:half, :half] = torch.eye(half) * 4 * size
-        match = 2.0 * torch.linalg.qr(torch.randn(half, half))[0][:pairs]
-        slow = [*range(pairs // 2, pairs), *range(pairs + pairs // 2, half)]  # the frequencies that turn least
-        for projection, columns in ((copy.q_proj, slice(half)), (copy.k_proj, slice(half, WIDTH))):
-            projection.weight[:half] = 0.0
-            projection.weight[slow, columns] = match
-    return model
-
-
-def taught_rows(make: Any, material: Material, seed: int = 0) -> list[dict[str, Any]]:
-    """Return conversations of the random policy: many first turns, which are short, and whole episodes."""
+def baseline(make: Any, questions: Sequence[Question], policies: Sequence[Any]) -> dict[str, list[float]]:
+    """Return for each question, by its id, the share of its gold passages that each policy reaches."""
     environment = make()
-    rows: list[list[dict[str, Any]]] = []
-    sentences = pseudo_questions(material, 5000, seed)
-    for number, question in enumerate(sentences):
-        environment.reset(question)
-        call = RandomPolicy(seed + number).act(environment)
-        function = {"name": call.name, "arguments": call.arguments}
-        rows.append(
-            [
-                {"role": "user", "content": f"Question: {question.question}"},
-                {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": function}]},
-            ]
-        )
-    for number, question in enumerate([*list(material.train) * 4, *sentences[:300]]):
-        episode = play(environment, RandomPolicy(seed + number), bare_row(question))
-        rows.append([*episode["messages"], {"role": "assistant", "content": "Done."}])
-    for message in (message for messages in rows for message in messages):
-        for call in message.get("tool_calls", ()):  # `datasets` gives every dictionary of a column the keys of all
-            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
-    return [{"messages": messages} for messages in rows]
+    return {
+        question.id: [play(environment, policy, bare_row(question))["parts"]["gold"] for policy in policies]
+        for question in questions
+    }
 
 
-def teach(data: Path, out: Path, seed: int = 0) -> None:
-    """Teach a model by the random policy's episodes, and keep it in OUT/taught: a new one for seed 0, else that one."""
+# ---- trainings
+
+
+def export(data: Path, out: Path) -> None:
+    """Let the mixed policy play, and write OUT/trajectories.jsonl: a line for each episode, as SFTTrainer takes it."""
+    given = material(data)
+    environment = gym(given)()
+    questions = [*random.Random(0).sample(more_questions(data, given), MORE), *list(given.train) * 4]
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / "trajectories.jsonl").open("w", encoding="utf-8") as file:
+        for number, question in enumerate(questions):
+            messages = play(environment, MixedPolicy(number), bare_row(question))["messages"]
+            for call in (call for message in messages for call in message.get("tool_calls", ())):
+                # as text, because `datasets` gives every dictionary of a column the keys of all
+                call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
+            messages.append({"role": "assistant", "content": "Done."})
+            file.write(json.dumps({"messages": messages}, ensure_ascii=False) + "\n")
+    print(f"{len(questions)} episodes", flush=True)
+
+
+def teach(data: Path, out: Path) -> None:
+    """Teach a new model by the episodes in OUT/trajectories.jsonl, and keep it in OUT/taught."""
     from datasets import Dataset  # pyright: ignore[reportMissingImports]
     from trl import SFTConfig, SFTTrainer  # pyright: ignore[reportMissingImports]
 
-    given = material(data)
-    make = gym(given)
-    rows = taught_rows(make, given, seed)
-    texts = [str(message["content"]) for row in rows[-900:] for message in row["messages"]]
-    tokenizer = new_tokenizer([*texts, *(passage.text for passage in given.passages)])
+    episodes = [json.loads(line) for line in (out / "trajectories.jsonl").read_text(encoding="utf-8").splitlines()]
+    texts = [message["content"] for episode in episodes for message in episode["messages"]]
+    tokenizer = new_tokenizer([*texts, *(passage.text for passage in material(data).passages)])
     model = new_model(tokenizer)
-    if seed:
-        from transformers import AutoModelForCausalLM
-
-        tokenizer, model = taught_tokenizer(out), AutoModelForCausalLM.from_pretrained(out / "taught")
-    print(f"{len(rows)} conversations, {sum(weight.numel() for weight in model.parameters()):,} weights", flush=True)
+    print(f"{len(episodes)} episodes, {sum(weight.numel() for weight in model.parameters()):,} weights", flush=True)
     began = time.process_time()
     trainer = SFTTrainer(
         model=model,
         processing_class=tokenizer,
-        train_dataset=Dataset.from_list(rows),
+        train_dataset=Dataset.from_list(episodes),
         args=SFTConfig(
             output_dir=str(out / "sft"),
             assistant_only_loss=True,
@@ -311,7 +248,6 @@ def teach(data: Path, out: Path, seed: int = 0) -> None:
             warmup_steps=20,
             train_sampling_strategy="group_by_length",
             logging_steps=20,
-            seed=seed,
             **ON_A_CORE,
         ),
     )
@@ -320,15 +256,6 @@ def teach(data: Path, out: Path, seed: int = 0) -> None:
     print(f"taught in {time.process_time() - began:.0f} s of one core", flush=True)
     model.save_pretrained(out / "taught")
     tokenizer.save_pretrained(out / "taught")
-
-
-def taught_tokenizer(out: Path) -> Any:
-    """Return the tokenizer in OUT/taught."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(out / "taught")
-    tokenizer.chat_template, tokenizer.response_template = CHAT_TEMPLATE, RESPONSE_TEMPLATE
-    return tokenizer
 
 
 def one_thread() -> None:
@@ -344,8 +271,49 @@ def gym(given: Material) -> Any:
     return environment_factory(index=passages, extractor=ReadOnce(), rewards=REWARDS, limits=LIMITS)
 
 
+@dataclass
+class EpisodeLog:
+    """Reward function that rewards nothing, and writes a line to `path` for each episode of a held-out question."""
+
+    path: Path
+    __name__ = "episodes"
+
+    def __call__(
+        self, environments: Sequence[GraphSearch], completions: Any, trainer_state: Any, **more: Any
+    ) -> list[None]:
+        with self.path.open("a", encoding="utf-8") as file:
+            for environment, turns in zip(environments, completions, strict=True):
+                if is_held_out(environment.question):
+                    line = {"step": trainer_state.global_step, **episode_line(environment, turns)}
+                    file.write(json.dumps(line) + "\n")
+        return log_parts(environments, **more)
+
+
+def episode_line(environment: GraphSearch, turns: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the figures of an episode that has ended.
+
+    turns: its messages after the question. copied: how many of its searches are a part of a text that it was shown;
+    whole: how many are the question.
+    """
+    shown = [environment.question.question, *(turn["content"] for turn in turns if turn["role"] == "tool")]
+    queries = [step.subquery for step in environment.steps]
+    parts = environment.reward_parts
+    return {
+        "id": environment.question.id,
+        "gold": parts["gold"],
+        "form": parts["form"],
+        "searches": len(queries),
+        "copied": sum(any(query.strip() in text for text in shown) for query in queries),
+        "whole": sum(query.strip() == shown[0].strip() for query in queries),
+    }
+
+
 def reward(data: Path, out: Path, seed: int) -> None:
-    """Train the taught model by GRPO on the reward, and write OUT/seed-SEED.jsonl: a line for each evaluation."""
+    """Train the taught model by GRPO on the reward, and keep it in OUT/rewarded-SEED.
+
+    Writes OUT/seed-SEED.jsonl, a line for each step that is logged, and OUT/episodes-SEED.jsonl, a line for each
+    episode of an evaluation.
+    """
     import torch
     from datasets import Dataset  # pyright: ignore[reportMissingImports]
     from transformers import AutoModelForCausalLM
@@ -353,27 +321,26 @@ def reward(data: Path, out: Path, seed: int) -> None:
 
     given = material(data)
     torch.manual_seed(seed)
-    tokenizer = taught_tokenizer(out)
-    rows = [bare_row(question) for question in given.train]
+    (out / f"episodes-{seed}.jsonl").unlink(missing_ok=True)
     trainer = GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(out / "taught"),
-        processing_class=tokenizer,
-        train_dataset=Dataset.from_list(rows),
+        processing_class=taught_tokenizer(out),
+        train_dataset=Dataset.from_list([bare_row(question) for question in given.train]),
         eval_dataset=Dataset.from_list([bare_row(question) for question in given.held_out]),
-        reward_funcs=[log_parts],
+        reward_funcs=[EpisodeLog(out / f"episodes-{seed}.jsonl")],
         environment_factory=gym(given),
         args=GRPOConfig(
             output_dir=str(out / f"seed-{seed}"),
             max_steps=STEPS,
             per_device_train_batch_size=GROUP * QUESTIONS_A_STEP,
             num_generations=GROUP,
-            per_device_eval_batch_size=79,
-            num_generations_eval=1,
+            per_device_eval_batch_size=len(given.held_out) * DRAWS,
+            num_generations_eval=DRAWS,
             learning_rate=4e-4,
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=2,
             max_completion_length=1200,
-            generation_kwargs={"max_new_tokens": 60},  # of one turn
+            generation_kwargs={"max_new_tokens": 60, "cache_implementation": "static"},  # of one turn
             max_tool_calling_iterations=5,
             temperature=TEMPERATURE,
             beta=0.0,
@@ -388,6 +355,8 @@ def reward(data: Path, out: Path, seed: int) -> None:
     one_thread()
     began = time.process_time()
     trainer.train()
+    for _ in range(LAST_DRAWS // DRAWS - 1):
+        trainer.evaluate()
     seconds = time.process_time() - began
     lines = [{**line, "seconds": round(seconds)} for line in trainer.state.log_history]
     (out / f"seed-{seed}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -427,47 +396,101 @@ def speed(data: Path, seconds: float = 10.0) -> None:
         )
 
 
+Draws = dict[str, list[float]]
+"""Shares of gold passages by the question's id, one for each episode"""
+
+
+def draws_by_step(lines: Iterable[dict[str, Any]]) -> dict[int, Draws]:
+    """Return the shares of gold passages by training step, of the lines of an EpisodeLog."""
+    steps: dict[int, Draws] = {}
+    for line in lines:
+        steps.setdefault(line["step"], {}).setdefault(line["id"], []).append(line["gold"])
+    return steps
+
+
+def mean_of(draws: Draws) -> float:
+    """Return the mean over questions of the mean over a question's episodes."""
+    return statistics.mean(statistics.mean(shares) for shares in draws.values())
+
+
+def pooled(runs: Iterable[Draws]) -> Draws:
+    """Return all runs' episodes of each question together."""
+    together: Draws = {}
+    for run in runs:
+        for name, shares in run.items():
+            together.setdefault(name, []).extend(shares)
+    return together
+
+
+def difference(one: Draws, other: Draws) -> str:
+    """Return the mean of one minus other over the questions of both, with its interval: questions are resampled."""
+    names = sorted(one.keys() & other.keys())
+    mine, theirs = ([statistics.mean(draws[name]) for name in names] for draws in (one, other))
+    result = paired_bootstrap(mine, theirs)
+    return f"{result.mean:+.3f} ({result.low:+.3f} to {result.high:+.3f})"
+
+
 def table(data: Path, out: Path) -> None:
     """Print shares of gold passages on the held-out questions, and draw the curves into lab/planner-rl.svg."""
     given = material(data)
     make = gym(given)
-    means = {}
-    for name, policies in (
-        ("random policy", [RandomPolicy(seed) for seed in range(5)]),
-        ("question first, then names", [QuestionFirst()]),
-    ):
-        shares = baseline(make, given.held_out, policies)
-        means[name] = statistics.mean(shares)
-        print(f"| {name} | {' / '.join(f'{share:.3f}' for share in shares)} | {means[name]:.3f} |")
+    policies: dict[str, list[Any]] = {
+        "random policy": [RandomPolicy(seed) for seed in range(5)],
+        "mixed policy": [MixedPolicy(seed) for seed in range(5)],
+        "question, then names": [QuestionFirst()],
+    }
+    scripted = {name: baseline(make, given.held_out, players) for name, players in policies.items()}
+    for name, draws in scripted.items():
+        by_seed = [statistics.mean(shares) for shares in zip(*draws.values(), strict=True)]
+        print(f"| {name} | {', '.join(f'{share:.3f}' for share in by_seed)} | {mean_of(draws):.3f} |")
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(6, 3.5), layout="tight")
-    for (name, mean), style in zip(means.items(), (":", "--"), strict=True):
-        axes.axhline(mean, ls=style, c="grey", label=name)
-    for path in sorted(out.glob("seed-*.jsonl")):
+    for (name, draws), style in zip(scripted.items(), (":", "-.", "--"), strict=True):
+        axes.axhline(mean_of(draws), ls=style, c="grey", label=name)
+    runs = []
+    for path in sorted(out.glob("episodes-*.jsonl")):
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        points = [(line["step"], line["eval_parts/gold"], line["eval_parts/form"]) for line in lines
-                  if "eval_parts/gold" in line]  # fmt: skip
-        axes.plot([step for step, _, _ in points], [gold for _, gold, _ in points], marker="o", label=path.stem)
-        print(path.stem, *(f"| {step}: {gold:.3f} ({form:.2f})" for step, gold, form in points))
+        runs.append(draws_by_step(lines))
+        means = {step: mean_of(draws) for step, draws in runs[-1].items()}
+        axes.plot(
+            list(means), list(means.values()), marker="o", label=f"GRPO, {path.stem.replace('episodes-', 'seed ')}"
+        )
+        print(f"| {path.stem} | {', '.join(f'{mean:.3f}' for mean in means.values())} |")
+        for step in (min(means), max(means)):
+            played = [line for line in lines if line["step"] == step]
+            searches = sum(line["searches"] for line in played)
+            form = statistics.mean(line["form"] for line in played)
+            print(
+                f"    step {step}: form {form:.2f}, {searches / len(played):.2f} searches an episode, of which "
+                f"{sum(line['copied'] for line in played) / max(searches, 1):.2f} say words that were shown and "
+                f"{sum(line['whole'] for line in played) / max(searches, 1):.2f} the whole question"
+            )
+    before, *after = pooled(run[min(run)] for run in runs), *(run[max(run)] for run in runs)
+    for name, draws in [*((f"seed {seed}", draws) for seed, draws in enumerate(after)), ("all seeds", pooled(after))]:
+        print(f"| {name} | {mean_of(draws):.3f} | before its reward: {difference(draws, before)} | random policy: "
+              f"{difference(draws, scripted['random policy'])} |")  # fmt: skip
+    print(f"before its reward against the random policy: {difference(before, scripted['random policy'])}")
     axes.set(xlabel="steps of GRPO", ylabel="gold passages, held out", ylim=(0, None))
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="lower right")
     figure.savefig(Path(__file__).with_name("planner-rl.svg"), metadata={"Date": None})
 
 
 def main() -> None:
-    """Run one of the four commands."""
+    """Run one of the five commands."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("teach", "reward", "table", "speed"))
+    parser.add_argument("command", choices=("export", "teach", "reward", "table", "speed"))
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("build/planner"))
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    if options.command == "teach":
-        teach(options.data, options.out, options.seed)
+    if options.command == "export":
+        export(options.data, options.out)
+    elif options.command == "teach":
+        teach(options.data, options.out)
     elif options.command == "reward":
         reward(options.data, options.out, options.seed)
     elif options.command == "table":

@@ -1,0 +1,130 @@
+"""The lab's training of a planner by rewards: who teaches it, what it can do untrained, how episodes are counted."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.planner_rl import (
+    LIMITS,
+    REWARDS,
+    Material,
+    MixedPolicy,
+    QuestionFirst,
+    bare_row,
+    difference,
+    draws_by_step,
+    episode_line,
+    is_held_out,
+    mean_of,
+    more_questions,
+    pooled,
+)
+from ras_agent.app.sample import sample_passages
+from ras_agent.eval.question import Question
+from ras_agent.gym import GraphSearch, environment_factory, play
+
+NOBEL = Question(
+    "q", "Was Alfred Nobel born in the city of the Nobel Bridge?", ("yes",), ("alfred-nobel",), by_title=False
+)
+
+
+@pytest.fixture
+def environment() -> GraphSearch:
+    return environment_factory(index=sample_passages(), extractor="offline", rewards=REWARDS, limits=LIMITS)()
+
+
+def _queries(environment: GraphSearch, policy: Any) -> list[str]:
+    play(environment, policy, bare_row(NOBEL))
+    return [step.subquery for step in environment.steps]
+
+
+def test_the_mixed_policy_plays_equal_episodes_for_equal_seeds(environment: GraphSearch) -> None:
+    assert _queries(environment, MixedPolicy(3)) == _queries(environment, MixedPolicy(3))
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "queries"),
+    [
+        ((1, 0, 0), (1, 0, 0, 0, 0), [NOBEL.question] * 3),
+        ((0, 0, 1), (0, 0, 1, 0, 0), ["Alfred Nobel", "Nobel Bridge"]),
+        ((1, 0, 0), (0, 0, 0, 1, 0), [NOBEL.question, "Alfred Nobel", "Alfred Nobel"]),
+    ],
+)
+def test_the_mixed_policy_draws_its_searches_by_weights(
+    environment: GraphSearch, first: Any, later: Any, queries: list[str]
+) -> None:
+    assert _queries(environment, MixedPolicy(1, 0.0, first, later))[: len(queries)] == queries
+
+
+def test_the_mixed_policy_searches_words_that_it_was_shown(environment: GraphSearch) -> None:
+    for seed in range(20):
+        episode = play(environment, MixedPolicy(seed), bare_row(NOBEL))
+        line = episode_line(environment, episode["messages"][1:])
+        assert line["copied"] == line["searches"] > 0
+        assert line["form"] == 1
+
+
+def test_question_first_leaves_out_names_that_were_found(environment: GraphSearch) -> None:
+    assert _queries(environment, QuestionFirst()) == [NOBEL.question, "Nobel Bridge"]
+
+
+def test_an_episode_counts_searches_that_say_nothing_shown_apart(environment: GraphSearch) -> None:
+    environment.reset(NOBEL)
+    shown = [environment.search(query) for query in (f" {NOBEL.question}", "Nobel Bridge", "Bridge Nobel")]
+    environment.finish("enough")
+    line = episode_line(environment, [{"role": "tool", "content": text} for text in shown])
+    assert line == {"id": "q", "gold": 1.0, "form": 1.0, "searches": 3, "copied": 2, "whole": 1}
+
+
+def test_questions_that_are_held_out_teach_nobody(tmp_path: Path) -> None:
+    (tmp_path / "reading").mkdir()
+    texts = ["Who built  it?", "Who sold it?", "Who sold it?", ""]
+    lines = "".join(json.dumps({"question": text, "answer": ""}) + "\n" for text in texts)
+    (tmp_path / "reading" / "hotpot_2wiki_train_qa.jsonl").write_text(lines)
+    given = Material([], [], [Question("h", "who built it", ("Ann",))])
+    assert [question.question for question in more_questions(tmp_path, given)] == ["Who sold it?"]
+
+
+def test_questions_are_held_out_by_a_hash_of_their_ids() -> None:
+    held_out = [number for number in range(32) if is_held_out(Question(f"q{number}", "?", ()))]
+    assert held_out == [22, 28, 31]
+
+
+def test_draws_are_averaged_by_question_before_all() -> None:
+    lines = [
+        {"step": 0, "id": "a", "gold": 0.0},
+        {"step": 0, "id": "a", "gold": 1.0},
+        {"step": 0, "id": "b", "gold": 1.0},
+        {"step": 10, "id": "a", "gold": 1.0},
+    ]
+    steps = draws_by_step(lines)
+    assert steps == {0: {"a": [0.0, 1.0], "b": [1.0]}, 10: {"a": [1.0]}}
+    assert mean_of(steps[0]) == 0.75
+    assert pooled(steps.values()) == {"a": [0.0, 1.0, 1.0], "b": [1.0]}
+
+
+def test_a_difference_is_of_the_questions_that_both_have() -> None:
+    one, other = {"a": [1.0, 0.0], "b": [0.5], "c": [1.0]}, {"a": [0.25], "b": [0.25]}
+    assert difference(one, other) == "+0.250 (+0.250 to +0.250)"
+
+
+def test_a_model_copies_before_it_is_taught() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from lab.planner_model import new_model, new_tokenizer
+
+    texts = [passage.text for passage in sample_passages()]
+    tokenizer = new_tokenizer(texts)
+    model = new_model(tokenizer)
+    words = random.Random(0).sample(sorted({word for text in texts for word in text.split() if word.isalpha()}), 20)
+    tokens = tokenizer(" ".join(words), add_special_tokens=False).input_ids
+    with torch.no_grad():
+        logits = model(torch.tensor([[*tokens, tokenizer.eos_token_id, *tokens]])).logits[0]
+    said = logits[-len(tokens) : -1].argmax(dim=-1).tolist()
+    right = sum(one == other for one, other in zip(said, tokens[1:], strict=True))
+    assert right / len(said) > 0.9

@@ -64,11 +64,12 @@ def new_tokenizer(texts: Iterable[str]) -> Any:
 
 
 def new_model(tokenizer: Any, seed: int = 0) -> Any:
-    """Return a small Llama with random weights, but for three heads, which are set to copy.
+    """Return a small Llama with random weights, but for four heads, which are set to copy.
 
     The heads of the first layer look one and two tokens back; the first of the second layer looks for where the last
-    two tokens stood before, and says what followed (an induction head; Olsson et al., 2022). Learning that from nothing
-    takes a model of this size longer than all the rest, and each model that one would train as a planner can do it.
+    two tokens stood before, and says what followed (an induction head; Olsson et al., 2022); its second says a word of
+    what was shown, and learns which. Learning all that from nothing takes a model of this size longer than the rest,
+    and each model that one would train as a planner can do it.
 
     The residual stream holds a token's own embedding in its first 64 places, parts of that of the token before in the
     next 32 and of the one before it in the next 10. From pair `slow` on rotations turn so little that places do not
@@ -112,9 +113,10 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
                 before.k_proj.bias[start + pair + pairs] = 9 * math.sin(angle)
             before.v_proj.weight[head] = torch.eye(own, WIDTH)
             before.o_proj.weight[slot, head] = torch.eye(own)[: slot.stop - slot.start] * size / math.sqrt(2)
-        copy.v_proj.weight[:own] = torch.eye(own, WIDTH)
-        copy.o_proj.weight[:, :own] = 0.0
-        copy.o_proj.weight[:own, :own] = torch.eye(own) * 4 * size
+        for head, strength in ((slice(own), 4), (slice(own, 2 * own), 2)):
+            copy.v_proj.weight[head] = torch.eye(own, WIDTH)
+            copy.o_proj.weight[:, head] = 0.0
+            copy.o_proj.weight[:own, head] = torch.eye(own) * strength * size
         still = [*range(slow, pairs), *range(pairs + slow, 2 * pairs)]
         one, two = torch.eye(32) * 2.0, torch.eye(10) * 2.0
         for projection, last, last_but_one in (

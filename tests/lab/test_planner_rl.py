@@ -66,7 +66,13 @@ def test_the_mixed_policy_searches_words_that_it_was_shown(environment: GraphSea
         episode = play(environment, MixedPolicy(seed), bare_row(NOBEL))
         line = episode_line(environment, episode["messages"][1:])
         assert line["copied"] == line["searches"] > 0
-        assert line["form"] == 1
+
+
+def test_the_mixed_policy_ends_where_it_is_told_that_no_search_is_left(environment: GraphSearch) -> None:
+    episode = play(environment, MixedPolicy(0, finish=0.0), bare_row(NOBEL))
+    calls = [turn["tool_calls"][0]["function"]["name"] for turn in episode["messages"] if "tool_calls" in turn]
+    assert calls == ["search", "search", "search", "search", "finish"]
+    assert "no search is left" in episode["messages"][-3]["content"]
 
 
 def test_question_first_leaves_out_names_that_were_found(environment: GraphSearch) -> None:

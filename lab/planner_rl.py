@@ -347,6 +347,7 @@ def reward(data: Path, out: Path, seed: int) -> None:
             max_tool_calling_iterations=5,
             temperature=TEMPERATURE,
             beta=0.0,
+            scale_rewards="batch",  # by a group, the form of groups with equal gold would weigh as much as gold
             eval_strategy="steps",
             eval_steps=10,
             eval_on_start=True,

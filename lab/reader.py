@@ -3,7 +3,7 @@
     python -m lab.reader --data DATA --weights ras_agent/data/reader.safetensors --corpus DATA/hotpotqa/corpus.jsonl
 
 The statements are questions of yes and no made of sentences of a corpus that the training does not read, each judged
-over the passage that its sentence is in.
+over the passage that its sentence is in: by the reader alone, and by the offline answerer as it answers by default.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from pathlib import Path
 
 from ras_agent.eval.metrics import exact_match, token_f1
 from ras_agent.program import run_program
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Passage
+from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.data import passages_in
 from ras_agent.train.reader.examples import VERDICTS, ReaderExample, text_with_title
@@ -39,15 +42,28 @@ def spans(reader: Reader, examples: list[ReaderExample]) -> dict[str, float]:
 
 def statements(reader: Reader, examples: list[ReaderExample]) -> dict[str, object]:
     """Return how many are judged, and how often the truth and the verdict meet, "truth: verdict"."""
-    met: Counter[str] = Counter()
-    said = 0
+    found: list[str] = []
     for example in examples:
         verdict = reader.judge(example.question, [example.text])[0]
         best = max(range(3), key=lambda place: verdict[place])
-        if verdict[best] >= _SURE and VERDICTS[best] != "not said":
-            said += 1
-            met[f"{example.verdict}: {VERDICTS[best]}"] += 1
-    return {"statements": len(examples), "judged": said, **dict(sorted(met.items()))}
+        found.append(VERDICTS[best] if verdict[best] >= _SURE else "not said")
+    return _met(examples, found)
+
+
+def answered(reader: Reader, examples: list[ReaderExample]) -> dict[str, object]:
+    """Return the same of the answerer's yes and no; what it leaves unsaid or answers otherwise is not judged."""
+    answerer, named = OfflineAnswerer(reader), {"yes": "true", "no": "false"}
+    texts = [Passage(str(number), example.text) for number, example in enumerate(examples)]
+    answers = (
+        answerer.answer(one.question, QuestionGraph(), [text], []) for one, text in zip(examples, texts, strict=True)
+    )
+    return _met(examples, [named.get(answer.text, "not said") for answer in answers])
+
+
+def _met(examples: list[ReaderExample], found: list[str]) -> dict[str, object]:
+    pairs = zip(examples, found, strict=True)
+    met = Counter(f"{example.verdict}: {verdict}" for example, verdict in pairs if verdict != "not said")
+    return {"statements": len(examples), "judged": met.total(), **dict(sorted(met.items()))}
 
 
 def main() -> None:
@@ -61,11 +77,11 @@ def main() -> None:
     _, held_out = training_examples(ReaderTrainingConfig(data=arguments.data, out=arguments.weights))
     print(json.dumps(spans(reader, [one for one in held_out if one.spans])))
     judged = [one for one in held_out if one.verdict]
-    print(json.dumps(statements(reader, judged)))
+    print("held out", json.dumps(statements(reader, judged)), json.dumps(answered(reader, judged)))
     rng = random.Random(0)
     texts = list(map(text_with_title, passages_in(arguments.corpus)))
     made = list(sentence_verdicts(rng.sample(texts, len(texts)), rng))[: arguments.statements]
-    print(json.dumps(statements(reader, made)))
+    print("made", json.dumps(statements(reader, made)), json.dumps(answered(reader, made)))
 
 
 if __name__ == "__main__":

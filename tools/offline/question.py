@@ -15,6 +15,11 @@ LONGEST_QUESTION = 2000
 """Characters of a question that are analysed; what is behind them is not read."""
 
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
+_STATED = re.compile(
+    r"(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e)\b)(?-i:[^\Wa-z_]|[\"“])[^?]*?"
+    r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b[^?]*\.",
+    re.IGNORECASE,
+)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
@@ -50,8 +55,9 @@ def analyse(question: str) -> QuestionAnalysis:
     ('choice', ('Lawson', 'Louis XIV'), 'organisation', ('band',))
     """
     text = " ".join(question.split())[:LONGEST_QUESTION]
-    # "Both A and B are films?" asks with its mark alone
-    yes_no = _YES_NO.match(text) is not None or (text.startswith("Both ") and not ASKS.search(text))
+    # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
+    stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
+    yes_no = _YES_NO.match(text) is not None or (stated and not ASKS.search(text))
     options = _options(text)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"

@@ -118,7 +118,8 @@ def sentence_verdicts(texts: Sequence[str], rng: random.Random) -> Iterator[Read
     """
     for whole in texts:
         text = _BRACKETS.sub("", whole)
-        found = [one for one in _SENTENCE.finditer(text) if _is_subject(one["subject"])]
+        ends = {end for _, end in sentence_spans(text)}  # the stop of "directed by Alan J. Pakula" is no end
+        found = [one for one in _SENTENCE.finditer(text) if one.end() in ends and _is_subject(one["subject"])]
         if not found:
             continue
         sentence = rng.choice(found)

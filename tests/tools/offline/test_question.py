@@ -25,6 +25,21 @@ def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str
 
 
 @pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Ann Lee was born in Leeds.", "yes_no"),
+        ("The mill was not built in 1874.", "yes_no"),
+        ("Name the town that Ann Lee was born in.", "open"),
+        ("Ann Lee was born in Leeds?", "open"),
+        ("Ann Lee was born where the mill is.", "open"),
+        ("ann lee was born in leeds.", "open"),
+    ],
+)
+def test_whoever_states_something_asks_whether_it_is_so(text: str, kind: str) -> None:
+    assert analyse(text).kind == kind
+
+
+@pytest.mark.parametrize(
     ("question", "compared"),
     [
         ("Are Ann Lee and Bo Day both actors?", ("Ann Lee", "Bo Day")),

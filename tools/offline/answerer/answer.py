@@ -13,7 +13,8 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.choice import choose, sides_of
+from ras_agent.tools.offline.answerer.choice import choose, sides_of, well_known
+from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.answerer.yes_no import decide
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.lists import all_of_list
@@ -35,7 +36,8 @@ _OF_CHAINS, _OF_WHOLES = (0.59, 2.99), (0.23, 0.23)
 # factors of the confidence in an answer to the whole question: where a chain found every name, but no answer; and where
 # the passages leave a name of the question out
 _AFTER_A_CHAIN, _UNHEARD = 0.4, 0.5
-_WITHOUT_A_VALUE = 0.25  # of a yes whose sentence lacks a name or a figure of the question
+_IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
+_WITHOUT_A_VALUE = 0.25  # of a yes whose sentence lacks a name or a figure of the question, or has another there
 
 
 class OfflineAnswerer:
@@ -63,12 +65,14 @@ class OfflineAnswerer:
     ) -> Answer:
         if asks_for_sentences(question):
             return _quoted(sentences_that_say(question, passages[:_JUDGED]), graph)
+        if answer := _in_its_words(question, passages, [], graph):
+            return answer
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
         asked = analyse(chain.question)
-        if asked.kind == "choice" or (asked.kind == "yes_no" and asked.compared and _AND.search(asked.question)):
+        if asked.kind == "choice":
             return self._compared(asked, graph, passages)
         if asked.kind == "yes_no":
-            return self._verdict(asked, chain, graph, passages)
+            return self._yes_or_no(asked, chain, graph, passages)
         if chain.answered:
             text, listed = all_of_list(question, chain.answered.text, chain.answered.sentence)
             grounds = [*(link.found.sentence for link in chain.links), *listed]
@@ -116,12 +120,28 @@ class OfflineAnswerer:
                 best = replace(one, worth=in_pairs + by_itself)
         return best
 
-    def _verdict(
+    def _yes_or_no(
         self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
+    ) -> Answer:
+        """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
+        led = [link.found.sentence for link in chain.links]
+        if answer := _in_its_words(asked.question, passages, led, graph):
+            return answer
+        if asked.compared and _AND.search(asked.question) and well_known(sides_of(asked, passages)):
+            return self._compared(asked, graph, passages)
+        return self._verdict(asked, led, graph, passages)
+
+    def _verdict(
+        self,
+        asked: QuestionAnalysis,
+        led: Sequence[Sentence],
+        graph: QuestionGraph,
+        passages: Sequence[ReadPassage],
     ) -> Answer:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
-        What a sentence affirms whose name or figure it does not hold is most often false.
+        What it affirms is most often false where it does not hold a name or a figure of the question, or where a
+        sentence has the question's words with another name.
         """
         words = set(stems(asked.question))
         likely = [
@@ -134,14 +154,25 @@ class OfflineAnswerer:
         best = worth.index(max(worth))
         deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
-        told = max(yes, no)
-        if yes >= no and not _values(asked.question) <= held[best]:
+        verdict, told = ("yes", yes) if yes >= no else ("no", no)
+        said = wording(asked.question, passages)
+        lacks_a_value = verdict == "yes" and not _values(asked.question) <= held[best]
+        if lacks_a_value or (said and said[0] == f"hardly {verdict}"):
             told *= _WITHOUT_A_VALUE
-        grounds = [*(link.found.sentence for link in chain.links), deciding]
-        return Answer("yes" if yes >= no else "no", cited(grounds, graph), confidence=told)
+        return Answer(verdict, cited([*led, deciding], graph), confidence=told)
 
 
 _UNKNOWN = Answer(I_DO_NOT_KNOW, abstained=True)
+
+
+def _in_its_words(
+    question: str, passages: Sequence[ReadPassage], led: Sequence[Sentence], graph: QuestionGraph
+) -> Answer | None:
+    """Return what a sentence says of a question of yes or no in its words; led: the sentences that lead to it."""
+    said = wording(question, passages) if analyse(question).kind == "yes_no" else None
+    if said is None or said[0] not in ("yes", "no"):
+        return None
+    return Answer(said[0], cited([*led, said[1]], graph), confidence=_IN_ITS_WORDS)
 
 
 def _in_order(question: str, passages: Sequence[Passage], steps: Sequence[Step]) -> Mapping[str, ReadPassage]:

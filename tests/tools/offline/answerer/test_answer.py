@@ -137,9 +137,17 @@ def test_what_is_unsure_is_left_unsaid_unless_a_guess_is_wanted() -> None:
 
 def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_decides() -> None:
     reader = Judging({"Edinburgh": Verdict(0.9, 0.05, 0.05), "Canada": Verdict(0.2, 0.1, 0.7)})
-    question = "Was Alexander Graham Bell born in Edinburgh?"
+    question = "Is Edinburgh where Alexander Graham Bell was born?"
     answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, BELL], _steps((question, BELL)))
     assert (answer.text, answer.confidence) == ("yes", 0.9)
+    assert [one.quote for one in answer.citations] == ["Alexander Graham Bell was born in Edinburgh."]
+
+
+def test_what_a_sentence_says_in_the_words_of_a_question_needs_no_verdict() -> None:
+    reader = Judging({"Edinburgh": Verdict(0.1, 0.8, 0.1)})
+    question = "Was Alexander Graham Bell born in Edinburgh?"
+    answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, BELL], _steps((question, BELL)))
+    assert (answer.text, answer.confidence) == ("yes", 0.95)
     assert [one.quote for one in answer.citations] == ["Alexander Graham Bell was born in Edinburgh."]
 
 

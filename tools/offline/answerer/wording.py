@@ -1,0 +1,146 @@
+"""Whether a sentence says what a question of yes or no asks in the question's own words, or another value in its place.
+
+Was the mill built in 1874?        "The mill, a tall building, was built in 1874 by ..."   yes
+                                   "The mill was built in 1847."                      no
+Was the mill built by Cole?        "The mill was built by Ann Lee."                   hardly yes
+The mill was not built in 1874.    the first sentence                                 no
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ras_agent.text.names import name_spans
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import stem, word_set
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens_of
+
+Alignment = Literal["same", "figure", "name", ""]
+Wording = Literal["yes", "no", "hardly yes", "hardly no"]
+
+_LIGHT = word_set("a an the is are was were be been being do does did has have had also")
+_MODALS = word_set("can could will would")
+_DOUBTING = word_set(
+    """never no neither nor without except cannot hardly nobody nothing none if might may could would almost nearly
+    allegedly reportedly supposedly planned intended proposed rumoured rumored"""
+)
+_OPENING = word_set("in on at from during after before since by until")
+_PRONOUNS = word_set("it he she they")
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_TRUTH = re.compile(r"is it true that\s+", re.IGNORECASE)
+_LONGEST_GAP = 12  # words that a sentence may have more between two of the question's
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """Holds a word's stem. value: the number of the name or figure that it belongs to, -1 for none; sort: its sort."""
+
+    stem: str
+    value: int = -1
+    sort: str = ""
+
+
+def wording(question: str, passages: Sequence[ReadPassage]) -> tuple[Wording, Sentence] | None:
+    """Return what passages say in the question's words, and the sentence; None where none has them in their order.
+
+    A sentence may have more words between them, of which none denies or doubts and none is a name or a figure. Another
+    figure denies, another name only hardly affirms: who was born in Edinburgh was born in Scotland.
+    """
+    asked = _words(_without_auxiliary(question))
+    affirmed = [one for one in asked if one.stem != "not"]
+    denies = len(affirmed) < len(asked)
+    if not affirmed or len(affirmed) + 1 < len(asked) or _doubts(affirmed):
+        return None
+    found: dict[str, Sentence] = {}
+    for sentence in (one for passage in passages for one in passage.sentences):
+        found = dict.fromkeys(_said(affirmed, sentence), sentence) | found
+    if "same" in found:
+        return ("no" if denies else "yes"), found["same"]
+    if "figure" in found:
+        return ("yes" if denies else "no"), found["figure"]
+    return (("hardly no" if denies else "hardly yes"), found["name"]) if "name" in found else None
+
+
+def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
+    """Return how a sentence has the words asked: the "same", or with another "figure" or "name"; "" for not at all."""
+    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))
+    if not told or _doubts(told) or any(one.stem == "not" for one in told):
+        return set()
+    ways = (told, _in_full(told, _words(sentence.passage.topic)))
+    starts = ((words, start) for words in ways for start in range(len(words)) if _may_begin(words, start))
+    return {_aligned(asked, words[start:]) for words, start in starts if words[start].stem == asked[0].stem}
+
+
+def _may_begin(words: Sequence[_Word], start: int) -> bool:
+    """Return whether what is before tells when or where ("In 1874, the mill"), so that it takes nothing back."""
+    in_first_name = words[0].value >= 0 and all(one.value == words[0].value for one in words[: start + 1])
+    return start == 0 or in_first_name or words[0].stem in _OPENING
+
+
+def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:
+    """Return a sentence's words with the passage's topic in place of a pronoun or a short name that it begins with."""
+    subject = {one.stem for one in told if one.value == told[0].value >= 0}
+    if topic and (told[0].stem in _PRONOUNS or (subject and subject < {one.stem for one in topic})):
+        free = 1 + max(one.value for one in topic)
+        rest = told[max(1, len(subject)) :]
+        return [*topic, *(replace(one, value=one.value + free) if one.value >= 0 else one for one in rest)]
+    return told
+
+
+def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
+    """Walk along the words asked and those told, which begin alike; at most one value may be another."""
+    at = place = gap = 0
+    other: Literal["figure", "name", ""] = ""
+    while at < len(asked):
+        if place == len(told):
+            return ""
+        word, one = asked[at], told[place]
+        if one.stem == word.stem:
+            at, place, gap = at + 1, place + 1, 0
+        elif not other and one.sort == word.sort and _begins(asked, at) and _begins(told, place):
+            other = "name" if word.sort == "name" else "figure"
+            end, place, gap = _end(asked, at), _end(told, place), 0
+            if {one.stem for one in asked[at:end]} <= {one.stem for one in told[place:]}:
+                return ""  # "in Scotland", of "in Edinburgh, Scotland"
+            at = end
+        elif one.value < 0 and gap < _LONGEST_GAP:
+            place, gap = place + 1, gap + 1
+        else:
+            return ""
+    return other or "same"
+
+
+def _begins(words: Sequence[_Word], at: int) -> bool:
+    return words[at].value >= 0 and (at == 0 or words[at - 1].value != words[at].value)
+
+
+def _end(words: Sequence[_Word], at: int) -> int:
+    """Return where the value ends that begins at `at`."""
+    return next((end for end in range(at, len(words)) if words[end].value != words[at].value), len(words))
+
+
+def _doubts(words: Sequence[_Word]) -> bool:
+    return any(one.stem in _DOUBTING for one in words if one.value < 0)
+
+
+def _without_auxiliary(question: str) -> str:
+    """Return "the mill built in 1874?" of "Was the mill built in 1874?", and a statement as it is."""
+    text = _TRUTH.sub("", question, count=1)
+    first, _, rest = text.partition(" ")
+    return rest if first.lower() in _LIGHT | _MODALS else text
+
+
+def _words(text: str) -> list[_Word]:
+    spans = [(start, end, "name") for start, end in name_spans(text)]
+    spans += [(figure.start, figure.end, figure.kind) for figure in figures_in(text)]
+    return [_word(token, spans) for token in tokens_of(text) if token.word not in _LIGHT]
+
+
+def _word(token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:
+    for number, (start, end, sort) in enumerate(spans):
+        if start <= token.start < end:
+            return _Word(token.stem or token.word, number, sort)
+    return _Word(token.word if token.word in _DOUBTING else token.stem or stem(token.word))

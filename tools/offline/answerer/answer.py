@@ -37,7 +37,7 @@ _OF_CHAINS, _OF_WHOLES = (0.59, 2.99), (0.23, 0.23)
 # the passages leave a name of the question out
 _AFTER_A_CHAIN, _UNHEARD = 0.4, 0.5
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
-_WITHOUT_A_VALUE = 0.25  # of a yes whose sentence lacks a name or a figure of the question, or has another there
+_AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
 
 
 class OfflineAnswerer:
@@ -140,8 +140,8 @@ class OfflineAnswerer:
     ) -> Answer:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
-        What it affirms is most often false where it does not hold a name or a figure of the question, or where a
-        sentence has the question's words with another name.
+        It seldom affirms what has a name or a figure that it lacks, and seldom denies what has none; nor does it affirm
+        where a sentence has the question's words with another name.
         """
         words = set(stems(asked.question))
         likely = [
@@ -155,10 +155,11 @@ class OfflineAnswerer:
         deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
         verdict, told = ("yes", yes) if yes >= no else ("no", no)
-        said = wording(asked.question, passages)
-        lacks_a_value = verdict == "yes" and not _values(asked.question) <= held[best]
-        if lacks_a_value or (said and said[0] == f"hardly {verdict}"):
-            told *= _WITHOUT_A_VALUE
+        values, said = _values(asked.question), wording(asked.question, passages)
+        told_of = values - deciding.passage.title_stems
+        unlikely = not values <= held[best] if verdict == "yes" else bool(told_of) and told_of <= held[best]
+        if unlikely or (said and said[0] == f"hardly {verdict}"):
+            told *= _AGAINST_ITS_VALUES
         return Answer(verdict, cited([*led, deciding], graph), confidence=told)
 
 

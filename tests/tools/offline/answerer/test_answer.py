@@ -182,6 +182,14 @@ def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
     assert OfflineAnswerer(reader).answer(question, EMPTY, [BELL], steps).abstained
 
 
+def test_a_no_is_unsure_whose_sentence_has_every_name_of_the_question() -> None:
+    reader = Judging({"Edinburgh": Verdict(0.1, 0.8, 0.1)})
+    in_the_sentence, in_none = "Is Edinburgh where Bell was born?", "Is Ulm where Bell was born?"
+    steps = _steps((in_none, BELL))
+    assert OfflineAnswerer(reader).answer(in_the_sentence, EMPTY, [BELL], steps).abstained
+    assert OfflineAnswerer(reader).answer(in_none, EMPTY, [BELL], steps).text == "no"
+
+
 def test_a_reason_is_told_with_its_sentence_or_not_at_all() -> None:
     mill = Passage("m", "The mill closed in 1950 because the river had dried up.", "Velmora")
     answerer = OfflineAnswerer(Judging({}))

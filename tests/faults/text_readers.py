@@ -66,6 +66,7 @@ from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
 from ras_agent.tools.offline.lists import all_of_list
@@ -268,6 +269,9 @@ READERS = {
         "tools.offline.lists",
     ),
     "offline roles": TextReader(_offline, OFFLINE),
+    "wording": TextReader(
+        lambda text: wording(f"Was {text[:2000]}", read([_passage(text)])), "tools.offline.answerer.wording"
+    ),
     "offline roles that read": TextReader(_read, "tools.offline.chain tools.offline.answerer.answer"),
     "example questions": TextReader(_examples, "page.examples"),
     "offline rewriter": TextReader(

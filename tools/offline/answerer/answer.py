@@ -170,7 +170,8 @@ def _in_its_words(
     question: str, passages: Sequence[ReadPassage], led: Sequence[Sentence], graph: QuestionGraph
 ) -> Answer | None:
     """Return what a sentence says of a question of yes or no in its words; led: the sentences that lead to it."""
-    said = wording(question, passages) if analyse(question).kind == "yes_no" else None
+    asked = analyse(question)
+    said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     if said is None or said[0] not in ("yes", "no"):
         return None
     return Answer(said[0], cited([*led, said[1]], graph), confidence=_IN_ITS_WORDS)

@@ -31,6 +31,7 @@ _OPENING = word_set("in on at from during after before since by until")
 _PRONOUNS = word_set("it he she they")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _TRUTH = re.compile(r"is it true that\s+", re.IGNORECASE)
+_LONGEST = 200  # words of a sentence that are looked at
 _LONGEST_GAP = 12  # words that a sentence may have more between two of the question's
 
 
@@ -66,7 +67,7 @@ def wording(question: str, passages: Sequence[ReadPassage]) -> tuple[Wording, Se
 
 def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
     """Return how a sentence has the words asked: the "same", or with another "figure" or "name"; "" for not at all."""
-    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))
+    told = _words(_BRACKETS.sub(lambda match: " " * len(match.group()), sentence.text))[:_LONGEST]
     if not told or _doubts(told) or any(one.stem == "not" for one in told):
         return set()
     ways = (told, _in_full(told, _words(sentence.passage.topic)))

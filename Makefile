@@ -30,8 +30,10 @@ engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and v
 	ENGINE=llama.cpp $(LLAMA)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 	ENGINE=vllm $(VLLM)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 
-contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in an environment of their own
+contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in environments of their own
 	$(CONTRACTS)/bin/python -m pytest tests/contracts --timeout 600 $(TRAINERS)
+	$(CONTRACTS)/gateways/bin/python -m pytest tests/contracts/test_gateways.py --timeout 600
+	PYTHONPATH=. $(CONTRACTS)/verl/bin/python -m pytest --noconftest tests/contracts/test_verl.py
 	PYTHONPATH=. $(CONTRACTS)/ragas/bin/python -m pytest --noconftest tests/contracts/test_formats.py -k ragas
 
 mutants: $(VENV)/.mutants  ## Plant small bugs in the core and count those that the tests notice (minutes to hours)

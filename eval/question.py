@@ -62,6 +62,13 @@ class Question:
         )
 
     @property
+    def relevance(self) -> Mapping[str, float]:
+        """Return the grade of relevance of each gold passage, best first; none where they have no grades."""
+        grades: Any = self.metadata.get("relevance")  # which may be a word of the user's own
+        graded = isinstance(grades, Mapping) and all(isinstance(grade, int | float) for grade in grades.values())
+        return dict(grades) if graded else {}
+
+    @property
     def choices(self) -> Mapping[str, str]:
         """Return the options by label; none if the question has no options."""
         choices: Mapping[str, str] = self.metadata.get("choices", {})

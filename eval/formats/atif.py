@@ -60,12 +60,13 @@ def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
 
 
 def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
-    """Append a message as a step, or to the last step of the agent where it is what a tool found."""
+    """Append a message as a step; what a tool found belongs to the step that called it."""
     if message["role"] == "tool":
         found = {"source_call_id": message["tool_call_id"], "content": message["content"]}
-        agents = [step for step in steps if step["source"] == "agent"]
-        if agents:
-            agents[-1].setdefault("observation", {"results": []})["results"].append(found)
+        for step in reversed(steps):
+            if any(call["tool_call_id"] == found["source_call_id"] for call in step.get("tool_calls", ())):
+                step.setdefault("observation", {"results": []})["results"].append(found)
+                break
         return
     step: JSON = {"source": _SOURCES[message["role"]], "message": message["content"]}
     if thoughts := message.get("reasoning_content"):

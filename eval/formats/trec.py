@@ -3,8 +3,9 @@
 run.trec        query Q0 passage rank score name
 run.trec.qrels  query 0 passage grade
 
+A judgement has a grade of relevance, a whole number; a run has scores, by which evaluators sort. Hops are ranked one
+after the other and their scores are of different searches, so a run's score is the number of ranks below.
 Fields are divided by spaces, so spaces and "%" in names are written as in a URL: "Alan Turing" is Alan%20Turing.
-Evaluators sort by score; hops are ranked one after the other, so the score is the number of ranks below.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
 
 
 def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each gold passage, of grade 1."""
+    """Yield a line for each gold passage with its grade, 1 where the question set grades none."""
     for result in results:
-        for passage in filter(None, dict.fromkeys(result.supporting)):
-            yield f"{field(result.id)} 0 {field(passage)} 1\n"
+        grades = result.relevance or dict.fromkeys(result.supporting, 1)
+        for passage in filter(None, grades):
+            yield f"{field(result.id)} 0 {field(passage)} {round(grades[passage])}\n"
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:

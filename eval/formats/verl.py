@@ -72,9 +72,12 @@ def question_row(result: Result, place: int, source: str) -> JSON:
 
 
 def call_row(call: RoleCall) -> JSON:
-    """Return a call as a conversation. Tools and arguments are JSON texts, as columns of Parquet have one type."""
-    row = {"messages": with_json_arguments(call.messages), "mask": call.mask, **call.about}
-    return {**row, "tools": json.dumps(call.tools, ensure_ascii=False)} if call.tools else row
+    """Return a call as a conversation.
+
+    A column of Parquet has one type: arguments are JSON texts, and tools, which verl takes as they are, have the fields
+    of each other with nothing in them.
+    """
+    return {"messages": with_json_arguments(call.messages), "tools": list(call.tools), "mask": call.mask, **call.about}
 
 
 def _write_results(run: Exported, path: Path) -> Sequence[Path]:
@@ -93,12 +96,22 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
     columns = dict.fromkeys(name for row in rows for name in row)  # pyarrow would take those of the first row
-    text = json.dumps([{name: row.get(name) for name in columns} for row in rows], ensure_ascii=False)
+    used = [name for name in columns if any(row.get(name) for row in rows)]
+    text = json.dumps([{name: _filled(row.get(name)) for name in used} for row in rows], ensure_ascii=False)
     table, buffer = Table.from_pylist(json.loads(text.encode("utf-8", "replace"))), BufferOutputStream()
     parquet.write_table(table, buffer)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, buffer.getvalue().to_pybytes())
     return [path]
+
+
+def _filled(value: Any) -> Any:
+    """Return a value without the dictionaries in it that hold nothing: Parquet has no struct without fields."""
+    if isinstance(value, list):
+        return [_filled(item) for item in value]
+    if isinstance(value, dict):
+        return {name: filled for name, item in value.items() if (filled := _filled(item)) != {}}
+    return value
 
 
 VERL = registered(

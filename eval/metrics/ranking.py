@@ -50,8 +50,7 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
     """
     if not question.supporting:
         return None
-    stated = question.metadata.get("relevance")  # which may be a word of the user's own
-    grades = stated if isinstance(stated, Mapping) and stated else dict.fromkeys(question.supporting, 1)
+    grades = question.relevance or dict.fromkeys(question.supporting, 1)
     return ndcg_at(k or max(1, len(outcome.passages)), outcome.ranked(question), grades)
 
 

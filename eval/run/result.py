@@ -19,7 +19,8 @@ class Result:
     hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
     `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
     instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`. by_title: whether gold
-    passages are named by title; runs of older versions do not say.
+    passages are named by title; runs of older versions do not say. relevance: the grade of each judged passage, where
+    the question set grades them (BEIR); else each of `supporting` counts as 1.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Result:
     error: JSON | None = None
     trace: JSON | None = None
     by_title: bool = False
+    relevance: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
@@ -123,6 +125,7 @@ def _question_json(question: Question) -> dict[str, Any]:
         "type": question.type,
         "gold_hops": question.hops,
         "by_title": question.by_title,
+        "relevance": dict(question.relevance),
     }
 
 

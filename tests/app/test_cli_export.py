@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +65,15 @@ def test_a_run_of_trec_has_its_judgements_beside_it(cli: Cli, flashrag: tuple[Pa
     (beir / "qrels").mkdir(parents=True)
     (beir / "queries.jsonl").write_text('{"_id": "q1", "text": "Which river flows through Edinburgh?"}\n')
     (beir / "corpus.jsonl").write_text('{"_id": "d1", "title": "Leith", "text": "The river of Edinburgh."}\n')
-    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\n")
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td9\t1\n")
     arguments = ("--corpus", beir / "corpus.jsonl", "--retrieval-only", "--metric", "ndcg@10")
     done = cli("eval", "jsonl", "--data", beir, *arguments, "--out", tmp_path / "run")
-    assert (done.exit_code, json.loads((tmp_path / "run/summary.json").read_text())["scores"]["ndcg@10"]["mean"]) == (
-        0,
-        1.0,
-    ), done.output
+    assert done.exit_code == 0, done.output
+    scores = json.loads((tmp_path / "run/summary.json").read_text())["scores"]
+    assert scores["ndcg@10"]["mean"] == pytest.approx(2 / (2 + 1 / log2(3)))  # the passage of grade 1 was not found
     cli("export", tmp_path / "run", "--to", "trec", "--out", tmp_path / "run.trec")
     assert (tmp_path / "run.trec").read_text() == "q1 Q0 d1 1 1 run\n"
-    assert (tmp_path / "run.trec.qrels").read_text() == "q1 0 d1 1\n"
+    assert (tmp_path / "run.trec.qrels").read_text() == "q1 0 d1 2\nq1 0 d9 1\n"
 
 
 @pytest.mark.parametrize(

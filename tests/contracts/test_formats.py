@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,18 @@ def test_the_example_runs_under_inspect(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (log.status, sample.output.completion, sample.scores["em"].value) == ("success", "Stockholm", 1.0)
     assert sum(event.event == "model" for event in sample.events) == 4
     assert sample.model_usage["openai-api/loopback/m"].total_tokens > 0
+
+
+def test_harbor_finds_trajectories_valid(tmp_path: Path) -> None:
+    validator = pytest.importorskip("harbor.utils.trajectory_validator").TrajectoryValidator()
+    search = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": {"query": "Bell"}}}
+    said = {"role": "assistant", "content": "I look.", "reasoning_content": "Bell?", "tool_calls": [search]}
+    first = _call("q", "Where?", "")
+    first = replace(first, reply=said, usage={"input_tokens": 9, "output_tokens": 3, "cached_tokens": 0})
+    result = {"role": "tool", "tool_call_id": "c1", "content": "[1] Bell was born in Edinburgh."}
+    second = replace(_call("q", "Where?", "Edinburgh [1]"), prompt=(*first.prompt, said, result), hop=2)
+    valid = validator.validate(_written("atif", tmp_path / "atif", first, second))
+    assert (valid, validator.errors) == (True, [])
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def build_chat_model(
         server (its key, if it wants one, in VLLM_API_KEY).
     temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
-    key: for a model of OpenAI's that is built where no key is set, since it is never asked.
+    key: for a model that is built where no key is set, since it is never asked, only its parameters are.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
@@ -71,7 +71,13 @@ def build_chat_model(
     try:
         from langchain.chat_models import init_chat_model
 
-        model = init_chat_model(spec, **options, **_client_options(provider, timeout))
+        options |= _client_options(provider, timeout)
+        try:
+            model = init_chat_model(spec, **options)
+        except Exception:
+            if not key:
+                raise
+            model = init_chat_model(spec, **options, api_key=key)  # what most providers' classes call their key
         return _without_refused_zero(model)
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error

@@ -88,7 +88,8 @@ class Dialect:
     retry: what the model is made to say to itself where a reply holds no action; "" to ask it again.
     digest: the name of a prompt by which the model reads passages itself, and is shown its reply in place of them.
     best_last: whether the best passage is shown last.
-    told_by_reply: whether a search in this form, written in reply to another prompt, tells that the model speaks it.
+    told_by_reply: whether a search in this form, written in reply to another prompt, tells that the model speaks it;
+        false where other models write that way too, as where any words are a search.
     models: a regular expression for the names of models that speak the dialect.
     """
 
@@ -106,7 +107,7 @@ class Dialect:
     retry: str = ""
     digest: str = ""
     best_last: bool = False
-    told_by_reply: bool = False
+    told_by_reply: bool = True
     models: str = ""
 
 
@@ -372,7 +373,6 @@ SEARCH_R1 = Dialect(
     passage=_TITLED,
     nothing="",
     retry=_TAGGED_RETRY,
-    told_by_reply=True,
     models=r"search[-_ ]?r1(?!.*tool)",
 )
 AUTOREFINE = replace(
@@ -394,7 +394,6 @@ R1_SEARCHER = Dialect(
     around=(f"\n\n{DOCUMENT_TOKENS.opening}\n", f"\n{DOCUMENT_TOKENS.closing}\n\n"),
     passage="({number})Title: {title} Text: {text}\n",
     nothing="None",
-    told_by_reply=True,
     models=r"r1[-_ ]?searcher|rag[-_]rl",
 )
 CORAG = Dialect(
@@ -408,6 +407,7 @@ CORAG = Dialect(
     nothing="No relevant information found",
     digest="corag-answer",
     best_last=True,
+    told_by_reply=False,
     models=r"co[-_]?rag\b|corag",
 )
 REACT = Dialect(
@@ -419,6 +419,7 @@ REACT = Dialect(
     stop=(f"\n{OBSERVATION}",),
     around=(f"{OBSERVATION}\n", ""),
     passage="[{number}] {title}\n{text}\n",
+    told_by_reply=False,
 )
 TOOL_JSON = Dialect(
     "tool-json",
@@ -429,7 +430,6 @@ TOOL_JSON = Dialect(
     stop=(TOOL_CALL_TAGS.closing,),
     around=(f"{TOOL_RESPONSE_TAGS.opening}\n", f"\n{TOOL_RESPONSE_TAGS.closing}"),
     passage=_TITLED,
-    told_by_reply=True,
 )
 OWN = Dialect(
     "ras",
@@ -439,6 +439,7 @@ OWN = Dialect(
     form=FORM,
     around=(f"{FOUND}\n", ""),
     nothing="(nothing new)",
+    told_by_reply=False,
 )
 
 

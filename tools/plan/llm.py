@@ -34,11 +34,11 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
-    layout: what the history shows of each search: "evidence", as None, is the facts that no earlier one found; "chain"
-        is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
+    layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all its
+        facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     finds_dialect: whether a model whose reply is in the dialect of a search-trained planner is asked in it from then
-        on, with what that dialect shows if `layout` is None.
+        on. shown_in_dialect: what it is shown of each search then; None for what that dialect shows.
     keeps_thoughts: whether what the model thought stays in the dialogue of such a dialect.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
@@ -51,9 +51,10 @@ class LLMPlanner:
         *,
         few_shot: bool = False,
         task: str = "",
-        layout: EvidenceLayout | None = None,
+        layout: EvidenceLayout = "evidence",
         follows_any: bool = False,
         finds_dialect: bool = False,
+        shown_in_dialect: EvidenceLayout | None = None,
         keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
@@ -61,10 +62,9 @@ class LLMPlanner:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task, self._layout, self._follows_any = task, layout or "evidence", follows_any
+        self._task, self._layout, self._follows_any = task, layout, follows_any
         self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
-        self._layout_in_dialect: EvidenceLayout | None = layout
-        self._keeps_thoughts = keeps_thoughts
+        self._shown_in_dialect, self._keeps_thoughts = shown_in_dialect, keeps_thoughts
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class LLMPlanner:
             self._chat,
             row,
             task=self._task,
-            layout=self._layout_in_dialect,
+            layout=self._shown_in_dialect,
             keeps_thoughts=self._keeps_thoughts,
             prompts_dir=self._prompts_dir,
         )
@@ -169,9 +169,10 @@ def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePla
         chat,
         few_shot=options.few_shot,
         task=options.task,
-        layout=options.layout,
+        layout=options.layout or "evidence",
         follows_any=options.follows_any,
         finds_dialect=row is None,
+        shown_in_dialect=options.layout,
         keeps_thoughts=options.keeps_thoughts,
         prompts_dir=options.prompts_dir,
     )

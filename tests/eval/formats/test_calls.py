@@ -230,8 +230,18 @@ def test_rows_of_verl_keep_what_only_later_ones_have_and_what_is_no_unicode(tmp_
     bare = replace(CALL, tools=(), question="Where is \ud800?")
     (file,) = format_to_write("verl", calls=True)(Exported({}, calls=(bare, CALL)), tmp_path / "x.parquet")
     first, second = parquet.read_table(file).to_pylist()
-    assert (first["tools"], first["question"]) == (None, "Where is ??")
-    assert json.loads(second["tools"]) == list(CALL.tools)
+    assert (first["tools"], first["question"]) == ([], "Where is ??")
+    assert second["tools"] == list(CALL.tools)
+
+
+def test_rows_of_verl_without_scores_are_written(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
+    bare = replace(CALL, tools=(tool,), scores={})
+    (file,) = format_to_write("verl", calls=True)(Exported({}, calls=(bare,)), tmp_path / "x.parquet")
+    (row,) = parquet.read_table(file).to_pylist()
+    assert "scores" not in row
+    assert row["tools"] == [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
 
 
 def test_an_export_to_verl_that_fails_leaves_the_file_as_it_was(

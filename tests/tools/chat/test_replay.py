@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -86,6 +88,33 @@ def test_a_replay_of_a_model_of_openais_needs_no_key(tmp_path: Path, monkeypatch
     assert chat.name == "openai:gpt-4o-mini"
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         as_chat("openai:gpt-4o-mini", ChatSettings(cache=tmp_path / "r.sqlite"))
+
+
+def test_a_replay_of_another_providers_model_needs_no_key_and_finds_its_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    from pydantic import ConfigDict, Field, SecretStr
+
+    class ChatGroq(FakeListChatModel):
+        """As the provider's own class, it is not built without a key."""
+
+        model_config = ConfigDict(populate_by_name=True)
+        responses: list[str] = ["Bell"]
+        model: str
+        temperature: float | None = None
+        groq_api_key: SecretStr = Field(alias="api_key")
+
+    package = ModuleType("langchain_groq")
+    vars(package)["ChatGroq"] = ChatGroq
+    monkeypatch.setitem(sys.modules, "langchain_groq", package)
+    place, request = tmp_path / "r.sqlite", Request(TURNS)
+    with pytest.raises(SettingsError, match=says("cannot set up the chat model 'groq:llama'", "api_key")):
+        as_chat("groq:llama", ChatSettings(cache=place))
+    recorded = ChatGroq(model="llama", api_key=SecretStr("a-key"))
+    Chat(recorded, settings=ChatSettings(cache=place)).complete(request)
+    reply = as_chat("groq:llama", ChatSettings(cache=place, replay=True)).complete(request)
+    assert (reply.text, reply.replayed) == ("Bell", True)
 
 
 def test_the_nearest_request_is_of_the_same_role_and_hop_before_it_is_alike() -> None:

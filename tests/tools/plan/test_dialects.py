@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from ras_agent.errors import UnknownName
 from ras_agent.marks import as_data
 from ras_agent.registry import names
-from ras_agent.tools.plan.dialects import dialect, dialect_of_model, dialect_of_reply, search_list
+from ras_agent.tools.plan.dialects import (
+    Dialect,
+    dialect,
+    dialect_of_model,
+    dialect_of_reply,
+    read_react,
+    search_list,
+)
 
 TAGGED = ("search-r1", "autorefine")
 QUERY, END_QUERY = "<|begin_of_query|>", "<|end_of_query|>"
@@ -379,14 +386,16 @@ def test_what_is_written_behind_the_end_of_a_turn_does_not_count(name: str) -> N
     assert _counts(name, f"<think>{said}</think>{said}</s>[INST] {said}") == f"<think>{said}</think>{said}"
 
 
-def test_a_dialect_of_ones_own_says_whether_replies_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     from ras_agent import registry
 
     tables: dict[str, dict[str, Any]] = {kind: dict(table) for kind, table in registry.PLUGINS.items()}
     monkeypatch.setattr(registry, "PLUGINS", tables)
-    own = replace(dialect("react"), name="mine", told_by_reply=True)
+    react = dialect("react")
+    own = Dialect("mine", react.prompt, read_react, react.write, react.form)
+    registry.register("dialect", "mine", replace(own, told_by_reply=False))
     assert dialect_of_reply("Action: Search[a b]", False) is None
     registry.register("dialect", "mine", own)
     assert dialect_of_reply("Action: Search[a b]", False) == own

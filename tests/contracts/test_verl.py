@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("verl")
-from omegaconf import OmegaConf  # noqa: E402
-from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset  # noqa: E402
-from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn  # noqa: E402
+from omegaconf import OmegaConf
+from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 
-from ras_agent.eval.formats import Exported, format_to_write  # noqa: E402
-from ras_agent.eval.formats.calls import RoleCall  # noqa: E402
-from ras_agent.eval.run.result import Result  # noqa: E402
+from ras_agent.eval.formats import Exported, format_to_write
+from ras_agent.eval.formats.calls import RoleCall
+from ras_agent.eval.run.result import Result
 
 TEMPLATE = (
     "{% for t in tools or [] %}<tool>{{ t.function.name }}</tool>{% endfor %}"

@@ -100,7 +100,7 @@ def test_a_replay_of_another_providers_model_needs_no_key_and_finds_its_replies(
         """As the provider's own class, it is not built without a key."""
 
         model_config = ConfigDict(populate_by_name=True)
-        responses: list[str] = ["Bell"]
+        responses: list[str] = ["Bell"]  # noqa: RUF012
         model: str
         temperature: float | None = None
         groq_api_key: SecretStr = Field(alias="api_key")

@@ -32,6 +32,7 @@ engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and v
 
 contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in environments of their own
 	$(CONTRACTS)/bin/python -m pytest tests/contracts --timeout 600 $(TRAINERS)
+	$(CONTRACTS)/inspect/bin/python -m pytest tests/contracts/test_formats.py -k inspect --timeout 600
 	$(CONTRACTS)/gateways/bin/python -m pytest tests/contracts/test_gateways.py --timeout 600
 	PYTHONPATH=. $(CONTRACTS)/verl/bin/python -m pytest --noconftest tests/contracts/test_verl.py
 	PYTHONPATH=. $(CONTRACTS)/ragas/bin/python -m pytest --noconftest tests/contracts/test_formats.py -k ragas

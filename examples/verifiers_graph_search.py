@@ -1,7 +1,7 @@
 """The gym as an environment of verifiers (v1): questions as a Taskset, the four tools as a Toolset, parts as rewards.
 
     pip install ras-agent verifiers
-    vf-eval examples.verifiers_graph_search -m MODEL      # with this repository's root on PYTHONPATH
+    PYTHONPATH=examples vf-eval verifiers_graph_search -m MODEL
 
 verifiers serves the tools of each rollout over MCP in a process of its own, and shares `GraphState` with the task that
 scores it. Any of its harnesses that speaks MCP can be the policy. Another index and other questions are fields of the
@@ -121,17 +121,22 @@ class GraphTasksetConfig(vf.TasksetConfig):
     task: GraphTaskConfig = GraphTaskConfig()
 
 
+def tasks_of(config: GraphTasksetConfig, kind: type[GraphTask]) -> Iterator[Any]:
+    """Yield the questions of a config as tasks of a kind."""
+    for question in load_questions(config.questions):
+        row = row_of(question)
+        system, _ = row.pop("prompt")
+        data = GraphData(
+            id=question.id, prompt=f"Question: {question.question}", system_prompt=system["content"], row=row
+        )
+        yield kind(data, config.task)
+
+
 class GraphTaskset(vf.Taskset[GraphTask, GraphTasksetConfig]):
     """Questions as tasks."""
 
     def load(self) -> Iterator[GraphTask]:
-        for question in load_questions(self.config.questions):
-            row = row_of(question)
-            system, _ = row.pop("prompt")
-            data = GraphData(
-                id=question.id, prompt=f"Question: {question.question}", system_prompt=system["content"], row=row
-            )
-            yield GraphTask(data, self.config.task)
+        return tasks_of(self.config, GraphTask)
 
 
 __all__ = ["GraphTaskset"]

@@ -29,8 +29,8 @@ from tests import inspect_stand_in
 ROOT = Path(__file__).resolve().parent.parent
 HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 PAGES = [ROOT / "docs" / "tutorial.md", *HOWTOS]
-# verifiers starts that one itself: tests/gym/test_verifiers_contract.py
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples/verifiers_graph_search.py"})
+# verifiers starts its own: tests/gym/test_verifiers_contract.py
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - set((ROOT / "examples").glob("verifiers_*.py")))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODEL = re.compile(r"(?<=[\"'])(openai|anthropic|ollama|vllm):(?![^\"'\n]*embed)[^\"'\n]+(?=[\"'])")

@@ -69,8 +69,18 @@ class Engine(BaseHTTPRequestHandler):
         usage = {"prompt_tokens": len(prompt), "completion_tokens": len(spoken), "total_tokens": len(prompt + spoken)}
         reply = {"id": f"c{place}", "object": "chat.completion", "created": 0, "model": MODEL, "choices": [choice]}
         data = json.dumps({**reply, "usage": usage, "prompt_token_ids": list(prompt.encode())}).encode()
+        if body.get("stream"):  # the whole reply in one piece
+            calls = [{"index": place, **call} for place, call in enumerate(message.get("tool_calls", ()))]
+            delta = {**message, **({"tool_calls": calls} if calls else {})}
+            piece = {
+                **reply,
+                "object": "chat.completion.chunk",
+                "choices": [{**choice, "delta": delta}],
+                "usage": usage,
+            }
+            data = f"data: {json.dumps(piece)}\n\ndata: [DONE]\n\n".encode()
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/event-stream" if body.get("stream") else "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

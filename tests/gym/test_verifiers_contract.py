@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/verifiers_graph_search.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 class Generic:
@@ -44,17 +44,32 @@ def _marked(function: Any) -> Any:
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     package, module = ModuleType("verifiers"), ModuleType("verifiers.v1")
-    names = ("State", "TaskData", "ToolsetConfig", "TaskConfig", "Task", "TasksetConfig", "Taskset")
+    names = (
+        "State",
+        "TaskData",
+        "ToolsetConfig",
+        "TaskConfig",
+        "Task",
+        "TasksetConfig",
+        "Taskset",
+        "HarnessConfig",
+        "Harness",
+    )
     vars(module).update(dict.fromkeys(names, Generic))
-    vars(module).update(Toolset=Toolset, Trace=object, tool=_marked, reward=_marked, metric=_marked)
+    vars(module).update(dict.fromkeys(("Trace", "ModelContext", "Runtime", "ProgramResult"), object))
+    vars(module).update(Toolset=Toolset, tool=_marked, reward=_marked, metric=_marked)
     vars(package)["v1"] = module
     monkeypatch.setitem(sys.modules, "verifiers", package)
     monkeypatch.setitem(sys.modules, "verifiers.v1", module)
-    spec = spec_from_file_location(EXAMPLE.stem, EXAMPLE)
+    return _loaded("verifiers_graph_search", monkeypatch)
+
+
+def _loaded(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     loaded = module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, EXAMPLE.stem, loaded)
+    monkeypatch.setitem(sys.modules, name, loaded)
     spec.loader.exec_module(loaded)
     return loaded
 
@@ -78,3 +93,26 @@ def test_the_tools_are_marked_and_described_as_a_planner_knows_them(example: Any
     for name in ("search", "neighbours", "read", "finish"):
         assert getattr(example.GraphTools, name).marked
     assert example.GraphTools.search.__doc__.startswith("Search the texts")
+
+
+@pytest.mark.usefixtures("example")
+async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollouts: Any = _loaded("verifiers_rollout", monkeypatch)
+    task = next(iter(rollouts.RolloutTaskset(rollouts.GraphTasksetConfig()).load()))
+    assert task.toolsets(task.config) == []
+    started = []
+
+    class Runtime:
+        async def run_program(self, argv: list[str], variables: dict[str, str]) -> Any:
+            started.append((argv[1:], variables))
+            return SimpleNamespace(exit_code=0, stdout='{"reward": 0.5, "parts": {"f1": 0.5}}\n')
+
+    state = SimpleNamespace()
+    harness = rollouts.RolloutHarness()
+    harness.config = SimpleNamespace(options=[], resolved_env={"A": "b"})
+    at = ("http://127.0.0.1:1/v1", "secret", {}, task.data)
+    await harness.launch(SimpleNamespace(model="m"), SimpleNamespace(state=state), Runtime(), *at)
+    assert vars(state) == {"reward": 0.5, "parts": {"f1": 0.5}}
+    own = {"OPENAI_BASE_URL": at[0], "OPENAI_API_KEY": "secret", "OPENAI_MODEL": "m", "GOLDEN_ANSWERS": '["Stockholm"]'}
+    question = "In which city was the inventor of dynamite born?"
+    assert started == [(["rollout", question, "--sample"], {"A": "b", **own})]

@@ -1,4 +1,4 @@
-"""verifiers' own chat harness `null`, run by this interpreter: where its packages are there, nothing is installed by uv."""
+"""verifiers' own chat harness `null`, run by this interpreter: as its packages are there, uv installs nothing."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from examples.verifiers_graph_search import (  # noqa: E402
     GraphTasksetConfig,
     GraphTools,
 )
-from tests.contracts.test_gateways import CALLED, KEY, MODEL, SPOKEN, Engine, engine  # noqa: E402, F401
+from tests.contracts.test_gateways import CALLED, KEY, MODEL, SPOKEN, Engine  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 

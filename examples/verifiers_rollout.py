@@ -4,7 +4,7 @@
     PYTHONPATH=examples vf-eval verifiers_rollout -m MODEL --client.base-url URL
 
 Each rollout is a process, `ras-agent rollout`, whose planner asks at verifiers' interception server; the other roles
-are the offline ones. Questions and rewards are those of examples/verifiers_graph_search.py, where the model calls tools.
+are the offline ones. Questions are those of examples/verifiers_graph_search.py, where the model calls tools.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -72,12 +72,9 @@ def build_chat_model(
         from langchain.chat_models import init_chat_model
 
         options |= _client_options(provider, timeout)
-        try:
-            model = init_chat_model(spec, **options)
-        except Exception:
-            if not key:
-                raise
-            model = init_chat_model(spec, **options, api_key=key)  # what most providers' classes call their key
+        # a provider's class takes its key by one of two names, and may refuse another's
+        own_names = ({}, {"api_key": key}, {f"{provider}_api_key": key}) if key else ({},)
+        model = _first_built([partial(init_chat_model, spec, **options, **named) for named in own_names])
         return _without_refused_zero(model)
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
@@ -89,6 +86,17 @@ def build_chat_model(
             why = ". ".join([" ".join(filter(None, ("no known provider:", meant, f"write {_FORMS}"))), *supported])
         message = f"cannot set up the chat model {printable(spec)!r}: {why}"
         raise SettingsError(message) from None  # the provider's error may show the key
+
+
+def _first_built(makers: Sequence[Callable[[], Any]]) -> Any:
+    """Return what the first of the makers makes that raises nothing; raise what the first one raises if all do."""
+    errors = []
+    for make in makers:
+        try:
+            return make()
+        except Exception as error:
+            errors.append(error)
+    raise errors[0]
 
 
 def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) -> Any:

@@ -63,9 +63,9 @@ def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
     """Append a message as a step; what a tool found belongs to the step that called it."""
     if message["role"] == "tool":
         found = {"source_call_id": message["tool_call_id"], "content": message["content"]}
-        for step in reversed(steps):
-            if any(call["tool_call_id"] == found["source_call_id"] for call in step.get("tool_calls", ())):
-                step.setdefault("observation", {"results": []})["results"].append(found)
+        for caller in reversed(steps):
+            if any(call["tool_call_id"] == found["source_call_id"] for call in caller.get("tool_calls", ())):
+                caller.setdefault("observation", {"results": []})["results"].append(found)
                 break
         return
     step: JSON = {"source": _SOURCES[message["role"]], "message": message["content"]}

@@ -64,7 +64,8 @@ class LLMPlanner:
         self._repair = load("repair", prompts_dir)
         self._task, self._layout, self._follows_any = task, layout, follows_any
         self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
-        self._shown_in_dialect, self._keeps_thoughts = shown_in_dialect, keeps_thoughts
+        self._shown_in_dialect: EvidenceLayout | None = shown_in_dialect
+        self._keeps_thoughts = keeps_thoughts
 
     @property
     def name(self) -> str:

@@ -141,7 +141,7 @@ def retrieve(retriever: Retriever) -> NodeBody:
                 if stored and passage.text != stored["text"]:
                     stale.append(passage.id)
         emit(Hits(hop, subquery, tuple(kept_hits)))
-        update: Update = {"hits": [records.dump_hit(hit) for hit in kept_hits], "passages": new}
+        update: Update = {"hits": records.dump_hits(tuple(kept_hits)), "passages": new}
         if given_passages or search.commit != scope["commit"]:
             update["scope"] = {**scope, "given": given_passages[1:], "commit": search.commit}
         if stale:  # what was recalled of them was read in a text that is no more

@@ -66,10 +66,10 @@ class Records:
         self._remember(triples, data)
         return data
 
-    def dump_hit(self, hit: Hit) -> JSON:
-        """Return a hit in the JSON of a Step: with the passage's id instead of its text."""
-        data = hit.to_dict()
-        self._remember(data, hit)
+    def dump_hits(self, hits: tuple[Hit, ...]) -> list[JSON]:
+        """Return hits in the JSON of a Step: with the passage's id instead of its text."""
+        data = [hit.to_dict() for hit in hits]
+        self._remember(data, hits)
         return data
 
     def graph(self, data: JSON) -> QuestionGraph:
@@ -84,18 +84,16 @@ class Records:
     def call(self, data: JSON) -> Call:
         return self._load(data, Call.from_dict)
 
-    def hit(self, data: JSON, passages: Mapping[str, JSON]) -> Hit:
-        def parse(hit: JSON) -> Hit:
-            name = hit["passage_id"]
-            return Hit.of_dict(hit, {name: self.passage(passages[name])})
+    def hits(self, data: list[JSON], passages: Mapping[str, JSON]) -> tuple[Hit, ...]:
+        def parse(hits: list[JSON]) -> tuple[Hit, ...]:
+            names = {hit["passage_id"] for hit in hits}
+            known = {name: self.passage(passages[name]) for name in names}
+            return tuple(Hit.of_dict(hit, known) for hit in hits)
 
         return self._load(data, parse)
 
     def step(self, data: JSON, passages: Mapping[str, JSON]) -> Step:
-        def parse(step: JSON) -> Step:
-            return Step.from_dict({**step, "hits": [self.hit(hit, passages) for hit in step["hits"]]})
-
-        return self._load(data, parse)
+        return self._load(data, lambda step: Step.from_dict({**step, "hits": self.hits(step["hits"], passages)}))
 
     def _load(self, data: _Data, parse: Callable[[_Data], _Record]) -> _Record:
         record: _Record | None = self._record_of(data)

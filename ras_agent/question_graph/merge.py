@@ -61,12 +61,13 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
 
     A fact is shown in the form that most of its sources have; ties go to the longest form, then to alphabetical order.
     """
+    facts: dict[str, tuple[Triple, tuple[Triple, ...]]] = {reading.id: (reading, (reading,)) for reading in readings}
+    if len(facts) == len(readings):
+        return facts
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
     facts = {name: (alike[0] if len(alike) == 1 else _combine(alike), tuple(alike)) for name, alike in grouped.items()}
-    if len(facts) == len(readings):
-        return facts
     # the form that was read first is not always the form that is shown
     return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
 

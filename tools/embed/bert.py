@@ -103,6 +103,11 @@ class Bert:
     norm: _Norm
     layers: tuple[_Layer, ...]
 
+    @property
+    def columns(self) -> int:
+        """Return how many tokens a panel holds at most."""
+        return PANEL - 2 * self.margin
+
     def states(self, panel: Sequence[Sequence[int]], firsts: Sequence[int] | None = None) -> tuple[Floats, list[Group]]:
         """Return the last states, a row for each column (columns, 384), and which columns the texts of a length have.
 

@@ -1,8 +1,9 @@
 """The packaged all-MiniLM-L6-v2 in numpy: sentence vectors without torch, ready in a third of a second.
 
 A vector is the mean over a text's tokens, of unit length. The vectors equal those of sentence-transformers to 1e-6;
-importing that takes 6 s, which is most of a short run. For a GPU, `SentenceTransformerEmbedder(packaged_minilm(),
-name="minilm")` writes the same index.
+importing that takes 6 s, which is most of a short run. Many texts at once are read by torch where the processor
+multiplies bfloat16: their vectors are at most TOLERANCE from these. For a GPU,
+`SentenceTransformerEmbedder(packaged_minilm(), name="minilm")` writes the same index.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra
-from ras_agent.tools.embed.bert import PANEL, WIDTH, Bert, bert, panels
+from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
+from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
 
+TOLERANCE = 0.02
+"""How long the difference of a text's vectors may be, by processor and by how many texts are embedded at once.
+
+Cosines of two texts differ by 0.005 at most, on average by 0.0004: lab/embedding.md.
+"""
 _MAX_TOKENS = 256
+_MANY = 5_000  # tokens: numpy reads them in a second, in which torch is imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,7 @@ class _Network:
     """Holds the tokenizer and the network."""
 
     tokenizer: Any
-    bert: Bert
+    bert: Bert | BFloat16Bert
 
     def __call__(self, panel: Sequence[Sequence[int]]) -> Floats:
         """Return the unit vectors (B, 384) of token id lists, which must be sorted by length."""
@@ -58,7 +67,9 @@ class MiniLMEmbedder:
         distinct = {text: row for row, text in enumerate(dict.fromkeys(clean))}
         tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(list(distinct))]
         vectors = np.empty((len(distinct), WIDTH), dtype=np.float32)
-        for rows in panels(tokens, PANEL - 2 * network.bert.margin):
+        if sum(map(len, tokens)) >= _MANY and multiplies_bfloat16() and find_spec("torch"):
+            network = _network_for_many()
+        for rows in panels(tokens, network.bert.columns):
             vectors[rows] = network([tokens[row] for row in rows])
         return vectors[[distinct[text] for text in clean]]
 
@@ -68,6 +79,13 @@ def _network() -> _Network:
     tokenizer = packaged_tokenizer()
     tokenizer.enable_truncation(_MAX_TOKENS)
     return _Network(tokenizer, bert(packaged_weights()))
+
+
+@cache
+def _network_for_many() -> _Network:
+    network = _network()
+    assert isinstance(network.bert, Bert)
+    return _Network(network.tokenizer, BFloat16Bert(network.bert))
 
 
 def packaged_weights() -> Mapping[str, Floats]:

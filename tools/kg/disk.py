@@ -51,7 +51,7 @@ class KGManifest:
         embedder = data.pop("embedder")
         return cls(
             embedder=EmbedderIdentity(**embedder) if embedder else None,
-            equivalence=Equivalence(**data.pop("equivalence")),
+            equivalence=Equivalence.from_dict(data.pop("equivalence")),
             **data,
         )
 

@@ -40,7 +40,7 @@ from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge, facts_i
 from ras_agent.tools.kg.vector_rows import erase_other_vectors, put_vectors
 from ras_agent.tools.store.database import Connection
 
-_AT_ONCE = 1024  # names embedded between two commits
+_AT_ONCE = 2048  # names embedded between two commits
 _READ_AT_ONCE = 500  # passages taken from the index
 IMPORTED = "given"
 """Names the reader of facts that were imported, not extracted."""

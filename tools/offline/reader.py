@@ -21,7 +21,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
 from ras_agent.records import Span
-from ras_agent.tools.embed.bert import PANEL, WIDTH, Bert, bert, panels
+from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.offline.reader_weights import load_weights
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class _Network:
         found: list[Floats] = [np.empty((0, WIDTH), np.float32)] * len(rows)
         if not rows:
             return found
-        for panel in panels(rows, PANEL - 2 * self.network.margin):
+        for panel in panels(rows, self.network.columns):
             states, groups = self.network.states([rows[number] for number in panel], [first] * len(panel))
             of_rows = [one for group in groups for one in np.split(states[group.columns], group.texts)]
             for number, one in zip(panel, of_rows, strict=True):

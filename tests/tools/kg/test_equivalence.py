@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.kg import equivalence
+from ras_agent.tools.index.passages import checksum
+from ras_agent.tools.kg import near_pairs
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
+from ras_agent.tools.kg.graph_state import GraphSettings
 
 
 def unit(count: int, seed: int, width: int = 8) -> npt.NDArray[np.float32]:
@@ -79,8 +83,8 @@ def test_blocks_of_products_find_what_all_pairs_hold(
         expected.append({column for _, column in sorted(near)[:longest]})
     wanted = [[a, b] for a in range(count) for b in range(a + 1, count) if b in expected[a] and a in expected[b]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equivalence, "_ROWS", rows)
-        patch.setattr(equivalence, "_COLUMNS", columns)
+        patch.setattr(near_pairs, "ROWS", rows)
+        patch.setattr(near_pairs, "COLUMNS", columns)
         assert pairs(vectors, Equivalence(0.7, longest)) == wanted
 
 
@@ -95,18 +99,59 @@ def test_adding_and_removing_gives_what_a_fresh_search_gives(data: st.DataObject
     classes = np.zeros(40, dtype=np.int64)
     lists = near_lists(vectors[before], classes[before], how)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equivalence, "_COLUMNS", data.draw(st.integers(1, 50)))
+        patch.setattr(near_pairs, "COLUMNS", data.draw(st.integers(1, 50)))
         updated = near_lists_after(lists, came_from, vectors[after], classes[after], how)
     assert rows_of(updated) == rows_of(near_lists(vectors[after], classes[after], how))
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
-def test_an_approximate_search_finds_nearly_all(kind: str) -> None:
+def test_a_search_in_clusters_finds_nearly_all() -> None:
     vectors = unit(2000, 3, width=16)
     exact = {tuple(pair) for pair in pairs(vectors, Equivalence(0.9, 5))}
-    found = {tuple(pair) for pair in pairs(vectors, Equivalence(0.9, 5, kind))}
+    found = {tuple(pair) for pair in pairs(vectors, Equivalence(0.9, 5, "ivf"))}
     assert len(exact) > 1000
     assert len(found & exact) > 0.95 * len(exact)
+
+
+def test_a_search_in_all_clusters_finds_all() -> None:
+    vectors, classes = unit(300, 3, width=16), comparable([f"name {number % 3}" for number in range(300)])
+    exact, clustered = (
+        {frozenset(pair) for cells in found for pair in zip(cells.rows.tolist(), cells.columns.tolist(), strict=True)}
+        for found in (
+            near_pairs.all_pairs(vectors, classes, np.arange(300), 0.9),
+            near_pairs.clustered_pairs(vectors, classes, 0.9, probes=300),
+        )
+    )
+    assert len(exact) > 100
+    assert clustered == exact
+
+
+def test_many_entities_without_a_comparable_name_have_no_pairs() -> None:
+    assert pairs(np.ones((3, 4), dtype=np.float32), Equivalence(0.8, kind="ivf"), ["1", "2", "3"]) == []
+
+
+def test_a_graph_that_was_to_be_searched_by_hnsw_is_searched_in_clusters() -> None:
+    settings = GraphSettings(equivalence=Equivalence(0.9, kind="ivf"))
+    older = json.loads(settings.to_json())
+    older["equivalence"]["kind"] = "hnsw"
+    older["crc"] = checksum(json.dumps({key: older[key] for key in older if key != "crc"}, sort_keys=True).encode())
+    assert GraphSettings.from_json(json.dumps(older)) == settings
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["of all", "of some"])
+def test_shortened_vectors_rule_no_pair_out(few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_pairs, "_SHORT", 5)
+    monkeypatch.setattr(near_pairs, "_MANY", 100)
+    vectors, classes = unit(300, 5, width=24), np.zeros(300, dtype=np.int64)
+    fresh = np.arange(0, 300, 2 if few else 1)
+    found = sorted(
+        (min(pair), max(pair))
+        for cells in near_pairs.all_pairs(vectors, classes, fresh, 0.8)
+        for pair in zip(cells.rows.tolist(), cells.columns.tolist(), strict=True)
+    )
+    rows, columns = np.nonzero(np.triu(vectors @ vectors.T >= 0.8, 1))
+    touched = np.isin(rows, fresh) | np.isin(columns, fresh)
+    assert len(found) > 100
+    assert found == sorted(zip(rows[touched].tolist(), columns[touched].tolist(), strict=True))
 
 
 def rows_of(lists: SparseRows) -> list[list[int]]:

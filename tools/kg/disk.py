@@ -51,7 +51,7 @@ class KGManifest:
         embedder = data.pop("embedder")
         return cls(
             embedder=EmbedderIdentity(**embedder) if embedder else None,
-            equivalence=Equivalence.from_dict(data.pop("equivalence")),
+            equivalence=Equivalence(**data.pop("equivalence")),
             **data,
         )
 

@@ -6,10 +6,10 @@ Each entity's nearest neighbours above a cosine are searched among all pairs, or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,11 +56,6 @@ class Equivalence:
                 f"equivalence needs a threshold above 0 and up to 1, neighbours from 0 on, and as kind one of "
                 f"{', '.join(known)}; got {self.threshold}, {self.neighbours}, {self.kind!r}"
             )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return what was stored; "hnsw" was another search of many entities, by FAISS, which found the same pairs."""
-        return cls(**{**data, "kind": "ivf" if data["kind"] == "hnsw" else data["kind"]})
 
 
 class Pairs(NamedTuple):

@@ -40,9 +40,7 @@ class GraphSettings:
             raise ValueError("are not what was written")
         embedder = data["embedder"]
         return cls(
-            EmbedderIdentity(**embedder) if embedder else None,
-            Equivalence.from_dict(data["equivalence"]),
-            data["exact"],
+            EmbedderIdentity(**embedder) if embedder else None, Equivalence(**data["equivalence"]), data["exact"]
         )
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ras_agent.tools.index.passages import checksum
 from ras_agent.tools.kg import near_pairs
 from ras_agent.tools.kg.arrays import SparseRows
 from ras_agent.tools.kg.equivalence import Equivalence, comparable, mutual, near_lists, near_lists_after
-from ras_agent.tools.kg.graph_state import GraphSettings
 
 
 def unit(count: int, seed: int, width: int = 8) -> npt.NDArray[np.float32]:
@@ -127,14 +123,6 @@ def test_a_search_in_all_clusters_finds_all() -> None:
 
 def test_many_entities_without_a_comparable_name_have_no_pairs() -> None:
     assert pairs(np.ones((3, 4), dtype=np.float32), Equivalence(0.8, kind="ivf"), ["1", "2", "3"]) == []
-
-
-def test_a_graph_that_was_to_be_searched_by_hnsw_is_searched_in_clusters() -> None:
-    settings = GraphSettings(equivalence=Equivalence(0.9, kind="ivf"))
-    older = json.loads(settings.to_json())
-    older["equivalence"]["kind"] = "hnsw"
-    older["crc"] = checksum(json.dumps({key: older[key] for key in older if key != "crc"}, sort_keys=True).encode())
-    assert GraphSettings.from_json(json.dumps(older)) == settings
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["of all", "of some"])

@@ -111,7 +111,7 @@ def searches(names: Sequence[str], vectors: Vectors, sizes: Sequence[int]) -> It
     yield "| names | pairs | all pairs, s | in clusters, s | pairs found |\n|---|---|---|---|---|"
     for size in sizes:
         some = np.sort(np.random.default_rng(0).choice(len(names), min(size, len(names)), replace=False))
-        classes, seconds, pairs = comparable([names[at] for at in some.tolist()]), [], []
+        classes, seconds, pairs = comparable([names[int(at)] for at in some]), [], []
         for kind in ("exact", "ivf"):
             began = time.process_time()
             ends = mutual(near_lists(vectors[some], classes, Equivalence(kind=kind))).entities

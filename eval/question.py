@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from ras_agent.errors import IngestError
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
 
@@ -63,10 +65,8 @@ class Question:
 
     @property
     def relevance(self) -> Mapping[str, float]:
-        """Return the grade of relevance of each gold passage, best first; none where they have no grades."""
-        grades: Any = self.metadata.get("relevance")  # which may be a word of the user's own
-        graded = isinstance(grades, Mapping) and all(isinstance(grade, int | float) for grade in grades.values())
-        return dict(grades) if graded else {}
+        """Return the grade of relevance of each gold passage; none where they have no grades. See `read_grades`."""
+        return read_grades(self.metadata, f"question {self.id!r}")
 
     @property
     def choices(self) -> Mapping[str, str]:
@@ -118,6 +118,20 @@ class TextualGraph:
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with their nodes' texts."""
         return tuple((self.nodes[source], text, self.nodes[target]) for source, text, target in self.edges)
+
+
+def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
+    """Return the passages' grades under `relevance`; none where that is a word of the user's own.
+
+    where: what the metadata are of, for the error. Raises IngestError for a grade that is not finite.
+    """
+    grades = metadata.get("relevance")
+    if not isinstance(grades, Mapping) or not all(isinstance(grade, int | float) for grade in grades.values()):
+        return {}
+    for name, grade in grades.items():
+        if not abs(grade) <= sys.float_info.max:
+            raise IngestError(f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}")
+    return dict(grades)
 
 
 def context_passage(title: str, text: str, **metadata: Any) -> Passage:

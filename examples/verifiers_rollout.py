@@ -37,8 +37,12 @@ class RolloutTaskset(vf.Taskset[RolloutTask, GraphTasksetConfig]):
 
 
 class RolloutHarnessConfig(vf.HarnessConfig):
-    """Config of the loop: further options of `ras-agent rollout`, such as ["--dialect", "search-r1"]."""
+    """Config of the loop. index: where to search, a path or address; "" for the bundled sample.
 
+    options: further options of `ras-agent rollout`, such as ["--dialect", "search-r1"].
+    """
+
+    index: str = ""
     options: list[str] = []  # noqa: RUF012 - pydantic copies it
 
 
@@ -67,8 +71,8 @@ class RolloutHarness(vf.Harness[RolloutHarnessConfig]):
             "OPENAI_MODEL": ctx.model,
             "GOLDEN_ANSWERS": json.dumps(row["answers"]),
         }
-        options = self.config.options or ["--sample"]
-        argv = [PROGRAM, "rollout", row["question"], *gold, *options]
+        place = ["--index", self.config.index] if self.config.index else ["--sample"]
+        argv = [PROGRAM, "rollout", row["question"], *gold, *place, *self.config.options]
         result = await runtime.run_program(argv, {**self.config.resolved_env, **variables})
         if result.exit_code == 0:
             printed = json.loads(result.stdout)

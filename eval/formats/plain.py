@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question import Question, context_passage, read_grades
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
@@ -52,6 +52,7 @@ def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
     for step in first.objects("decomposition") if "decomposition" in first else ():
         step.text("question")
         step.text("answer")
+    read_grades(first.data, record.where)
     if "choices" in first:
         first.inside(first.data["choices"], "choices")
     if "triples" in first:

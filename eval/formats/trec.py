@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from ras_agent.errors import RunError
 from ras_agent.eval.formats.exported import Exported, write_text
 from ras_agent.eval.formats.registry import Format, registered
 from ras_agent.eval.run.result import Result
@@ -36,18 +37,26 @@ def run_lines(results: Sequence[Result], name: str) -> Iterator[str]:
 
 
 def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each gold passage with its grade, 1 where the question set grades none."""
+    """Yield a line for each gold passage with its grade, 1 where the question set grades none.
+
+    Raises RunError for a grade that is no whole number.
+    """
     for result in results:
         grades = result.relevance or dict.fromkeys(result.supporting, 1)
         for passage in filter(None, grades):
-            yield f"{field(result.id)} 0 {field(passage)} {round(grades[passage])}\n"
+            if (grade := grades[passage]) % 1:  # also of what is not finite
+                raise RunError(
+                    f"question {result.id!r}: the grade of {passage!r} is {grade}, and TREC's are whole numbers; "
+                    "scale the grades of the question set, and ask it again"
+                )
+            yield f"{field(result.id)} 0 {field(passage)} {int(grade)}\n"
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    judged = path.with_name(f"{path.name}.qrels")
+    judgements = "".join(judgement_lines(run.results))
     return [
         *write_text(path, "".join(run_lines(run.results, run.name))),
-        *write_text(judged, "".join(judgement_lines(run.results))),
+        *write_text(path.with_name(f"{path.name}.qrels"), judgements),
     ]
 
 

@@ -96,7 +96,7 @@ def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
     columns = dict.fromkeys(name for row in rows for name in row)  # pyarrow would take those of the first row
-    used = [name for name in columns if any(row.get(name) for row in rows)]
+    used = [name for name in columns if any(row.get(name) not in (None, {}, [], "") for row in rows)]
     text = json.dumps([{name: _filled(row.get(name)) for name in used} for row in rows], ensure_ascii=False)
     table, buffer = Table.from_pylist(json.loads(text.encode("utf-8", "replace"))), BufferOutputStream()
     parquet.write_table(table, buffer)

@@ -146,7 +146,13 @@ def test_a_store_that_hangs_costs_its_facts_and_a_moment(agent, asynchronous, mo
         async def aget(self, *args, **kwargs):
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("ras_agent.graphs.node._OF_STORE", 0.05)
+        def put(self, *args, **kwargs):
+            pass
+
+        async def aput(self, *args, **kwargs):
+            pass
+
+    monkeypatch.setattr("ras_agent.graphs.node._OF_STORE", 0.5)
     made, _, _ = agent(BELL, store=Hangs())
     asked = {"question": "Where was Bell born?"}
     try:
@@ -157,7 +163,7 @@ def test_a_store_that_hangs_costs_its_facts_and_a_moment(agent, asynchronous, mo
     (failure,) = out["failures"]
     assert (failure["role"], failure["message"]) == (
         "store",
-        "the store did not answer within 0.05 s: this thread's earlier facts are left out",
+        "the store did not answer within 0.5 s: this thread's earlier facts are left out",
     )
 
 

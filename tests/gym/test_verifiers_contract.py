@@ -96,7 +96,17 @@ def test_the_tools_are_marked_and_described_as_a_planner_knows_them(example: Any
 
 
 @pytest.mark.usefixtures("example")
-async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("index", "options", "given"),
+    [
+        ("", [], ["--sample"]),
+        ("", ["--dialect", "react"], ["--sample", "--dialect", "react"]),
+        ("my-index", ["--dialect", "react"], ["--index", "my-index", "--dialect", "react"]),
+    ],
+)
+async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(
+    index: str, options: list[str], given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rollouts: Any = _loaded("verifiers_rollout", monkeypatch)
     task = next(iter(rollouts.RolloutTaskset(rollouts.GraphTasksetConfig()).load()))
     assert task.toolsets(task.config) == []
@@ -109,10 +119,10 @@ async def test_the_loop_is_a_harness_that_asks_at_its_endpoint(monkeypatch: pyte
 
     state = SimpleNamespace()
     harness = rollouts.RolloutHarness()
-    harness.config = SimpleNamespace(options=[], resolved_env={"A": "b"})
+    harness.config = SimpleNamespace(index=index, options=options, resolved_env={"A": "b"})
     at = ("http://127.0.0.1:1/v1", "secret", {}, task.data)
     await harness.launch(SimpleNamespace(model="m"), SimpleNamespace(state=state), Runtime(), *at)
     assert vars(state) == {"reward": 0.5, "parts": {"f1": 0.5}}
     own = {"OPENAI_BASE_URL": at[0], "OPENAI_API_KEY": "secret", "OPENAI_MODEL": "m", "GOLDEN_ANSWERS": '["Stockholm"]'}
     question = "In which city was the inventor of dynamite born?"
-    assert started == [(["rollout", question, "--sample"], {"A": "b", **own})]
+    assert started == [(["rollout", question, *given], {"A": "b", **own})]

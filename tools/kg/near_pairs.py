@@ -166,7 +166,7 @@ def _centres(vectors: Vectors, entities: Ints) -> Floats:
     """Return the centres of clusters of entities, of unit length: a few rounds of k-means over a sample of them."""
     count = max(int(2 * len(entities) ** 0.5), 1)
     sample = np.asarray(vectors[entities[:: max(len(entities) // (_SAMPLE * count), 1)]], dtype=np.float32)
-    centres = sample[:: max(len(sample) // count, 1)][:count]
+    centres = sample[:: max(len(sample) // count, 1)][:count].copy()
     for _ in range(_ROUNDS):
         nearest = np.concatenate(
             [(sample[start : start + ROWS] @ centres.T).argmax(axis=1) for start in range(0, len(sample), ROWS)]

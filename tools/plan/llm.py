@@ -34,11 +34,13 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
-    layout: what the history shows of each search: "evidence" is the facts that no earlier one found; "chain" is all its
-        facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the search.
+    layout: what the history shows of each search: "evidence" (also None) is the facts that no earlier one found;
+        "chain" is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the
+        search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     finds_dialect: whether a model whose reply is in the dialect of a search-trained planner is asked in it from then
-        on. shown_in_dialect: what it is shown of each search then; None for what that dialect shows.
+        on. shown_in_dialect: what it is shown of each search then; None for `layout`, and where that is None too, for
+        what that dialect shows.
     keeps_thoughts: whether what the model thought stays in the dialogue of such a dialect.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     """
@@ -51,7 +53,7 @@ class LLMPlanner:
         *,
         few_shot: bool = False,
         task: str = "",
-        layout: EvidenceLayout = "evidence",
+        layout: EvidenceLayout | None = None,
         follows_any: bool = False,
         finds_dialect: bool = False,
         shown_in_dialect: EvidenceLayout | None = None,
@@ -62,9 +64,10 @@ class LLMPlanner:
         self._chat = as_chat(model, settings)
         self._prompt = load("plan", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
-        self._task, self._layout, self._follows_any = task, layout, follows_any
+        self._task, self._follows_any = task, follows_any
+        self._layout: EvidenceLayout = layout or "evidence"
         self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
-        self._shown_in_dialect: EvidenceLayout | None = shown_in_dialect
+        self._shown_in_dialect: EvidenceLayout | None = shown_in_dialect or layout
         self._keeps_thoughts = keeps_thoughts
 
     @property
@@ -170,10 +173,9 @@ def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePla
         chat,
         few_shot=options.few_shot,
         task=options.task,
-        layout=options.layout or "evidence",
+        layout=options.layout,
         follows_any=options.follows_any,
         finds_dialect=row is None,
-        shown_in_dialect=options.layout,
         keeps_thoughts=options.keeps_thoughts,
         prompts_dir=options.prompts_dir,
     )

@@ -244,6 +244,13 @@ def test_rows_of_verl_without_scores_are_written(tmp_path: Path) -> None:
     assert row["tools"] == [{"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}]
 
 
+def test_rows_of_verl_keep_a_column_of_zeros(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (file,) = format_to_write("verl", calls=True)(Exported({}, calls=(replace(CALL, hop=0),)), tmp_path / "x.parquet")
+    (row,) = parquet.read_table(file).to_pylist()
+    assert row["hop"] == 0
+
+
 def test_an_export_to_verl_that_fails_leaves_the_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

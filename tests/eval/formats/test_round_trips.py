@@ -1,6 +1,7 @@
 """What is written in a format that is read, too, comes back equal."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.errors import RunError
 from ras_agent.eval.formats import Exported, format_to_write, formats, load_questions
 from ras_agent.eval.formats.flashrag import contents_of, read_passages
 from ras_agent.eval.question import Question
@@ -87,6 +89,20 @@ def test_a_run_of_trec_has_the_ranking(results: list[Result]) -> None:
     assert [[unquote(query), unquote(passage), grade] for query, _, passage, grade in judgements] == [
         [query, passage, "1"] for query, passages in ranked.items() for passage in passages
     ]
+
+
+@pytest.mark.parametrize("grade", [0.5, math.nan, math.inf])
+def test_a_grade_that_is_no_whole_number_is_no_judgement_of_trec(grade: float, tmp_path: Path) -> None:
+    results = (Result("q1", "?", supporting=("bell",), relevance={"telephone": 2.0, "bell": grade}),)
+    with pytest.raises(RunError, match=f"question 'q1': the grade of 'bell' is {grade}, and TREC's are whole numbers"):
+        format_to_write("trec")(Exported({}, results), tmp_path / "run.trec")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_grades_are_written_as_whole_numbers(tmp_path: Path) -> None:
+    results = (Result("q1", "?", supporting=("bell",), relevance={"telephone": 2.0, "bell": 1}),)
+    _, judged = format_to_write("trec")(Exported({}, results), tmp_path / "run.trec")
+    assert judged.read_text("utf-8") == "q1 0 telephone 2\nq1 0 bell 1\n"
 
 
 def test_a_run_of_trec_is_scored_by_others_as_by_us(tmp_path: Path) -> None:

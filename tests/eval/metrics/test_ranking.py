@@ -1,9 +1,13 @@
 """Ranking scores against literals, and against pytrec_eval's through ir-measures on generated rankings."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
+from ras_agent.errors import IngestError
+from ras_agent.eval.formats import load_questions
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.metrics.ranking import all_recalled_at, hit_at, recall_at, reciprocal_rank
 from ras_agent.eval.question import Question
@@ -65,6 +69,17 @@ def test_200_rankings_score_as_ir_measures_scores_them() -> None:
     for found in scored:
         query = found.query_id
         assert ours[found.measure](rankings[query], golds[query]) == pytest.approx(found.value), (query, found.measure)
+
+
+@pytest.mark.parametrize("grade", ["NaN", "-Infinity", "1" + 400 * "0"])
+def test_a_grade_that_is_not_finite_is_an_error_where_it_is_read(grade: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text(f'{{"id": "q", "question": "?", "answers": [], "relevance": {{"bell": {grade}}}}}\n')
+    with pytest.raises(IngestError, match=r"q.jsonl line 1: the grade of 'bell' should be a finite number, found "):
+        load_questions(file)
+    question = Question("q", "?", (), metadata={"relevance": {"bell": json.loads(grade)}})
+    with pytest.raises(IngestError, match="question 'q': the grade of 'bell' should be a finite number, found "):
+        _ = question.relevance
 
 
 def test_a_users_own_word_under_relevance_is_no_grade() -> None:

@@ -311,6 +311,24 @@ def test_a_dialect_found_by_a_reply_is_spoken_as_the_settings_say(
     assert ("<think> hm" in str(plan.dialogue.messages)) is kept
 
 
+@pytest.mark.parametrize(
+    ("layouts", "shown"),
+    [
+        ({"layout": "chain"}, "(S> Alexander Graham Bell |"),
+        ({"layout": None}, "Bell was born in Edinburgh."),
+        ({"layout": "chain", "shown_in_dialect": "chain-of-text"}, "Bell was born in Edinburgh."),
+    ],
+)
+def test_a_planner_of_its_own_keeps_its_layout_in_a_dialect_that_is_found(
+    scripted_llm: Any, layouts: Any, shown: str
+) -> None:
+    scripted_llm.script({"reply": "<search> a river </search>"}, {"reply": "<search> a b </search>"})
+    plan = LLMPlanner(scripted_llm.spec, finds_dialect=True, **layouts).plan(QUESTION, GRAPH, (STEP,))
+    assert plan.dialogue is not None
+    assert shown in str(plan.dialogue.messages)
+    assert "(S> Alexander Graham Bell |" in scripted_llm.requests()[0]["messages"][-1]["content"]
+
+
 @pytest.mark.parametrize("name", ["search-r1", "react", "tool-json", "ras"])
 def test_a_persons_note_is_shown_though_its_words_were_said_and_is_not_cut(scripted_llm: Any, name: str) -> None:
     scripted_llm.script({"reply": SEARCHES[name][0]}, {"reply": ENDS.get(name, TAGGED_END)})

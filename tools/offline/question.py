@@ -16,8 +16,9 @@ LONGEST_QUESTION = 2000
 
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
 _STATED = re.compile(
-    r"(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e)\b)(?-i:[^\Wa-z_]|[\"“])[^?]*?"
-    r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b[^?]*\.",
+    r"(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state|provide"
+    r"|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"
+    r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]",
     re.IGNORECASE,
 )
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
@@ -56,7 +57,7 @@ def analyse(question: str) -> QuestionAnalysis:
     """
     text = " ".join(question.split())[:LONGEST_QUESTION]
     # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
-    stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
+    stated = text.startswith("Both ") or (text.endswith(".") and _STATED.fullmatch(text) is not None)
     yes_no = _YES_NO.match(text) is not None or (stated and not ASKS.search(text))
     options = _options(text)
     pair = options or _pair(text, yes_no)

@@ -29,7 +29,12 @@ def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str
     [
         ("Ann Lee was born in Leeds.", "yes_no"),
         ("The mill was not built in 1874.", "yes_no"),
+        ("The mill wasn't built in 1874.", "yes_no"),
         ("Name the town that Ann Lee was born in.", "open"),
+        ("Please tell me the town that was founded by Ann Lee.", "open"),
+        ("Provide the name of the town that is next to Leeds.", "open"),
+        ("The town that was founded by Ann Lee is Leeds.", "open"),
+        ("The birthplace of Ann Lee is.", "open"),
         ("Ann Lee was born in Leeds?", "open"),
         ("Ann Lee was born where the mill is.", "open"),
         ("ann lee was born in leeds.", "open"),

@@ -25,11 +25,18 @@ _LIGHT = word_set("a an the is are was were be been being do does did has have h
 _MODALS = word_set("can could will would")
 _DOUBTING = word_set(
     """never no neither nor without except cannot hardly nobody nothing none if might may could would almost nearly
-    allegedly reportedly supposedly planned intended proposed rumoured rumored"""
+    allegedly reportedly supposedly planned intended proposed rumoured rumored failed refused declined unable denied"""
 )
+# right before a figure: then another figure denies nothing, as what is longer than 80 is longer than 50
+_BOUNDS = word_set(
+    "than over under above below least most before after since until till by about around circa approximately roughly"
+)
+_GOING_ON = word_set("bc bce jr sr ii iii iv")  # after a name or a figure, of which they make another
 _OPENING = word_set("in on at from during after before since by until")
 _PRONOUNS = word_set("it he she they")
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_CONTRACTED = re.compile(r"n['’]t\Z")
+_POSSESSIVE = re.compile(r"['’]s\Z|s['’](?!\w)")
 _TRUTH = re.compile(r"is it true that\s+", re.IGNORECASE)
 _LONGEST = 200  # words of a sentence that are looked at
 _LONGEST_GAP = 12  # words that a sentence may have more between two of the question's
@@ -103,6 +110,8 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
             at, place, gap = at + 1, place + 1, 0
         elif not other and one.sort == word.sort and _begins(asked, at) and _begins(told, place):
             other = "name" if word.sort == "name" else "figure"
+            if other == "figure" and _is_bounded(asked, at) | _is_bounded(told, place):
+                return ""
             end, place, gap = _end(asked, at), _end(told, place), 0
             if {one.stem for one in asked[at:end]} <= {one.stem for one in told[place:]}:
                 return ""  # "in Scotland", of "in Edinburgh, Scotland"
@@ -111,7 +120,18 @@ def _aligned(asked: Sequence[_Word], told: Sequence[_Word]) -> Alignment:
             place, gap = place + 1, gap + 1
         else:
             return ""
-    return other or "same"
+    return "" if _goes_on(told, place) else other or "same"
+
+
+def _is_bounded(words: Sequence[_Word], at: int) -> bool:
+    return at > 0 and words[at - 1].stem in _BOUNDS
+
+
+def _goes_on(told: Sequence[_Word], place: int) -> bool:
+    """Return whether the value that the question ends with is longer here: "Ann Lee" of "Ann Lee Cole"."""
+    if place == len(told) or told[place - 1].value < 0:
+        return False
+    return told[place].value == told[place - 1].value or told[place].stem in _GOING_ON
 
 
 def _begins(words: Sequence[_Word], at: int) -> bool:
@@ -131,17 +151,23 @@ def _without_auxiliary(question: str) -> str:
     """Return "the mill built in 1874?" of "Was the mill built in 1874?", and a statement as it is."""
     text = _TRUTH.sub("", question, count=1)
     first, _, rest = text.partition(" ")
-    return rest if first.lower() in _LIGHT | _MODALS else text
+    return rest if _CONTRACTED.sub("", first.lower()) in _LIGHT | _MODALS else text
 
 
 def _words(text: str) -> list[_Word]:
     spans = [(start, end, "name") for start, end in name_spans(text)]
     spans += [(figure.start, figure.end, figure.kind) for figure in figures_in(text)]
-    return [_word(token, spans) for token in tokens_of(text) if token.word not in _LIGHT]
+    return [_word(text, token, spans) for token in tokens_of(text) if token.word not in _LIGHT]
 
 
-def _word(token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:
+def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:
+    """Return a word as it is compared: "n't" is "not", and whose something is is another word than who."""
+    if _CONTRACTED.search(token.word):
+        return _Word("not")
+    root = token.word if token.word in _DOUBTING | _BOUNDS else token.stem or stem(token.word)
+    if _POSSESSIVE.search(text[token.start : token.end + 1].rstrip(" ,;.")):
+        root += "'s"
     for number, (start, end, sort) in enumerate(spans):
         if start <= token.start < end:
-            return _Word(token.stem or token.word, number, sort)
-    return _Word(token.word if token.word in _DOUBTING else token.stem or stem(token.word))
+            return _Word(root, number, sort)
+    return _Word(root)

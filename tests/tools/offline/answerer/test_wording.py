@@ -59,6 +59,8 @@ def test_a_name_between_may_change_who_did_it() -> None:
     "text",
     [
         "The Corn Mill was not built in 1874.",
+        "The Corn Mill wasn't built in 1874.",
+        "The Corn Mill failed to be built in 1874.",
         "The Corn Mill was allegedly built in 1874.",
         "The Corn Mill might have been built in 1874.",
         "It is a legend that the Corn Mill was built in 1874.",
@@ -66,6 +68,36 @@ def test_a_name_between_may_change_who_did_it() -> None:
 )
 def test_what_denies_or_doubts_decides_nothing(text: str) -> None:
     assert verdict("Was the Corn Mill built in 1874?", text) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Is the Orr longer than 50 km?", "The Orr is longer than 80 km."),
+        ("Did more than 100 people come to the mill?", "More than 200 people came to the mill."),
+        ("Was Ann Lee born before 1900?", "Ann Lee was born before 1950."),
+        ("Was Ann Lee born before 1900?", "Ann Lee was born in 1850."),
+    ],
+)
+def test_another_figure_behind_a_bound_denies_nothing(question: str, text: str) -> None:
+    assert verdict(question, text, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Was the mill built by Ann Lee?", "The mill was built by Ann Lee Cole."),
+        ("Is the mill in New York?", "The mill is in New York Mills."),
+        ("Was the mill built in 1874?", "The mill was built in 1874 BC."),
+        ("Was Ann Lee a doctor?", "Ann Lee was a doctor's daughter."),
+    ],
+)
+def test_what_goes_on_behind_the_question_may_be_something_else(question: str, text: str) -> None:
+    assert verdict(question, text, "") == ""
+
+
+def test_a_question_that_denies_asks_whether_it_is_so() -> None:
+    assert verdict("Wasn't the Corn Mill built in 1874?") == "yes"
 
 
 def test_when_it_was_may_come_first() -> None:

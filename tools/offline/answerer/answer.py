@@ -125,7 +125,7 @@ class OfflineAnswerer:
     ) -> Answer:
         """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
         led = [link.found.sentence for link in chain.links]
-        if answer := _in_its_words(asked.question, passages, led, graph):
+        if led and (answer := _in_its_words(asked.question, passages, led, graph)):
             return answer
         if asked.compared and _AND.search(asked.question) and well_known(sides_of(asked, passages)):
             return self._compared(asked, graph, passages)

@@ -356,7 +356,7 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
                     axes.plot(*np.array(points).T, style, marker=marker, color=f"C{number}", label=label)
         axes.set(xscale="log", yscale="log", xlabel="passages", title=kind)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="x-small")
+        axes.legend(fontsize="x-small", handlelength=4)  # so that dashes show
     panels[0][0].set_ylabel("processor milliseconds until the first answers")
     figure.savefig(path)
     pyplot.close(figure)

@@ -317,7 +317,7 @@ class Browser:
         order = {"id": self._number, "method": method, "params": params}
         self._orders.write(json.dumps(order | ({"sessionId": session} if session else {})).encode() + b"\0")
         while (answer := self._read()).get("id") != self._number:
-            self.events.append(answer)
+            self.events.append(answer)  # or what a test before this one has not waited for
         return answer
 
     def open(self, url: str) -> None:
@@ -327,7 +327,7 @@ class Browser:
 
     def wait_for(self, method: str) -> None:
         """Wait for an event of the browser's."""
-        while not any(event["method"] == method for event in self.events):
+        while not any(event.get("method") == method for event in self.events):
             self.events.append(self._read())
 
     def ask(self, expression: str) -> Any:
@@ -340,7 +340,7 @@ class Browser:
         """The value, or what its promise comes to, in the sandboxed frame that was the last to be made."""
 
         def frames() -> list[str]:
-            told = [(event["method"], event.get("params", {})) for event in self.events]
+            told = [(event.get("method"), event.get("params", {})) for event in self.events]
             gone = {params["sessionId"] for method, params in told if method == "Target.detachedFromTarget"}
             made = [params for method, params in told if method == "Target.attachedToTarget"]
             names = [one["sessionId"] for one in made if one["targetInfo"]["type"] == "iframe"]

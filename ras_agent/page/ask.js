@@ -275,7 +275,7 @@ function writeVerdict() {
   };
   const choice = (text, value) => make("button", { type: "button", "aria-pressed": String(right === value), click: () => say({ right: value }) }, text);
   const field = make("input", { "aria-label": "The right answer", placeholder: "The right answer, if you know it", maxlength: 10000 });
-  field.value = correct ?? "";
+  field.value = $("verdict").querySelector("input")?.value ?? correct ?? ""; // what is typed there outlives a drawing
   const form = make("form", {}, field, make("button", {}, "Save"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -396,13 +396,13 @@ function showDetails(chosen) {
   $("details").scrollIntoView({ block: "nearest" });
 }
 
-/** What is said of a fact or an entity, and what can be done with it. */
-function paneFor(chosen) {
+/** What is said of a fact or an entity, and what can be done with it; a form that somebody fills in already stays. */
+function paneFor(chosen, form = null) {
   const name = now.stored && chosen.node != null ? now.stored.picture.nodes[chosen.node].label : "";
   return [
     ...shownStory().details(chosen),
     name ? make("button", { type: "button", class: "copy", click: () => around(name) }, "Draw what is around it") : "",
-    chosen.fact && now.about?.corrects ? correctionOf((now.stored ?? now).facts.get(chosen.fact)) : "",
+    chosen.fact && now.about?.corrects ? form ?? correctionOf((now.stored ?? now).facts.get(chosen.fact)) : "",
   ];
 }
 
@@ -524,7 +524,11 @@ async function fetchPassages(chosen) {
       return; // the card says that the passage is not here
     }
   }
-  if (missing.length && now.stored?.trace === trace && view.chosen?.fact === chosen.fact) writeDetails(paneFor(chosen));
+  if (!missing.length || now.stored?.trace !== trace || view.chosen?.fact !== chosen.fact) return;
+  const form = $("details").querySelector("details:has(> .correct)");
+  const field = form?.contains(document.activeElement) ? document.activeElement : null;
+  writeDetails(paneFor(chosen, form));
+  field?.focus({ preventScroll: true });
 }
 
 $("of-index").addEventListener("click", () => {

@@ -48,7 +48,7 @@ def until(page: Browser, condition: str) -> None:
     """Wait until a JavaScript condition holds in the page."""
     look = (
         f"new Promise((done) => {{ const end = Date.now() + {1000 * PATIENCE};"
-        f"const look = () => ({condition}) ? done('') : Date.now() > end ? done(document.body.innerText || 'an empty page')"
+        f"const look = () => ({condition}) ? done('') : Date.now() > end ? done(document.body.innerText || 'empty')"
         ": setTimeout(look, 20); look() })"
     )
     answer = page.send("Runtime.evaluate", expression=look, awaitPromise=True, returnByValue=True)

@@ -30,8 +30,8 @@ _PATIENCE = threading.Event()  # nobody sets it: waiting for it is how to look a
 class Engine:
     """Program that serves a model behind OpenAI's protocol.
 
-    command: the command line for a model's folder and a port. features: what it has of "batches" (of requests that
-    overlap), "tools", "forms" (that a reply must have), "windows", "embeddings" and "vectors" (prompts as vectors).
+    command: the command line for a model's folder and a port. features: what it has of "tools", "forms" (that a
+    reply must have), "windows", "embeddings" and "vectors" (prompts as vectors).
     named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the tokens of a
     prompt and its reply. embeds: those by which it gives vectors of texts. running: a pattern of the lines of its
     metrics that count requests under way, "" where it has none.
@@ -168,7 +168,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             "llama.cpp",
             _llama,
-            frozenset({"batches", "windows", "embeddings", "tools"}),
+            frozenset({"windows", "embeddings", "tools"}),
             window=lambda tokens: ("--window", str(tokens)),
             embeds=("--embeddings",),
             running=r"llamacpp:requests_(?:processing|deferred) (\d+)",
@@ -176,7 +176,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             "vllm",
             _vllm,
-            frozenset({"batches", "tools", "forms", "windows", "embeddings", "vectors"}),
+            frozenset({"tools", "forms", "windows", "embeddings", "vectors"}),
             environment=VLLM_ENVIRONMENT,
             window=lambda tokens: ("--max-model-len", str(tokens)),
             embeds=("--runner", "pooling", "--convert", "embed"),

@@ -66,7 +66,7 @@ def test_a_planner_calls_tools_as_it_was_learnt(
     assert _in_short(out) == by_heart["react", CALLED]
 
 
-@pytest.mark.parametrize("at_once", [32, pytest.param(64, marks=pytest.mark.needs("batches"))])
+@pytest.mark.parametrize("at_once", [32, 64])
 def test_requests_that_overlap_each_get_their_own_reply(
     at_once: int, server: Server, taught: list[dict[str, Any]]
 ) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ras_agent import create_single_shot_agent
+from ras_agent import budget, create_single_shot_agent
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded, ModelCallError
+from ras_agent.graphs import node
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
@@ -150,20 +151,51 @@ async def test_a_timeout_of_the_models_own_passes_through_a_try() -> None:
             raise TimeoutError("the client's")
 
 
+class ShortLoop(Limits):
+    """Limits under which the loop is soon over, and an answer has its time however busy the machine is."""
+
+    @property
+    def loop_seconds(self) -> float:
+        return 0.5
+
+
+@pytest.fixture
+def time_from_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a run's time begin with its first model call, and what ends with the loop take a minute for that."""
+    began: list[float] = []
+
+    def now() -> float:
+        return time.monotonic() - began[0] if began else 0.0
+
+    def begin(*arguments: Any) -> Deadline:
+        began.append(time.monotonic())
+        return deadline_of(*arguments)
+
+    deadline_of = Deadline.of
+    monkeypatch.setattr(Deadline, "of", begin)
+    for module in (budget, node):
+        monkeypatch.setattr(module, "monotonic", now)
+    monkeypatch.setattr(node, "_TO_HAND_OVER", 60.0)
+    monkeypatch.setattr(node, "_AT_LEAST", 60.0)
+
+
+@pytest.mark.usefixtures("time_from_the_call")
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_planner_that_hangs_ends_the_loop_and_not_the_run(scripted_llm: Any, asynchronous: bool) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
-    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=Limits(max_seconds=2))
+    limits = ShortLoop(max_seconds=600)
+    agent = create_ras_agent(planner=scripted_llm.spec, extractor="offline", index=BELL, limits=limits)
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     assert (out["answer"], out["stop_reason"], out["failures"]) == ("Edinburgh", "max_seconds", [])
 
 
+@pytest.mark.usefixtures("time_from_the_call")
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_an_extractor_that_hangs_says_which_passage_it_did_not_read(scripted_llm: Any, asynchronous: bool) -> None:
     scripted_llm.script({"hang": True, "repeat": True})
-    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=Limits(max_seconds=2))
+    agent = create_single_shot_agent(extractor=scripted_llm.spec, index=BELL, limits=ShortLoop(max_seconds=600))
     asked = {"question": "Where was Alexander Graham Bell born?"}
     out = asyncio.run(agent.ainvoke(asked)) if asynchronous else agent.invoke(asked)
     assert out["stop_reason"] == "max_seconds"
-    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 2 is used up (passage bell)"]
+    assert [failure["message"] for failure in out["failures"]] == ["max_seconds = 600 is used up (passage bell)"]

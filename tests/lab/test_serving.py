@@ -12,9 +12,11 @@ pytestmark = pytest.mark.slow("benchmarks")
 
 def test_callers_at_once_all_get_their_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("fastapi", reason="needs the extra 'serve'")
-    target = tmp_path / "out.jsonl"
-    bench_serving.main(["--latencies", "0", "--callers", "3", "--json", str(target)])
-    (found,) = map(json.loads, target.read_text().splitlines())
-    assert (found["callers"], found["lost"]) == (3, 0)
-    assert found["calls"] >= 3 * 3
-    assert capsys.readouterr().out.splitlines()[2].startswith("| 0 | 3 |")
+    pytest.importorskip("aiosqlite", reason="needs the extra 'sqlite'")
+    target, threads = tmp_path / "out.jsonl", f"sqlite:{tmp_path}/threads.sqlite"
+    options = ["--latencies", "0", "--callers", "3", "--servers", "1,2", "--checkpoint", threads]
+    bench_serving.main([*options, "--json", str(target)])
+    measurements = list(map(json.loads, target.read_text().splitlines()))
+    assert [(one["callers"], one["servers"], one["lost"]) for one in measurements] == [(3, 1, 0), (3, 2, 0)]
+    assert all(one["calls"] >= 3 * 3 for one in measurements)
+    assert [line[:13] for line in capsys.readouterr().out.splitlines()[2:]] == ["| 0 | 3 | 1 |", "| 0 | 3 | 2 |"]

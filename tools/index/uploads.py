@@ -61,8 +61,8 @@ def put_upload(connection: Connection, path: Path, data: bytes) -> None:
     """Store the bytes of a file, and overwrite those that it had."""
     drop_upload(connection, path)
     (number,) = connection.execute("SELECT coalesce(max(number), 0) + 1 FROM upload_data").fetchone()
-    connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
     connection.execute("INSERT INTO upload_data VALUES (?, ?, ?)", (number, checksum(data, number=number), data))
+    connection.execute("INSERT INTO uploads VALUES (?, ?, ?)", (number, os.fsencode(path), len(data)))
 
 
 def drop_upload(connection: Connection, path: Path) -> None:
@@ -103,7 +103,6 @@ def is_wasteful(connection: Connection) -> bool:
 def take_out_overwritten(connection: Connection) -> None:
     """Delete the rows of overwritten bytes."""
     connection.execute("DELETE FROM upload_data WHERE number IN (SELECT number FROM uploads WHERE path IS NULL)")
-    connection.execute("DELETE FROM uploads WHERE path IS NULL")
 
 
 def _checked(database: Database, number: int, crc: int | None, data: bytes | None) -> bytes:

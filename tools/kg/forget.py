@@ -71,7 +71,7 @@ def erased_rows(connection: Connection, database: Database) -> int:
 
 def take_out_erased(connection: Connection) -> None:
     """Delete the rows of what was erased."""
-    for table in ("kg_documents", "kg_names", "kg_vectors", "kg_texts"):
+    for table in ("kg_documents", "kg_names", "kg_texts"):
         connection.execute(f"DELETE FROM {table} WHERE crc = {ERASED}")
     connection.execute("UPDATE kg_state SET dead = 0")
 

@@ -5,11 +5,18 @@ A passage is a row that is written once. Its number, the cell, is never used aga
 new cell at the same place of the corpus. What is deleted or replaced is listed in `dead`, and its text, terms and
 hashes are overwritten where they lie, by as many bytes: rows that change their size leave copies of themselves in free
 space, which SQLite does not always clear.
+
+A row that refers to another says so, and the database refuses an orphan; the other's key is unique, so that costs a
+look into its index. What waits for the commit refers to rows that are written anew within a transaction. Not declared
+are: `passages.vector`, since equal texts share a vector, -1 stands for none, and taking out vectors would need an index
+that every addition writes to; `kg_documents.cell`, which is stored shifted and is overwritten; hashes, and numbers
+within blobs, such as those of names in facts, which are compared when they are read; paths of folders, for which there
+is no row; `erasing`, which names what is gone.
 """
 
 from __future__ import annotations
 
-VERSION = 6
+VERSION = 7
 """Of the tables, and of the caches made from them."""
 
 PASSAGES = (
@@ -40,7 +47,7 @@ PASSAGES = (
     fields BLOB NOT NULL
 )""",
     "CREATE TABLE vectors (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
-    "CREATE TABLE dead (cell INTEGER PRIMARY KEY, revision INTEGER NOT NULL)",
+    "CREATE TABLE dead (cell INTEGER PRIMARY KEY REFERENCES passages ON DELETE CASCADE, revision INTEGER NOT NULL)",
 )
 """index_state: epoch tells one index, and one numbering of its cells, from all others; revision counts commits; cells,
 places and vectors are the numbers that come next; passages is how many there are; remains is the first revision that
@@ -52,8 +59,8 @@ JOURNAL = (
     "CREATE TABLE sources (path BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE files (label TEXT PRIMARY KEY, path BLOB NOT NULL UNIQUE, stamp TEXT NOT NULL)",
     """CREATE TABLE documents (
-    id TEXT PRIMARY KEY, file TEXT NOT NULL, own TEXT NOT NULL, place TEXT NOT NULL, digest BLOB NOT NULL,
-    run INTEGER NOT NULL
+    id TEXT PRIMARY KEY, file TEXT NOT NULL REFERENCES files (label) DEFERRABLE INITIALLY DEFERRED, own TEXT NOT NULL,
+    place TEXT NOT NULL, digest BLOB NOT NULL, run INTEGER NOT NULL
 )""",
     "CREATE INDEX documents_of_file ON documents (file, own)",
     "CREATE TABLE fields (path BLOB PRIMARY KEY, rules TEXT NOT NULL)",
@@ -65,8 +72,11 @@ before that is given again; without the names, it would be told that they are un
 JOURNAL_TABLES = ("sources", "files", "documents", "fields", "metadata", "uploads", "erasing")
 
 UPLOADS = (
-    "CREATE TABLE uploads (number INTEGER PRIMARY KEY, path BLOB UNIQUE, size INTEGER NOT NULL)",
     "CREATE TABLE upload_data (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    """CREATE TABLE uploads (
+    number INTEGER PRIMARY KEY REFERENCES upload_data ON DELETE CASCADE,
+    path BLOB UNIQUE REFERENCES files (path) DEFERRABLE INITIALLY DEFERRED, size INTEGER NOT NULL
+)""",
 )
 """The bytes of files that were sent to a server. path: by which the journal knows the file, NULL for one whose bytes
 were overwritten where they lie; size: of the bytes."""
@@ -88,9 +98,12 @@ GRAPH = (
     "CREATE TABLE kg_edits (number INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
     "CREATE TABLE kg_files (name TEXT PRIMARY KEY, path TEXT NOT NULL)",
     """CREATE TABLE kg_vectors (
-    name INTEGER NOT NULL, maker INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (name, maker)
+    name INTEGER NOT NULL REFERENCES kg_names ON DELETE CASCADE, maker INTEGER NOT NULL, crc INTEGER NOT NULL,
+    data BLOB NOT NULL, PRIMARY KEY (name, maker)
 )""",
-    "CREATE TABLE kg_near (name INTEGER PRIMARY KEY, crc INTEGER NOT NULL, data BLOB NOT NULL)",
+    """CREATE TABLE kg_near (
+    name INTEGER PRIMARY KEY REFERENCES kg_names ON DELETE CASCADE, crc INTEGER NOT NULL, data BLOB NOT NULL
+)""",
     """CREATE TABLE kg_texts (
     number INTEGER PRIMARY KEY, maker INTEGER NOT NULL, text INTEGER NOT NULL, owner INTEGER NOT NULL,
     crc INTEGER NOT NULL, data BLOB NOT NULL

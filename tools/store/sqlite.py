@@ -28,6 +28,8 @@ ANEW = "delete the folder {folder} and index its files again with `ras-agent ind
 _SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
 _RETRY = 0.01  # seconds
+_CHECK_REFERENCES = "PRAGMA foreign_keys = ON"
+"""How each connection begins: SQLite checks references between rows only where it is told to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ class SqliteDatabase:
     def rewrite(self, tables: Iterable[str]) -> None:
         """Leave no copies of deleted rows in some tables."""
         # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again
+        # emptied, which overwrites all of their pages, and filled again; what refers to their rows waits for the commit
         with self.writing() as connection:
             for table in tables:
                 rows = connection.execute(f"SELECT * FROM {table}").fetchall()
@@ -267,7 +269,9 @@ class SqliteDatabase:
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
-            return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            connection.execute(_CHECK_REFERENCES)
+            return connection
         makes = bool(self.use.tables)
         if not makes:
             self._inode = self._look()
@@ -284,6 +288,7 @@ class SqliteDatabase:
             check_same_thread=False,
         )
         try:
+            connection.execute(_CHECK_REFERENCES)
             if mode.startswith("rw"):
                 connection.execute(f"PRAGMA synchronous = {self.use.synchronous}")
                 connection.execute("PRAGMA secure_delete = ON")

@@ -111,6 +111,8 @@ def test_ids_of_a_range_begin_with_the_first_and_end_before_the_end(journal: Jou
 def test_a_run_has_not_seen_what_only_earlier_runs_put_there(tmp_path: Path) -> None:
     PassageIndex.create(tmp_path / "i")
     with open_journal(PassageIndex.open(tmp_path / "i").database) as first:
+        for name in ("f", "g"):
+            first.put_file(name, Path("/", name), "")
         for name in ("b", "a"):
             first.put_document(name, "f", name, "", b"")
         first.put_document("other", "g", "other", "", b"")
@@ -138,10 +140,12 @@ def test_what_is_dropped_is_being_erased_until_that_has_ended(journal: Journal) 
 def test_nothing_of_a_dropped_name_is_in_the_file_once_it_is_erased(tmp_path: Path) -> None:
     with open_journal(PassageIndex.create(tmp_path / "i").database) as opened:
         for number in range(500):
+            opened.put_file(f"hidden{number}", Path(f"/hidden{number}"), "")
             opened.put_document(f"secret{number}", f"hidden{number}", "own", "", b"")
         opened.commit()
         for number in range(500):
             opened.drop_document(f"secret{number}")
+            opened.drop_file(f"hidden{number}")
         opened.end_erasing()
         # before it is closed, for a kill may come now: neither here nor in SQLite's own journal
         for file in (tmp_path / "i").iterdir():

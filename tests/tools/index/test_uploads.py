@@ -1,5 +1,6 @@
 """Uploaded files in the database of an index: stored with what was made of them, and overwritten when they go."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -67,6 +68,7 @@ def stored(place: Path | Address, name: str, own: str = "") -> bytes | None:
 def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -> None:
     opened, path = PassageIndex.open(index), upload_path("z.txt")
     with opened.database.writing() as connection:
+        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(path),))
         put_upload(connection, path, MILL)
     assert opened.is_finished()
     with opened.database.writing() as connection:
@@ -76,11 +78,11 @@ def test_bytes_that_were_replaced_are_to_be_swept_from_every_file(index: Path) -
     assert (opened.is_finished(), files_with(index, MILL), opened.uploaded("z.txt")) == (True, [], BRIDGE)
 
 
-def test_an_upload_whose_bytes_are_missing_is_damaged(place: Path | Address) -> None:
-    ingest([sent("z.txt", MILL)], place)
-    opened = PassageIndex.open(place)
-    with opened.database.writing() as connection:
-        connection.execute("DELETE FROM upload_data")
+def test_an_upload_whose_bytes_are_missing_is_damaged(index: Path) -> None:
+    ingest([sent("z.txt", MILL)], index)
+    opened = PassageIndex.open(index)
+    with closing(sqlite3.connect(index / "index.sqlite")) as file, file:  # which checks no references
+        file.execute("DELETE FROM upload_data")
     with pytest.raises(IndexMismatch, match=says("damaged", "uploaded file 1")):
         opened.uploaded("z.txt")
     with pytest.raises(TypeError, match=says("view", "passages alone")):
@@ -210,6 +212,7 @@ def test_room_is_given_back_once_most_of_it_is_overwritten(
 def test_room_is_kept_while_as_much_of_it_is_used(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uploads, "COMPACT_FROM", 10)
     with PassageIndex.open(index).database.writing() as connection:
+        connection.execute("INSERT INTO files VALUES ('z.txt', ?, '')", (os.fsencode(upload_path("z.txt")),))
         put_upload(connection, upload_path("z.txt"), bytes(20))
         put_upload(connection, upload_path("z.txt"), bytes(20))
         assert not is_wasteful(connection)

@@ -12,7 +12,7 @@ from ras_agent.address import Address
 from ras_agent.errors import IngestError, StoreError
 from ras_agent.tools.store.database import Database
 from ras_agent.tools.store.postgres import PostgresDatabase, make_tables
-from ras_agent.tools.store.schema import GRAPH, PASSAGES, UPLOADS
+from ras_agent.tools.store.schema import GRAPH, JOURNAL, PASSAGES, UPLOADS
 from ras_agent.tools.store.sqlite import SqliteDatabase, make_file
 from tests.messages import says
 
@@ -239,7 +239,7 @@ def test_closed_it_can_be_used_again(shared: Open) -> None:
 def test_compaction_keeps_what_there_is(shared: Open) -> None:
     file = shared()
     with file.writing() as connection:
-        for statement in (*PASSAGES[1:], *GRAPH, *UPLOADS):
+        for statement in (*PASSAGES[1:], *JOURNAL, *UPLOADS, *GRAPH):
             connection.execute(statement)
     write(file, "one")
     assert file.sweep()

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch
-from ras_agent.tools.index.passages import term_hash, terms_in, terms_of
-from ras_agent.tools.index.postings import Counts, Postings, Slots
+from ras_agent.tools.index.passages import term_hash, terms_of
+from ras_agent.tools.index.postings import Postings, Slots
 from ras_agent.tools.index.tokenise import Tokeniser
 
 Method = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
@@ -176,10 +176,10 @@ class _PartOfMatrix(BM25Matrix):
 
 def build_matrix(texts: Iterable[str], tokeniser: Tokeniser, parameters: BM25Parameters | None = None) -> BM25Matrix:
     """Build the matrix of `texts`, one row each in their order."""
-    rows: list[tuple[npt.NDArray[np.uint64], Counts]] = []
+    blobs: list[bytes] = []
     lengths: list[int] = []
     for text in texts:
         blob, length = terms_of(text, tokeniser)
-        rows.append(terms_in(blob))
+        blobs.append(blob)
         lengths.append(length)
-    return BM25Matrix([TermPart(0, Postings.of_rows(rows))], np.array(lengths, dtype=np.int64), None, parameters)
+    return BM25Matrix([TermPart(0, Postings.of_terms(blobs))], np.array(lengths, dtype=np.int64), None, parameters)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from struct import Struct, error
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +30,8 @@ ERASED = _FULL
 NO_VECTOR = -1
 _LOW = (1 << 31) - 1
 COLUMNS = ("cell", "place", "id", "document", "text", "vector", "length")
-_AT_ONCE = 500  # parameters of one statement
+_PACKED = Struct(f"<{len(COLUMNS)}q")
+_AT_ONCE = 500  # parameters of one statement, rows of one reading
 
 
 class Row(NamedTuple):
@@ -125,12 +127,6 @@ def terms_of(text: str, tokeniser: Tokeniser) -> tuple[bytes, int]:
     return keys.tobytes() + np.fromiter(counts.values(), dtype="<u4", count=len(counts)).tobytes(), len(terms)
 
 
-def terms_in(blob: bytes) -> tuple[Hashes, npt.NDArray[np.uint32]]:
-    """Return the hashes of a row's terms, and how often it has each."""
-    count = len(blob) // 12
-    return np.frombuffer(blob, "<u8", count), np.frombuffer(blob, "<u4", count, 8 * count)
-
-
 def check_free(connection: Connection, database: Database, cell: int, vector: int) -> None:
     """Raise IndexMismatch if a cell or a vector's number from those on is taken, which come next."""
     for table, name, number in (("passages", "cell", cell), ("vectors", "number", vector)):
@@ -169,7 +165,6 @@ def erase_vectors(connection: Connection, numbers: Iterable[int]) -> None:
 def take_out_dead(connection: Connection, used: set[int]) -> None:
     """Delete the rows of dead cells, and the vectors whose numbers are not in `used`."""
     connection.execute("DELETE FROM passages WHERE cell IN (SELECT cell FROM dead)")
-    connection.execute("DELETE FROM dead")
     numbers = [number for (number,) in connection.execute("SELECT number FROM vectors") if number not in used]
     connection.executemany("DELETE FROM vectors WHERE number = ?", [(number,) for number in numbers])
 
@@ -181,10 +176,16 @@ def rows_between(connection: Connection, first: int, end: int, database: Databas
     """
     query = f"""SELECT {", ".join(COLUMNS)}, terms, fields, crc FROM passages
         WHERE cell >= ? AND cell < ? AND crc <> {ERASED} ORDER BY cell"""
-    for *columns, terms, fields, crc in connection.execute(query, (first, end)):
-        if crc & _LOW != checksum(as_bytes(columns), terms, fields) & _LOW:
-            raise damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
-        yield *columns, terms, fields
+    cursor = connection.execute(query, (first, end))
+    while rows := cursor.fetchmany(_AT_ONCE):
+        for *columns, terms, fields, crc in rows:
+            try:
+                whole = crc & _LOW == checksum(_PACKED.pack(*columns), terms, fields) & _LOW
+            except (error, TypeError):  # a damaged page may hold what are no numbers
+                whole = False
+            if not whole:
+                raise damaged(database, f"the passage in cell {columns[0]:,} is not what was written")
+            yield *columns, terms, fields
 
 
 def read_passages(database: Database, cells: Sequence[int]) -> list[Passage | None]:

@@ -31,16 +31,27 @@ class Postings(NamedTuple):
     def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
         """Make postings of equally long arrays, whose slots ascend for each key."""
         order = np.argsort(keys, kind="stable")
-        known, starts = np.unique(keys[order], return_index=True)
-        return cls(known, np.append(starts, len(keys)).astype(np.int64), slots[order], counts[order])
+        ordered = keys[order]
+        starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), np.bool_), ordered[1:] != ordered[:-1]]))
+        return cls(ordered[starts], np.append(starts, len(keys)).astype(np.int64), slots[order], counts[order])
 
     @classmethod
-    def of_rows(cls, rows: Sequence[tuple[Hashes, Counts]]) -> Self:
-        """Make postings of the keys and counts of each slot."""
-        sizes = [len(keys) for keys, _ in rows]
-        keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in rows)])
-        counts = np.concatenate([np.empty(0, np.uint32), *(counts for _, counts in rows)])
-        return cls.of(keys, np.repeat(np.arange(len(rows), dtype=np.int32), sizes), counts)
+    def of_terms(cls, blobs: Sequence[bytes]) -> Self:
+        """Make postings of the terms of each slot, as its row holds them."""
+        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 12
+        words = np.frombuffer(b"".join(blobs), "<u4")
+        # of a row with n terms, 2n words are hashes, and then n are counts
+        hashed = np.repeat(np.tile([True, False], len(blobs)), np.stack([2 * sizes, sizes], 1).ravel())
+        keys, counts = words[hashed].view("<u8"), words[~hashed]
+        return cls.of(keys, np.repeat(np.arange(len(blobs), dtype=np.int32), sizes), counts)
+
+    @classmethod
+    def of_keys(cls, blobs: Sequence[bytes]) -> Self:
+        """Make postings of the keys of each slot, as its row holds them: hashes, each there once."""
+        sizes = np.fromiter(map(len, blobs), np.int64, len(blobs)) // 8
+        keys = np.frombuffer(b"".join(blobs), "<u8")
+        slots = np.repeat(np.arange(len(blobs), dtype=np.int32), sizes)
+        return cls.of(keys, slots, np.ones(len(keys), np.uint32))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Postings, Slots]]) -> Self:

@@ -15,6 +15,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
-from ras_agent.tools.index.passages import COLUMNS, ERASED, terms_in
+from ras_agent.tools.index.passages import COLUMNS, ERASED
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.vector_index import VectorIndex, VectorSettings
 from ras_agent.tools.store import array_file
@@ -30,7 +31,7 @@ from ras_agent.tools.store.durable import sync_folder, writing
 
 SAVED_FROM = 256
 """Segments of so many passages are saved; smaller ones are read from the database as quickly."""
-_FACTOR = 4
+_FACTOR, _AT_ONCE = 4, 500
 _ARRAYS, _VECTORS = "arrays", "vectors"
 _NAME = re.compile(r"cells-(\d+)-(\d+)")
 _COLUMN_TYPES = {name: "<u8" if name in ("id", "document", "text") else "<i8" for name in COLUMNS}
@@ -153,19 +154,17 @@ class Segment:
 
 def from_rows(first: int, end: int, rows: Iterable[Sequence[Any]]) -> Segment:
     """Make a segment of what the database has in the cells from `first` up to `end`."""
-    columns: list[list[int]] = [[] for _ in COLUMNS]
-    terms, fields = [], []
-    for row in rows:
-        for column, value in zip(columns, row, strict=False):
-            column.append(value)
-        terms.append(terms_in(row[-2]))
-        keys = np.frombuffer(row[-1], "<u8")
-        fields.append((keys, np.ones(len(keys), np.uint32)))
+    both: list[list[Any]] = [[] for _ in (*COLUMNS, "terms", "fields")]
+    rest = iter(rows)
+    while some := list(islice(rest, _AT_ONCE)):  # few at a time, as in read_columns
+        for column, values in zip(both, zip(*some, strict=True), strict=True):
+            column.extend(values)
+    *columns, terms, fields = both
     by_name = {
         name: np.array(column, dtype=dtype)
         for (name, dtype), column in zip(_COLUMN_TYPES.items(), columns, strict=True)
     }
-    return Segment(first, end, by_name, Postings.of_rows(terms), Postings.of_rows(fields))
+    return Segment(first, end, by_name, Postings.of_terms(terms), Postings.of_keys(fields))
 
 
 def joined(

@@ -10,7 +10,7 @@ import pytest
 
 from ras_agent.records import Passage
 from ras_agent.tools.index.bm25_matrix import BM25Matrix, BM25Parameters, TermPart, build_matrix
-from ras_agent.tools.index.passages import NO_VECTOR, row_of, terms_in, terms_of
+from ras_agent.tools.index.passages import NO_VECTOR, row_of, terms_of
 from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.segment import from_rows, load
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -74,8 +74,8 @@ def test_passages_in_parts_and_in_another_order_score_as_at_once() -> None:
     """Four slots in two segments, of which the second is no passage, and the last comes first."""
     rows = [terms_of(text, PLAIN) for text in TEXTS]
     parts = [
-        TermPart(0, Postings.of_rows([terms_in(blob) for blob, _ in rows[:2]])),
-        TermPart(2, Postings.of_rows([terms_in(blob) for blob, _ in rows[2:]])),
+        TermPart(0, Postings.of_terms([blob for blob, _ in rows[:2]])),
+        TermPart(2, Postings.of_terms([blob for blob, _ in rows[2:]])),
     ]
     matrix = BM25Matrix(parts, np.array([length for _, length in rows]), np.array([3, 0, 2]))
     expected = build_matrix([TEXTS[3], TEXTS[0], TEXTS[2]], PLAIN)

@@ -34,9 +34,9 @@ from ras_agent.tools.index.passages import (
     rows_between,
     take_out_dead,
     term_hash,
-    terms_in,
     terms_of,
 )
+from ras_agent.tools.index.postings import Postings
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.store.schema import PASSAGES
 from ras_agent.tools.store.sqlite import SqliteDatabase, make_file
@@ -104,8 +104,8 @@ def test_metadata_that_json_cannot_hold_is_refused() -> None:
 
 def test_terms_are_hashes_with_their_counts() -> None:
     blob, length = terms_of("red fish, blue fish", PLAIN)
-    keys, counts = terms_in(blob)
-    assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == {
+    postings = Postings.of_terms([blob])
+    assert dict(zip(postings.keys.tolist(), postings.counts.tolist(), strict=True)) == {
         hash_of("red"): 1,
         hash_of("fish"): 2,
         hash_of("blue"): 1,

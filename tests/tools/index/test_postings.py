@@ -9,9 +9,10 @@ A, B, C = 1 << 62 | 5, 1 << 62 | 7, 1 << 62 | 9
 MISSING = [0, 4, 1 << 62, 1 << 62 | 6, 1 << 62 | 10, (1 << 63) - 1]
 
 
-def row(**counts: int) -> tuple[np.ndarray, np.ndarray]:
+def row(**counts: int) -> bytes:
     names = {"a": A, "b": B, "c": C}
-    return np.array([names[name] for name in counts], np.uint64), np.array([*counts.values()], np.uint32)
+    keys = np.array([names[name] for name in counts], np.uint64)
+    return keys.tobytes() + np.array([*counts.values()], np.uint32).tobytes()
 
 
 def held(postings: Postings) -> dict[int, dict[int, int]]:
@@ -22,7 +23,7 @@ def held(postings: Postings) -> dict[int, dict[int, int]]:
 
 @pytest.fixture
 def postings() -> Postings:
-    return Postings.of_rows([row(b=2, a=1), row(), row(b=1), row(c=4, b=3)])
+    return Postings.of_terms([row(b=2, a=1), row(), row(b=1), row(c=4, b=3)])
 
 
 def test_each_key_has_its_slots_in_order_with_their_counts(postings: Postings) -> None:
@@ -40,16 +41,21 @@ def test_a_key_that_is_not_there_has_no_slots(postings: Postings) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [row()], [row(), row()]])
-def test_rows_without_keys_are_no_error(rows: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    postings = Postings.of_rows(rows)
+def test_rows_without_keys_are_no_error(rows: list[bytes]) -> None:
+    postings = Postings.of_terms(rows)
     assert held(postings) == {}
     assert len(postings.having(A)[0]) == 0
     assert postings.numbers_of(np.array([0])).tolist() == []
     assert held(Postings.joined([(postings, np.arange(len(rows), dtype=np.int32))])) == {}
 
 
+def test_keys_without_counts_are_there_once() -> None:
+    postings = Postings.of_keys([np.array([A, C], np.uint64).tobytes(), b"", np.array([C], np.uint64).tobytes()])
+    assert held(postings) == {A: {0: 1}, C: {0: 1, 2: 1}}
+
+
 def test_joined_they_have_the_slots_of_both_where_those_moved_to(postings: Postings) -> None:
-    other = Postings.of_rows([row(a=7), row(c=1)])
+    other = Postings.of_terms([row(a=7), row(c=1)])
     whole = Postings.joined([(postings, np.array([0, 1, 2, 3], np.int32)), (other, np.array([4, 5], np.int32))])
     assert held(whole) == {A: {0: 1, 4: 7}, B: {0: 2, 2: 1, 3: 3}, C: {3: 4, 5: 1}}
 
@@ -71,4 +77,4 @@ def test_the_keys_that_nothing_but_some_slots_has(postings: Postings, slots: lis
 
 
 def test_slots_without_keys_at_the_end_have_none_of_their_own() -> None:
-    assert Postings.of_rows([row(a=1), row(), row()]).numbers_of(np.array([1, 2])).tolist() == []
+    assert Postings.of_terms([row(a=1), row(), row()]).numbers_of(np.array([1, 2])).tolist() == []

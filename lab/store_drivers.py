@@ -76,12 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ExitStack() as held:
         copy_rows(given.index, there)
         held.callback(_drop, there)
-        indexes = [PassageIndex.open(given.index), PassageIndex.open(there)]
-        for index in indexes:
-            held.callback(index.close)
-        print(f"{len(questions)} questions, {len(indexes[0]):,} passages, {given.k} hits a list", flush=True)
+        here, copied = PassageIndex.open(given.index), PassageIndex.open(there)
+        held.callback(copied.close)
+        held.callback(here.close)
+        print(f"{len(questions)} questions, {len(here):,} passages, {given.k} hits a list", flush=True)
         for name in given.retrievers.split(","):
-            same, apart = compare(*indexes, name, questions, given.k)
+            same, apart = compare(here, copied, name, questions, given.k)
             share = 100 * same / len(questions)
             print(
                 f"{name:<10} {share:5.1f} % of the lists are the same, scores differ by at most {apart:.1e}", flush=True

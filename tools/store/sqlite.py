@@ -191,13 +191,15 @@ class SqliteDatabase:
     def rewrite(self, tables: Iterable[str]) -> None:
         """Leave no copies of deleted rows in some tables."""
         # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again; what refers to their rows waits for the commit
+        # emptied, which overwrites all of their pages, and filled again, what refers to others last: SQLite would look
+        # for it at each row that goes
         with self.writing() as connection:
-            for table in tables:
-                rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+            rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+            for table in reversed(rows):
                 connection.execute(f"DELETE FROM {table}")
-                for row in rows:
-                    connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+            for table, some in rows.items():
+                if some:
+                    connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(some[0]))})", some)
 
     def compact(self) -> None:
         """Write the file anew without free space."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -20,13 +21,14 @@ from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pair
 from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import ReadPassage, Sentence
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens_of
 from ras_agent.tools.offline.said import asks_for_sentences, sentences_that_say
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 LEAST_CONFIDENCE = 0.4
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
+_DENIES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
@@ -140,8 +142,8 @@ class OfflineAnswerer:
     ) -> Answer:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
-        It seldom affirms what has a name or a figure that it lacks, and seldom denies what has none; nor does it affirm
-        where a sentence has the question's words with another name.
+        It seldom affirms what has a name, a figure or a denial that it lacks or has fewer times, and seldom denies what
+        has none; nor does it affirm where a sentence has the question's words with another name.
         """
         words = set(stems(asked.question))
         likely = [
@@ -149,15 +151,19 @@ class OfflineAnswerer:
             for passage in passages[:_JUDGED]
         ]
         verdicts = self._reader.judge(asked.question, [_said([sentence]) for sentence in likely])
-        held = [sentence.stems | sentence.passage.title_stems for sentence in likely]
-        worth = [len(words & has) * (1 - one.not_said) for one, has in zip(verdicts, held, strict=True)]
+        worth = [
+            len(words & (sentence.stems | sentence.passage.title_stems)) * (1 - one.not_said)
+            for one, sentence in zip(verdicts, likely, strict=True)
+        ]
         best = worth.index(max(worth))
         deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
         verdict, told = ("yes", yes) if yes >= no else ("no", no)
         values, said = _values(asked.question), wording(asked.question, passages)
-        told_of = values - deciding.passage.title_stems
-        unlikely = not values <= held[best] if verdict == "yes" else bool(told_of) and told_of <= held[best]
+        own = deciding.passage.title_stems
+        held = _counts(deciding.tokens, deciding.text) + Counter(own)
+        told_of = Counter({value: count for value, count in values.items() if value not in own})
+        unlikely = not values <= held if verdict == "yes" else bool(told_of) and told_of <= held
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
         return Answer(verdict, cited([*led, deciding], graph), confidence=told)
@@ -205,11 +211,19 @@ def _voices(key: str, found: Mapping[str, Found]) -> float:
     return math.log(said)
 
 
-def _values(question: str) -> set[str]:
-    """Return the stems of the names and the figures of a question of yes or no, whose first word is no name."""
+def _values(question: str) -> Counter[str]:
+    """Return how often a question of yes or no has the stems of names and figures; its first word is no name.
+
+    A denial counts as a value.
+    """
     text = question[0].lower() + question[1:]
     spans = [*name_spans(text), *((figure.start, figure.end) for figure in figures_in(text))]
-    return {stem for start, end in spans for stem in stems(text[start:end])}
+    words = [one for one in tokens_of(text) if any(start <= one.start < end for start, end in spans)]
+    return _counts(words, question)
+
+
+def _counts(words: Sequence[Token], text: str) -> Counter[str]:
+    return Counter([*(one.stem for one in words if one.stem), *(["not"] if _DENIES.search(text) else [])])
 
 
 def _said(sentences: Sequence[Sentence]) -> str:

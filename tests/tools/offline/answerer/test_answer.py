@@ -182,6 +182,24 @@ def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
     assert OfflineAnswerer(reader).answer(question, EMPTY, [BELL], steps).abstained
 
 
+def test_a_yes_is_unsure_to_a_name_that_the_sentence_has_fewer_times() -> None:
+    reader = Judging({"Leith": Verdict(0.8, 0.1, 0.1)})
+    town = Passage("t", "Indeed, Leith lies in the north of Edinburgh and has most of the docks of Leith.", "")
+    right = "Is Leith in the north of Edinburgh, with the docks of Leith?"
+    swapped = "Is Leith in the north of Edinburgh, with the docks of Edinburgh?"
+    answerer = OfflineAnswerer(reader)
+    assert answerer.answer(right, EMPTY, [town], _steps((right, town))).text == "yes"
+    assert answerer.answer(swapped, EMPTY, [town], _steps((swapped, town))).abstained
+
+
+def test_a_yes_is_unsure_to_a_denial_that_the_sentence_lacks() -> None:
+    yes, no = Judging({"Leith": Verdict(0.8, 0.1, 0.1)}), Judging({"Leith": Verdict(0.1, 0.8, 0.1)})
+    town = Passage("t", "However, the mills of Leith had closed by 1900.", "")
+    denied = "Mills in Leith had not closed by 1900."
+    assert OfflineAnswerer(yes).answer(denied, EMPTY, [town], _steps((denied, town))).abstained
+    assert OfflineAnswerer(no).answer(denied, EMPTY, [town], _steps((denied, town))).text == "no"
+
+
 def test_a_no_is_unsure_whose_sentence_has_every_name_of_the_question() -> None:
     reader = Judging({"Edinburgh": Verdict(0.1, 0.8, 0.1)})
     in_the_sentence, in_none = "Is Edinburgh where Bell was born?", "Is Ulm where Bell was born?"

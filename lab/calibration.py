@@ -10,11 +10,11 @@ arXiv:1706.04599).
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.program import run_program
 
 _RIGHT = 0.5  # token F1 from which an answer counts as right
@@ -35,11 +35,11 @@ def main() -> None:
     """Print the error against token F1 and against being right, in points."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
-    lines = [line for run in parser.parse_args().runs for line in (run / "results.jsonl").open(encoding="utf-8")]
-    results = [one for one in map(json.loads, lines) if one["confidence"] is not None and not one["abstained"]]
-    sure, f1 = [one["confidence"] for one in results], [one["scores"]["f1"] for one in results]
+    results = [one for run in parser.parse_args().runs for one in RunFolder(run).results() if not one.abstained]
+    rows = [(one.confidence, one.scores["f1"]) for one in results if one.confidence is not None]
+    sure, f1 = [confidence for confidence, _ in rows], [worth for _, worth in rows]
     right = [float(worth >= _RIGHT) for worth in f1]
-    print(f"{len(results)} answers, mean confidence {100 * fmean(sure):.1f}, F1 {100 * fmean(f1):.1f}")
+    print(f"{len(rows)} answers, mean confidence {100 * fmean(sure):.1f}, F1 {100 * fmean(f1):.1f}")
     for bins in (5, 10):
         errors = (100 * calibration_error(sure, worths, bins) for worths in (f1, right))
         print(f"{bins} bins: error against F1 {next(errors):.1f}, against right {next(errors):.1f}")

@@ -176,7 +176,7 @@ def measure(
     finally:
         shutil.rmtree(folder)
         if url:
-            _drop(url, f"store_{size}")
+            drop_schema(url, f"store_{size}")
 
 
 def _clock(embedder: _Timed | None) -> float:
@@ -210,7 +210,8 @@ def _database_bytes(url: str, schema: str) -> float:
     return float(row[0]) if row else 0.0
 
 
-def _drop(url: str, schema: str) -> None:
+def drop_schema(url: str, schema: str) -> None:
+    """Drop a schema of a PostgreSQL database with all that is in it."""
     import psycopg
 
     with psycopg.connect(url) as connection:
@@ -322,7 +323,7 @@ def measure_graph(
     finally:
         shutil.rmtree(folder)
         if url:
-            _drop(url, f"store_{size}")
+            drop_schema(url, f"store_{size}")
 
 
 def exponents(records: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from lab.store import drop_schema
 from ras_agent.address import Address
 from ras_agent.program import run_program
 from ras_agent.tools.index.store import PassageIndex
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     there = Address(given.url, _SCHEMA)
     with ExitStack() as held:
         copy_rows(given.index, there)
-        held.callback(_drop, there)
+        held.callback(drop_schema, there.url, there.schema)
         here, copied = PassageIndex.open(given.index), PassageIndex.open(there)
         held.callback(copied.close)
         held.callback(here.close)
@@ -86,13 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(
                 f"{name:<10} {share:5.1f} % of the lists are the same, scores differ by at most {apart:.1e}", flush=True
             )
-
-
-def _drop(address: Address) -> None:
-    import psycopg
-
-    with psycopg.connect(address.url) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{address.schema}" CASCADE'.encode())
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from struct import Struct, error
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ ERASED = _FULL
 NO_VECTOR = -1
 _LOW = (1 << 31) - 1
 COLUMNS = ("cell", "place", "id", "document", "text", "vector", "length")
-_PACKED = Struct(f"<{len(COLUMNS)}q")
+_PACKED = struct.Struct(f"<{len(COLUMNS)}q")
 _AT_ONCE = 500  # parameters of one statement, rows of one reading
 
 
@@ -181,7 +181,7 @@ def rows_between(connection: Connection, first: int, end: int, database: Databas
         for *columns, terms, fields, crc in rows:
             try:
                 whole = crc & _LOW == checksum(_PACKED.pack(*columns), terms, fields) & _LOW
-            except (error, TypeError):  # a damaged page may hold what are no numbers
+            except (struct.error, TypeError):  # a damaged page may hold what are no numbers
                 whole = False
             if not whole:
                 raise damaged(database, f"the passage in cell {columns[0]:,} is not what was written")

@@ -161,7 +161,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Word:
-    """Return a word as it is compared: "n't" is "not", and whose something is is another word than who."""
+    """Return a word as it is compared: "n't" is "not", and "Lee's" is another word than "Lee"."""
     if _CONTRACTED.search(token.word):
         return _Word("not")
     root = token.word if token.word in _DOUBTING | _BOUNDS else token.stem or stem(token.word)

@@ -4,6 +4,7 @@
     python -m lab.store --sizes 1000,10000 --url postgresql://me@localhost/bench
     python -m lab.store --sizes 2000,5000,10000,20000 --graph --plot lab/store-graph.svg
     python -m lab.store --sizes 2000,5000 --graph vectors --corpus corpus.jsonl
+    python -m lab.store --sizes 20000 --records
     python -m lab.store --sizes 1000000 --corpus corpus.jsonl --questions questions.jsonl
     python -m lab.store --sizes "" --json store.jsonl --plot lab/store.svg
 
@@ -16,6 +17,9 @@ Texts are those of ras_agent.eval.bench.retrieval, or, with --corpus, real ones 
 384 numbers are drawn and not embedded. All costs are
 processor time, the embedder's left out; a change is timed with a search by `bm25` and one by `dense` over the new
 commit. `add 10`, `add 1` and `forget 1` are medians.
+
+With --records, passages are records of files that were indexed with their journal, as `ras-agent index` does, and a
+change is a file of ten more, or `--forget` of one record, each with an opening and an answer by `bm25`.
 
 With --graph, the index has a knowledge graph and no vectors, and a change is timed with the graph's making and an
 answer by `ppr`; with --graph vectors, the graph has vectors of its names, and there is an answer by `gfm` too, with the
@@ -52,6 +56,7 @@ from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
+from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.build import delete_documents
 from ras_agent.tools.kg.index import KGIndex
@@ -218,6 +223,44 @@ def drop_schema(url: str, schema: str) -> None:
         connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
 
 
+def measure_records(
+    size: int, question: str, passages: Iterator[Passage], *, times: int = 5, url: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each cost of an index of `size` records and their journal, in milliseconds."""
+    folder = Path(tempfile.mkdtemp())
+    place = Address(url, f"store_{size}") if url else folder / "index"
+
+    def file_of(name: str, first: int, count: int) -> Path:
+        path = folder / f"{name}.jsonl"
+        records = ({"id": f"d{first + at}", "text": one.text} for at, one in enumerate(islice(passages, count)))
+        path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+        return path
+
+    def cost(change: Callable[[], object]) -> float:
+        began = time.process_time()
+        change()
+        index = PassageIndex.open(place)
+        retriever_over(index, "bm25").retrieve(question, _K)
+        spent = time.process_time() - began
+        index.close()
+        return 1000 * spent
+
+    try:
+        ingest([file_of("corpus", 0, size)], place)
+        cost(lambda: None)  # imports what answers need
+        more = [file_of(f"more{number}", size + 10 * number, 10) for number in range(times)]
+        changes: dict[str, list[Callable[[], object]]] = {
+            "add 10": [partial(ingest, [path], place) for path in more],
+            "forget 1": [partial(ingest, [], place, forget=[f"d{7 * number}"]) for number in range(times)],
+        }
+        for what, made in changes.items():
+            yield {"size": size, "what": what, "value": median(cost(change) for change in made)}
+    finally:
+        shutil.rmtree(folder)
+        if url:
+            drop_schema(url, f"store_{size}")
+
+
 class _Given:
     """Extractor that has read all passages before."""
 
@@ -373,7 +416,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--corpus", type=Path, nargs="+", default=(), help="JSON lines with title and text, recombined but for --graph"
     )
-    parser.add_argument("--times", type=int, default=5, help="how often each change of a graph is made (5)")
+    parser.add_argument("--records", action="store_true", help="measure records of files, with their journal")
+    parser.add_argument(
+        "--times", type=int, default=5, help="how often each change of a graph or of records is made (5)"
+    )
     parser.add_argument("--json", type=Path, help="add the records to this file too, one a line")
     parser.add_argument("--plot", type=Path, help="draw the costs of changes there, with all that --json holds")
     parser.add_argument("--questions", type=Path, help="JSON lines with question, to search with")
@@ -388,12 +434,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with_facts(max(sizes) + 10 * given.times, given.corpus) if given.graph else ([], None, "")
     )
     kind = {"facts": "graph", "vectors": "graph with vectors"}.get(given.graph or "", "")
-    kind = kind or ("BM25" if given.no_vectors else "BM25 and vectors")
+    kind = kind or ("records" if given.records else "BM25" if given.no_vectors else "BM25 and vectors")
 
     def measured(size: int) -> Iterator[dict[str, Any]]:
         if facts is None:
             count = size + 200
             made = recombined_passages(given.corpus, count) if given.corpus else synthetic_passages(count)
+            if given.records:
+                return measure_records(size, asked[0], made, times=given.times, url=given.url)
             return measure(size, asked, made, given.url, vectors=not given.no_vectors)
         vectors = given.graph == "vectors"
         return measure_graph(size, passages, facts, question, vectors=vectors, times=given.times, url=given.url)

@@ -36,7 +36,7 @@ from ras_agent.tools.chat.call import (
 )
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TooLate, shared_limiter
+from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
     capped,
@@ -263,10 +263,10 @@ class Chat:
         """Return the model's own reply, after as many tries as it takes."""
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
         tokens = _estimated_tokens(request) if self.limiter.rates.tokens_per_minute else 0
-        with self._errors_named(tries, deadline):
+        with self._errors_named(tries):
             async for attempt in tries:
                 with attempt:
-                    async with self.limiter.hold(tokens, deadline.left()) as booking:
+                    async with self.limiter.hold(tokens, deadline) as booking:
                         reply = await self._ask(request, deadline, in_a_thread)
                         booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
                         return reply
@@ -411,14 +411,12 @@ class Chat:
         }
 
     @contextmanager
-    def _errors_named(self, tries: AsyncRetrying, deadline: Deadline) -> Iterator[None]:
+    def _errors_named(self, tries: AsyncRetrying) -> Iterator[None]:
         """Turn whatever a provider's client raises into a RasError without credentials."""
         try:
             yield
         except (BudgetExceeded, ModelRefused):
             raise
-        except TooLate:
-            deadline.ledger.refuse("max_seconds")
         except Exception as error:
             message = without_secrets(str(error), self.model)
             status, gone = getattr(error, "status_code", None), unreachable(error)

@@ -12,7 +12,7 @@ import json
 import os
 import ssl
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -156,7 +156,6 @@ class Endpoint:
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
             ) as response:
-                _check_compression(response)
                 if response.status >= 400:
                     text = (await _whole(response)).decode("utf-8", "replace")
                     raise ErrorStatus(response.status, response.headers, text)
@@ -176,7 +175,11 @@ class Endpoint:
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError):  # as all of asyncio's; this client's says more than is told
                 raise TimeoutError(f"no whole reply within {seconds:g} seconds" if seconds else str(error)) from error
-            reason = _reason(error, url)
+            # what the system or the TLS library said, in place of the client's words around it
+            reason = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+            if url.startswith("https:") and isinstance(reason, (ConnectionResetError, ConnectionAbortedError)):
+                reason = ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "the server ended the connection in the TLS handshake")
+            reason = reason or error
             raise NoConnection(f"no connection to {_shown(url)}: {reason}", url) from reason
 
     def _at(self, path: str) -> str:
@@ -194,19 +197,6 @@ class Endpoint:
         parts = urlsplit(self.url)
         proxies = getproxies()
         return None if proxy_bypass(parts.netloc.rpartition("@")[2]) else proxies.get(parts.scheme, proxies.get("all"))
-
-
-def _reason(error: aiohttp.ClientError | OSError, url: str) -> Exception:
-    """Return what the system or the TLS library said, in place of the client's words around it."""
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return error.certificate_error
-    if not isinstance(error, aiohttp.ClientConnectorError):
-        return error
-    if url.startswith("https:") and isinstance(error.os_error, (ConnectionResetError, ConnectionAbortedError)):
-        return ssl.SSLEOFError(ssl.SSL_ERROR_EOF, "the server ended the connection in the TLS handshake")
-    return error.os_error
 
 
 def _shown(url: str) -> str:
@@ -238,13 +228,6 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield b"".join(begun)
             begun = [other]
     yield b"".join(begun)
-
-
-def _check_compression(response: aiohttp.ClientResponse) -> None:
-    """Raise RefusedReply for a compression that the session does not undo; of those that it does, it bounds a piece."""
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("identity", "gzip", "deflate"):
-        raise RefusedReply(f"the reply is compressed ({encoding:.40}), though the request asked for plain text")
 
 
 def _parsed(data: bytes) -> Any:
@@ -318,21 +301,17 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def run_iterator(pieces: AsyncIterator[T]) -> Iterator[T]:
+def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
     """Yield what an asynchronous generator yields, never None, which runs as `run` does and is closed with this one."""
 
-    async def following() -> T | None:
-        return await anext(pieces, None)
-
-    async def close() -> None:
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
+    async def result(step: Awaitable[Any]) -> Any:
+        return await step
 
     try:
-        while (piece := run(following())) is not None:
+        while (piece := run(result(anext(pieces, None)))) is not None:
             yield piece
     finally:
-        run(close())
+        run(result(pieces.aclose()))
 
 
 _lock = threading.Lock()

@@ -55,105 +55,6 @@ class Booking:
     tokens: int
 
 
-class TooLate(Exception):
-    """Raised when a call's turn would come later than its caller can wait."""
-
-
-class Limiter:
-    """Lets calls start in the order in which they ask. `rates` may be changed while calls wait."""
-
-    def __init__(self, rates: Rates | None = None, clock: Clock | None = None) -> None:
-        self.rates = rates or Rates()
-        self.clock = clock or Clock()
-        self._lock = threading.Lock()
-        self._last_minute: deque[Booking] = deque()
-        self._not_before = -inf
-        self._in_flight = 0
-        self._waiting: deque[Future[None]] = deque()
-
-    @asynccontextmanager
-    async def hold(self, tokens: int, within: float = inf) -> AsyncIterator[Booking]:
-        """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
-
-        Raises TooLate if the call cannot start within `within` seconds, as soon as that is known.
-        """
-        ticket, latest = self._queue(), self.clock.now() + within
-        try:
-            if not ticket.done():
-                try:
-                    await asyncio.wait_for(asyncio.wrap_future(ticket), within)
-                except TimeoutError:
-                    raise TooLate from None
-            booking = self._book(tokens, latest)
-            if (wait := booking.at - self.clock.now()) > 0:
-                await self.clock.asleep(wait)
-            yield booking
-        finally:
-            self._give_back(ticket)
-
-    def pause(self, seconds: float) -> None:
-        """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
-        with self._lock:
-            self._not_before = max(self._not_before, self.clock.now() + seconds)
-
-    def _book(self, tokens: int, latest: float = inf) -> Booking:
-        """Book the first time at which every window of sixty seconds stays within the rates.
-
-        A call of more tokens than the limit of a minute waits for an empty window. Raises TooLate if the time is after
-        `latest`.
-        """
-        most_requests, most_tokens = self.rates.requests_per_minute or inf, self.rates.tokens_per_minute or inf
-        with self._lock:
-            at, booked = max(self.clock.now(), self._not_before), self._last_minute.copy()
-            while booked and booked[0].at + _MINUTE <= at:
-                booked.popleft()
-            spent = sum(earlier.tokens for earlier in booked)
-            while booked and (len(booked) >= most_requests or spent + tokens > most_tokens):
-                oldest = booked.popleft()
-                spent -= oldest.tokens
-                at = max(at, oldest.at + _MINUTE)
-            if at > latest:
-                raise TooLate
-            booking = Booking(at, tokens)
-            if min(most_requests, most_tokens) < inf:
-                self._not_before, self._last_minute = at, booked
-                booked.append(booking)
-            return booking
-
-    def _queue(self) -> Future[None]:
-        """Return a ticket that is done once the caller has a slot: threads and coroutines wait in one queue."""
-        ticket: Future[None] = Future()
-        with self._lock:
-            self._waiting.append(ticket)
-            self._hand_out()
-        return ticket
-
-    def _give_back(self, ticket: Future[None]) -> None:
-        """Free the ticket's slot, or its place in the queue if it is still waiting."""
-        never_served = ticket.cancel()
-        with self._lock:
-            self._in_flight -= not never_served
-            self._hand_out()
-
-    def _hand_out(self) -> None:
-        while self._waiting and self._in_flight < (self.rates.in_flight or inf):
-            ticket = self._waiting.popleft()
-            if ticket.set_running_or_notify_cancel():
-                self._in_flight += 1
-                ticket.set_result(None)
-
-
-_limiters: dict[str, Limiter] = {}
-
-
-def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
-    """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
-    limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
-    if rates is not None:
-        limiter.rates = rates
-    return limiter
-
-
 class TryTimedOut(TimeoutError):
     """Raised when one try of a call has taken its whole time; another try may be made."""
 
@@ -210,3 +111,86 @@ class Deadline:
         if left <= a_try:
             self.ledger.refuse("max_seconds")
         raise TryTimedOut(f"no whole reply within {a_try:g} seconds")
+
+
+class Limiter:
+    """Lets calls start in the order in which they ask. `rates` may be changed while calls wait."""
+
+    def __init__(self, rates: Rates | None = None, clock: Clock | None = None) -> None:
+        self.rates = rates or Rates()
+        self.clock = clock or Clock()
+        self._lock = threading.Lock()
+        self._last_minute: deque[Booking] = deque()
+        self._not_before = -inf
+        self._in_flight = 0
+        self._waiting: deque[Future[None]] = deque()
+
+    @asynccontextmanager
+    async def hold(self, tokens: int, deadline: Deadline | None = None) -> AsyncIterator[Booking]:
+        """Wait for a slot and for the rates, then hold the slot during the block. `tokens` is an estimate.
+
+        Raises BudgetExceeded if the call cannot start before the deadline, as soon as that is known.
+        """
+        ticket: Future[None] = Future()  # threads and coroutines wait in one queue
+        with self._lock:
+            self._waiting.append(ticket)
+            self._hand_out()
+        try:
+            if not ticket.done():
+                turn = asyncio.wrap_future(ticket)
+                await (deadline.wait(turn) if deadline else turn)
+            booking = self._book(tokens, deadline)
+            if (wait := booking.at - self.clock.now()) > 0:
+                await self.clock.asleep(wait)
+            yield booking
+        finally:
+            never_served = ticket.cancel()
+            with self._lock:
+                self._in_flight -= not never_served
+                self._hand_out()
+
+    def pause(self, seconds: float) -> None:
+        """Start no call within the next `seconds`: an endpoint that asks one caller to wait means all of them."""
+        with self._lock:
+            self._not_before = max(self._not_before, self.clock.now() + seconds)
+
+    def _book(self, tokens: int, deadline: Deadline | None = None) -> Booking:
+        """Book the first time at which every window of sixty seconds stays within the rates.
+
+        A call of more tokens than the limit of a minute waits for an empty window.
+        """
+        most_requests, most_tokens = self.rates.requests_per_minute or inf, self.rates.tokens_per_minute or inf
+        with self._lock:
+            at, booked = max(self.clock.now(), self._not_before), self._last_minute.copy()
+            while booked and booked[0].at + _MINUTE <= at:
+                booked.popleft()
+            spent = sum(earlier.tokens for earlier in booked)
+            while booked and (len(booked) >= most_requests or spent + tokens > most_tokens):
+                oldest = booked.popleft()
+                spent -= oldest.tokens
+                at = max(at, oldest.at + _MINUTE)
+            if deadline and at - self.clock.now() > deadline.left():
+                deadline.ledger.refuse("max_seconds")
+            booking = Booking(at, tokens)
+            if min(most_requests, most_tokens) < inf:
+                self._not_before, self._last_minute = at, booked
+                booked.append(booking)
+            return booking
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._in_flight < (self.rates.in_flight or inf):
+            ticket = self._waiting.popleft()
+            if ticket.set_running_or_notify_cancel():
+                self._in_flight += 1
+                ticket.set_result(None)
+
+
+_limiters: dict[str, Limiter] = {}
+
+
+def shared_limiter(endpoint: str, rates: Rates | None = None, clock: Clock | None = None) -> Limiter:
+    """Return the one limiter of an endpoint. Later rates replace earlier ones; the first clock stays."""
+    limiter = _limiters.setdefault(endpoint, Limiter(clock=clock))
+    if rates is not None:
+        limiter.rates = rates
+    return limiter

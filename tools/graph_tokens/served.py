@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -122,7 +122,7 @@ class ServedGraphLLM(GraphLLMChat):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         graph: Iterable[Sequence[Triple]] = (),
         **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
+    ) -> AsyncGenerator[ChatGenerationChunk, None]:
         """Do the same as _stream, for coroutines."""
         request = await asyncio.to_thread(self._request, messages, graph, stop, stream=True) | _form(kwargs)
         pieces = _Pieces(self.model)

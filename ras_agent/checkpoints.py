@@ -33,8 +33,9 @@ _ZLIB = "+zlib"
 _WORTH_COMPRESSING = 200  # bytes; less gets longer
 _FAST = 3  # zlib's levels are 1 to 9; higher ones cost more and save little
 _KINDS = ("memory", "postgres", "sqlite")
-# what is deleted or replaced is overwritten; ras_agent.graphs.threads then empties the log
-_ERASE = "PRAGMA secure_delete = ON"
+# What is deleted or replaced is overwritten; ras_agent.graphs.threads then empties the log. A step is not waited for
+# until it is on the disk: a process that is killed loses nothing, and a machine that fails at most its last steps.
+_PRAGMAS = "PRAGMA secure_delete = ON; PRAGMA synchronous = NORMAL"
 _LOCKED_SECONDS = 2.0
 """How long a file is waited for that another process has locked."""
 # what the Postgres savers require of a connection
@@ -66,7 +67,7 @@ def open_checkpointer(spec: str) -> Iterator[BaseCheckpointSaver[Any]]:
         with closing(sqlite3.connect(_private(target), _LOCKED_SECONDS, check_same_thread=False)) as file:
             saver = SqliteSaver(file, serde=_strict())
             with _naming(target):
-                file.execute(_ERASE)
+                file.executescript(_PRAGMAS)
                 saver.setup()
             yield saver
     else:
@@ -196,7 +197,7 @@ async def _file(place: str, **options: Any) -> AsyncIterator[Any]:
         file = await aiosqlite.connect(place, timeout=_LOCKED_SECONDS, **options)
     try:
         with _naming(place):
-            await file.execute(_ERASE)
+            await file.executescript(_PRAGMAS)
         yield file
     finally:
         await file.close()

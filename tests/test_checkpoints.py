@@ -198,6 +198,12 @@ def test_nothing_in_the_file_is_pickled_or_names_a_class(tmp_path):
     assert not any(b"ras_agent" in value for value in plain)
 
 
+def test_a_step_in_a_file_is_not_waited_for_until_it_is_on_the_disk(tmp_path):
+    with open_checkpointer(f"sqlite:{tmp_path / 'runs.sqlite'}") as saver:
+        assert saver.conn.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert saver.conn.execute("PRAGMA synchronous").fetchone() == (1,)  # NORMAL: the log's end is synchronised
+
+
 def test_a_question_takes_little_room(tmp_path):
     path, long = tmp_path / "checkpoints.sqlite", " ".join(f"word{n}" for n in range(500))
 

@@ -86,6 +86,7 @@ class Run:
         summary = {
             **summarise(results, seed=self.seed, prices=prices),
             "skipped_records": len(self.task.skipped),
+            "without_evidence": self.task.without_evidence,
         }
         if mauve:
             summary["mauve"] = asdict(mauve_of(results, mauve))

@@ -26,7 +26,8 @@ class Task:
     benchmark: how its files are read, and how a question is put and scored. embedder: of an index that was made for the
         task.
     instruction: which of the benchmark's instructions the answerer gets. skipped: the errors of records of its files
-        that were left out.
+        that were left out. without_evidence: how many of the questions have a gold passage that is not in the index, so
+        that no search finds all of theirs.
     """
 
     benchmark: Benchmark
@@ -38,11 +39,22 @@ class Task:
     embedder: str | None = None
     instruction: str = "answer"
     skipped: tuple[IngestError, ...] = ()
+    without_evidence: int = 0
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Return the names of the metrics, the first two of which reports show first."""
         return self.benchmark.metrics
+
+    @property
+    def evidence_note(self) -> str:
+        """Return what `without_evidence` says of the scores; "" where it is 0."""
+        if not self.without_evidence:
+            return ""
+        return (
+            f"of {len(self.questions)} questions, {self.without_evidence} have a gold passage that is not in the "
+            "index: no search finds all of theirs"
+        )
 
     @property
     def instruction_text(self) -> str:
@@ -91,8 +103,25 @@ def load_task(
     if embedder and corpus is None and settings.index is not None:
         raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
     index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
-    task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped))
+    lacking = count_without_evidence(questions, index)
+    task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped), lacking)
     return task.scored_by(metrics) if metrics else task
+
+
+def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -> int:
+    """Return how many questions have a gold passage that is not in the index, which is read once, as a whole.
+
+    Those that bring a graph of their own are searched for in that.
+    """
+    searched = [question for question in questions if question.supporting and not question.metadata.get("graph")]
+    if not searched:
+        return 0
+    there = {
+        name
+        for passage in index.passages
+        for name in ((True, passage.title), (False, passage.id), (False, passage.document_id))
+    }
+    return sum(any((question.by_title, name) not in there for name in question.supporting) for question in searched)
 
 
 def _index(

@@ -205,6 +205,8 @@ def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, 
         # a study holds many runs: their traces stay on disk
         results[agent.name] = [replace(result, trace=None) for result in ready.folder.results()]
     tables = design.show(results)
+    for note in dict.fromkeys(task.evidence_note for task, _ in design.runs if task.without_evidence):
+        tables = replace(tables, markdown=f"{tables.markdown.rstrip()}\n\nNote: {note}.\n")
     folder.write_text("tables.md", tables.markdown)
     folder.write_json("tables.json", tables.figures)
     missing = ""

@@ -57,6 +57,19 @@ def test_a_run_is_a_folder_with_manifest_results_and_summary(
     assert "2 questions" in done.stdout
 
 
+def test_questions_whose_gold_passages_are_not_all_in_the_index_are_counted(
+    cli: Cli, questions: Path, bell_index: Path, tmp_path: Path
+) -> None:
+    lacking = {**QUESTIONS[1], "id": "q3", "supporting_ids": ["leith", "forth"]}
+    by_title = {"id": "q4", "question": "Who?", "answers": ["Bell"], "supporting_titles": ["No such title"]}
+    questions.write_text(questions.read_text() + "".join(json.dumps(one) + "\n" for one in (lacking, by_title)))
+    run = ["eval", "jsonl", "--data", questions, "--index", bell_index, "--retrieval-only"]
+    done = cli(*run, "--out", tmp_path / "run")
+    assert "of 4 questions, 2 have a gold passage that is not in the index" in done.stdout
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["without_evidence"] == 2
+    assert "not in the index" not in cli(*run, "--limit", "2", "--out", tmp_path / "two").stdout
+
+
 def test_the_same_command_finishes_a_run_and_another_one_is_refused(
     cli: Cli, questions: Path, passages_file: Path, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -396,6 +397,17 @@ def test_retrieval_alone_has_recall_curves(cli: Cli, musique: Path, tmp_path: Pa
     assert curve[0]["recall"][0] == 0.5  # the first passage is one of two
     assert "| run | n | recall@1 | recall@2 | recall@3 |" in done.stdout
     assert {row["stop_reason"] for row in _runs(tmp_path / "s")["bm25"].values()} == {"retrieval_only"}
+
+
+def test_tables_say_how_many_questions_lack_a_gold_passage(cli: Cli, musique: Path, tmp_path: Path) -> None:
+    with closing(PassageIndex.create(tmp_path / "index")) as index:
+        index.add([Passage("Visby", PARAGRAPHS[2][1], "Visby")])
+    command = ["study", "retrieval", "musique", "--data", musique, "--retriever", "bm25", "--out", tmp_path / "s"]
+    done = cli(*command, "--index", tmp_path / "index")
+    assert done.exit_code == 0, done.output
+    told = "Note: of 2 questions, 2 have a gold passage that is not in the index: no search finds all of theirs.\n"
+    assert (tmp_path / "s" / "tables.md").read_text("utf-8").endswith(told)
+    assert told in done.stdout
 
 
 def test_extractors_are_compared_with_gold_triples_and_tried_in_the_loop(

@@ -275,6 +275,8 @@ def _show(console: Console, summary: JSON, run: Run) -> None:
     console.print(table)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
+    if note := run.task.evidence_note:
+        console.print(note, style="yellow", soft_wrap=True)
     if failures := summary["failures"]:
         message, most = next(iter(failures.items()))
         note = f"{quantity(sum(failures.values()), 'failure')} inside runs, {most} of them: {inert(message, limit=300)}"

@@ -143,6 +143,15 @@ def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Sequ
     )
 
 
+def name_in_edges(node: str) -> str:
+    """Return the name by which an edge cites a node: an object of a scene by its name, without the marks of an edge.
+
+    >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
+    ('banana', 'mill')
+    """
+    return node.partition(";")[0].removeprefix("name:").strip() if node.startswith("name:") else node
+
+
 @metric("valid_nodes")
 def _valid_nodes(question: Question, outcome: Outcome) -> float | None:
     validity = _validity(question, outcome)
@@ -422,8 +431,8 @@ def _names(node: str) -> Iterator[str]:
     """Yield the canonical keys under which a graph's node may be cited."""
     yield canonical_key(node)
     if node.startswith("name:"):
+        yield canonical_key(name_in_edges(node))
         name, *more = node.split("; ")
-        yield canonical_key(name.removeprefix("name:"))
         for end in range(len(more)):
             yield canonical_key("; ".join((name, *more[:end])))
 

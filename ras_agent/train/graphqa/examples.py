@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ras_agent.errors import SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
-from ras_agent.eval.metrics.cited_graph import apart
+from ras_agent.eval.metrics.cited_graph import apart, name_in_edges
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.graph_batch import GraphFeatures
@@ -80,7 +80,8 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     """Return the reply to learn: the answers, one a line.
 
     cite: the nodes and edges that it rests on follow in the form that `answer_citing` asks for. These are the edges
-        that are shown and name an answer, all of them where none does, and their ends.
+        that are shown and name an answer, all of them where none does, and their ends. An edge has the names of a
+        scene's objects alone, since their texts hold what parts an edge.
     """
     reply = "\n".join(question.answers)
     if not cite:
@@ -93,8 +94,13 @@ def reply_of(question: Question, item: GraphInput, *, cite: bool = False) -> str
     edges = [(item.nodes[source], text, item.nodes[target]) for source, text, target in item.edges]
     edges = [edge for edge in edges if any(map(names_answer, edge))] or edges
     nodes = [node for node in item.nodes if names_answer(node) or any(node in (edge[0], edge[2]) for edge in edges)]
-    lines = ["Nodes:", *(f"- {node}" for node in nodes), "Edges:", *(f"- ({'; '.join(edge)})" for edge in edges)]
+    lines = ["Nodes:", *(f"- {node}" for node in nodes), "Edges:", *map(_line_of, edges)]
     return "\n".join([reply, *lines])
+
+
+def _line_of(edge: tuple[str, str, str]) -> str:
+    source, text, target = edge
+    return f"- ({name_in_edges(source)}; {text}; {name_in_edges(target)})"
 
 
 def read_parts(

@@ -10,7 +10,8 @@ stopped. In --out: tables.md, tables.json, and a folder for each row and seed.
 main          G-Retriever, Table 3, and Align-GRAG, Table 1: what is asked, tuned and read
 ablation      G-Retriever, its ablation: without encoder (ten trained tokens), projector, text, Steiner tree
 encoders      G-Retriever and Align-GRAG, graph transformer, GAT and GCN
-hallucination G-Retriever, valid nodes and edges of a frozen model with the graph's text, and without it
+hallucination G-Retriever, valid nodes and edges of a frozen model with the graph's text, and without it; beside them,
+              of a model as it is, and of one whose weights are all trained, with and without graph token
 alignment     Align-GRAG, Table 2: without either alignment, or both, and with random labels
 seed-nodes    Align-GRAG, appendix D: to how many nodes an aligner prunes
 """
@@ -92,6 +93,9 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             {"tuning": "frozen", "graph_text": False, "cite": True},
         ),
         Row("frozen, graph token (G-Retriever), citing", {"tuning": "frozen", "cite": True}),
+        Row("as it is, with text, citing", {"tuning": "frozen", **_TEXT, "cite": True}),
+        Row("all weights, text, citing", {"tuning": "full", **_TEXT, "cite": True}),
+        Row("all weights, graph token, citing", {"tuning": "full", "cite": True}),
     ),
     "alignment": (
         Row("Align-GRAG", aligner={}),

@@ -45,6 +45,8 @@ def config(folder: Path, **options: Any) -> GraphQATablesConfig:
         ("ablation", 4, {"encoder": "graph-transformer", "graph_text": False}),
         ("ablation", 6, {"top_nodes": 0, "top_edges": 0}),
         ("hallucination", 1, {"tuning": "frozen", "graph_text": False, "cite": True}),
+        ("hallucination", 4, {"tuning": "full", "encoder": "none", "graph_tokens": 0, "cite": True}),
+        ("hallucination", 5, {"tuning": "full", "encoder": "graph-transformer", "graph_text": True, "cite": True}),
     ],
 )
 def test_a_row_is_a_training_with_the_row_s_changes(

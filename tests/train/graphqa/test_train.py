@@ -157,6 +157,23 @@ def test_a_reply_that_cites_lists_the_edges_that_name_the_answer(data: Path) -> 
     assert reply_of(replace(question, answers=("a", "b")), item) == "a\nb"
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("scenegraphs", "scenes/made.csv"), ("graphqa-webqsp", "webqsp/train.jsonl")]
+)
+def test_whatever_a_reply_that_is_learnt_cites_exists_by_the_check_for_hallucination(
+    data: Path, name: str, file: str
+) -> None:
+    from ras_agent.eval.metrics.cited_graph import graph_validity, read_cited_graph
+    from ras_agent.tools.graph_tokens.graph_reader import GraphInput
+
+    for question in benchmark(name).load(data / file)[:4]:
+        item = GraphInput((), tuple(question.graph.nodes), tuple(question.graph.edges))
+        cited = read_cited_graph(reply_of(question, item, cite=True))
+        found = graph_validity(cited, question.graph.nodes, question.graph.triples())
+        assert (found.nodes, found.edges) == (found.valid_nodes, found.valid_edges)
+        assert found.edges > 0
+
+
 def test_questions_about_one_scene_are_in_one_part(data: Path) -> None:
     parts = read_parts("scenegraphs", data / "scenes/made.csv", None, (0.3, 0.3), 0)
     assert sum(map(len, parts.values())) == 12

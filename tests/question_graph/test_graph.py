@@ -155,6 +155,7 @@ class TestMerge:
         for hop in hops:
             shuffled = shuffled.merge(reversed(hop))
         assert in_order == shuffled
+        assert set(in_order.by_id) == {triple.id for hop in hops for triple in hop}
         assert in_order.facts == shuffled.facts
         assert list(in_order.entities.items()) == list(shuffled.entities.items())
         assert in_order.conflicts == shuffled.conflicts
@@ -179,7 +180,8 @@ class TestMerge:
         assert set(graph.by_id) == {triple.id for triple in triples}
         for triple in triples:
             assert set(triple.sources) <= set(graph.by_id[triple.id].sources)
-            assert triple.subject in graph.entities[canonical_key(triple.subject)].forms
+            for name in (triple.subject, triple.object):
+                assert name in graph.entities[canonical_key(name)].forms
 
 
 class TestTouching:

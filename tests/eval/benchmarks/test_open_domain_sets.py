@@ -8,6 +8,7 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.eval.benchmarks import benchmark
+from ras_agent.eval.benchmarks.ragbench import RAGBENCH
 from ras_agent.eval.metrics.registry import Outcome
 from ras_agent.records import Passage
 from tests.messages import says
@@ -322,6 +323,11 @@ def test_ragbench_names_the_documents_with_a_relevant_sentence(tmp_path: Path) -
     assert [passage.text for passage in read.contexts] == ["Press the green key.", "Hold the red key."]
     assert read.supporting == (read.contexts[1].id,)
     assert read.answers == ()
+
+
+def test_the_seven_domain_sets_of_gfm_rag_are_known() -> None:
+    names = ("pubmedqa", "delucionqa", "techqa", "expertqa", "emanual", "msmarco", "hagrid")
+    assert [one.name for one in RAGBENCH] == [f"ragbench-{name}" for name in names]
 
 
 @pytest.mark.parametrize("key", ["3a", "a", ""])

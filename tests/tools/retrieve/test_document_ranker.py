@@ -29,6 +29,12 @@ def test_documents_add_up_what_their_entities_weigh(ranker: DocumentRanker, expe
     assert document_scores(PROBABILITIES, MENTIONS, ranker).tolist() == expected
 
 
+def test_twenty_entities_count_by_default() -> None:
+    each = np.arange(25)  # entity n is in document n alone, and is less likely than the one before it
+    scores = document_scores(1 / (2.0 + each), SparseRows.counted(each, each, (25, 25)))
+    assert scores.tolist() == [1] * 20 + [0] * 5
+
+
 def test_what_no_document_names_takes_a_place_among_the_best_and_adds_nothing() -> None:
     assert document_scores(PROBABILITIES, MENTIONS, DocumentRanker(top=1)).tolist() == [0, 0, 0, 0, 0]
     others = np.array([0.3, 0.3], dtype=np.float32)  # of nodes that are no entities

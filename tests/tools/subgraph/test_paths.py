@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ras_agent.tools.subgraph.extract import Extraction
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.paths import Path, PathLimits, at_random, beam, by_score, complete, prune, shortest
+from ras_agent.tools.subgraph.pipeline import PathSettings
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import RelativeScorer, Scored
 
@@ -185,3 +186,4 @@ def test_relations_alone_are_read_once_for_all_their_facts(family: Graph) -> Non
 def test_the_published_sizes_are_the_defaults() -> None:
     how = Extraction()
     assert (how.max_ent, how.damping, how.walks, PathLimits().width) == (2000, 0.8, 64, 128)
+    assert (PathSettings().window, PathSettings().top_k) == (24, 64)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 from ras_agent.errors import SettingsError  # noqa: E402
 from ras_agent.tools.graph_tokens.aligner import GraphAligner  # noqa: E402
-from ras_agent.train.aligner.measure import Kept, measure_kept  # noqa: E402
+from ras_agent.train.aligner.measure import Kept, cosines_of, measure_kept  # noqa: E402
 from ras_agent.train.aligner.samples import AlignerSample, write_samples  # noqa: E402
 from ras_agent.train.aligner.train import (  # noqa: E402
     AlignerTrainingConfig,
@@ -83,6 +83,37 @@ def test_random_labels_are_unit_vectors_that_a_seed_fixes(config: AlignerTrainin
     assert [row.tolist() for row in one] == [row.tolist() for row in again]
     assert one[0].tolist() != other[0].tolist()
     assert [float((row**2).sum()) for row in one] == pytest.approx([1.0, 1.0])
+
+
+def test_cosines_are_those_of_graphs_with_question_reasoning_and_text(
+    config: AlignerTrainingConfig, hash_embedder: Any
+) -> None:
+    aligner = new_aligner(config, hash_embedder)
+    samples = [sample(1, "dev"), sample(2, "dev")]
+    examples = aligned_graphs(aligner, samples)
+    csv = [
+        f"node_id,node_attr\n0,Ann{n}\n1,Bob{n}\n2,Cid{n}\n3,Zoe\n\nsrc,edge_attr,dst\n0,knows,1\n1,likes,2\n3,meets,0\n"
+        for n in (1, 2)
+    ]
+    texts = {
+        "question": [one.question for one in samples],
+        "reasoning": [one.reasoning for one in samples],
+        "text": csv,
+    }
+    expected = {}
+    with torch.no_grad():
+        for name, some in texts.items():
+            cosines = []
+            for example, text in zip(examples, some, strict=True):
+                nodes, _ = aligner([example.graph])
+                state, wanted = (
+                    aligner.shared(nodes.mean(0)),
+                    aligner.shared(torch.tensor(hash_embedder.embed([text])[0])),
+                )
+                cosines.append(float(state @ wanted / state.norm() / wanted.norm()))
+            expected[f"cosine_{name}"] = sum(cosines) / 2
+    assert cosines_of(aligner, samples, examples) == pytest.approx(expected, abs=1e-5)
+    assert len({round(value, 4) for value in expected.values()}) == 3
 
 
 def test_a_resumed_training_ends_with_the_weights_of_one_that_was_not_interrupted(

@@ -167,6 +167,7 @@ def test_each_step_of_pre_training_is_of_one_of_the_graphs_drawn_alike(hash_embe
 
 def test_the_rate_of_the_published_trainer_stays_where_it_is(folder: Path, tmp_path: Path) -> None:
     constant = _config(folder, tmp_path, completion=10, steps=10, rate=1e-3, warmup=0, constant=True)
+    assert GFMTrainingConfig(sets=(), out=tmp_path).negatives == 128
     assert [constant.rate_at(step, 20) for step in (0, 9, 10, 19)] == [1e-3] * 4
 
 

@@ -11,7 +11,6 @@ from ras_agent.eval.metrics.registry import Outcome, answer_metric, metric
 from ras_agent.eval.question import Question
 from ras_agent.text.words import stem
 
-_NUMBER = re.compile(r"(?:\d+,)+\d+(?:\.\d+)?")
 _MARKS = re.compile(r"[,.?!:;]")
 _WORD = re.compile(r"\w+")
 _INSUFFICIENT = "insufficient information"
@@ -51,7 +50,7 @@ def fanout_share(answer: str, reference: Any) -> float:
 
 
 def _normal(text: str) -> str:
-    plain = _MARKS.sub("", _NUMBER.sub(lambda found: found[0].replace(",", ""), text.lower()))
+    plain = _MARKS.sub("", text.lower())
     return " ".join(_WORD.findall(_WORD.sub(lambda found: stem(found[0]), plain)))
 
 

@@ -67,8 +67,9 @@ def _seconds(read: Callable[[str], object], text: str) -> float:
         (lambda text: answer_part(text, prose=False), "\n" * 50_000 + "Answer: x [1]" + "\n" * 50_000 + ">"),
         (analyse, f'Who wrote "{" " * 5000}'),
         (READERS["streamed answer"].read, "Answer: x [1]" + "\n" * 3000),
+        (READERS["fanout_share"].read, "1" * 80_000),
     ],
-    ids=["dots", "newlines", "quote", "streamed newlines"],
+    ids=["dots", "newlines", "quote", "streamed newlines", "digits"],
 )
 def test_texts_that_took_minutes(attack: Attack, read: Callable[[str], object], text: str) -> None:
     """Texts that once took minutes take less than a second"""

@@ -30,7 +30,7 @@ class Postings(NamedTuple):
     @classmethod
     def of(cls, keys: Hashes, slots: Slots, counts: Counts) -> Self:
         """Make postings of equally long arrays, whose slots ascend for each key."""
-        order = np.argsort(keys, kind="stable")
+        order = _order(keys)
         ordered = keys[order]
         starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), np.bool_), ordered[1:] != ordered[:-1]]))
         return cls(ordered[starts], np.append(starts, len(keys)).astype(np.int64), slots[order], counts[order])
@@ -80,3 +80,16 @@ class Postings(NamedTuple):
         living[slots[slots < len(living)]] = False
         total = np.add.reduceat(living[self.slots], self.starts[:-1]) if len(self.slots) else np.zeros(0)
         return np.flatnonzero(total == 0)
+
+
+def _order(keys: Hashes) -> Ints:
+    """Return where the keys are, the lowest first, and equal ones as they come.
+
+    Numbers alone are sorted ten times as fast as places by their numbers. So a key's last bits make room for its place.
+    """
+    places = np.uint64((1 << len(keys).bit_length()) - 1)
+    order = (np.sort(keys & ~places | np.arange(len(keys), dtype=np.uint64)) & places).astype(np.int64)
+    ordered = keys[order]
+    if (ordered[1:] < ordered[:-1]).any():  # keys that differ in their last bits alone
+        return np.argsort(keys, kind="stable")
+    return order

@@ -78,3 +78,17 @@ def test_the_keys_that_nothing_but_some_slots_has(postings: Postings, slots: lis
 
 def test_slots_without_keys_at_the_end_have_none_of_their_own() -> None:
     assert Postings.of_terms([row(a=1), row(), row()]).numbers_of(np.array([1, 2])).tolist() == []
+
+
+@pytest.mark.parametrize("last_bits", [0, 3], ids=["far-apart", "alike-but-for-their-last-bits"])
+def test_slots_ascend_for_each_key_whatever_the_keys(last_bits: int) -> None:
+    drawn = np.random.default_rng(0)
+    keys = drawn.integers(1, 1 << 63, 50, dtype=np.uint64)
+    keys = np.concatenate([keys, keys + np.uint64(last_bits)])[drawn.integers(0, 100, 1000)]
+    counts = np.arange(1000, dtype=np.uint32)
+    expected: dict[int, dict[int, int]] = {key: {} for key in sorted(keys.tolist())}
+    for slot, (key, count) in enumerate(zip(keys.tolist(), counts.tolist(), strict=True)):
+        expected[key][slot] = count
+    postings = Postings.of(keys, np.arange(1000, dtype=np.int32), counts)
+    assert held(postings) == expected
+    assert [list(slots) for slots in held(postings).values()] == [list(slots) for slots in expected.values()]

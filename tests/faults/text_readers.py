@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 
@@ -65,6 +66,7 @@ from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
+from ras_agent.tools.offline import roles
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
@@ -74,7 +76,6 @@ from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import read
-from ras_agent.tools.offline.roles import offline_answerer, offline_planner, offline_reasoner
 from ras_agent.tools.offline.said import sentences_that_say
 from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.plan.followup import question_in
@@ -121,10 +122,14 @@ def _drawn(text: str) -> None:
 
 
 def _offline(text: str) -> None:
-    """Ask an offline agent the text, with the text as its only passage's."""
+    """Ask an offline agent the text, with the text as its only passage's.
+
+    Its reader's network, which takes a second for some thousand characters however they read, is left out.
+    """
     passage = _passage(text)
     step = Step(1, text, (Hit(passage, 1.0),), ())
-    planner, answerer, reasoner = offline_planner(), offline_answerer(), offline_reasoner()
+    with patch.object(roles, "_packaged_reader", _Pointing):
+        planner, answerer, reasoner = roles.offline_planner(), roles.offline_answerer(), roles.offline_reasoner()
     planner.plan(text, QuestionGraph(), [step])
     reasoner.next_sentence(text, [passage], [])
     answerer.answer(text, QuestionGraph(), [passage], ())

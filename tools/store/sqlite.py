@@ -28,7 +28,7 @@ ANEW = "delete the folder {folder} and index its files again with `ras-agent ind
 _SWEEP_WAITS = 2000  # milliseconds
 _POOL = 8
 _RETRY = 0.01  # seconds
-_CHECK_REFERENCES = "PRAGMA foreign_keys = ON"
+_SETTINGS = "PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY"
 """How each connection begins: SQLite checks references between rows only where it is told to."""
 
 
@@ -191,15 +191,17 @@ class SqliteDatabase:
     def rewrite(self, tables: Iterable[str]) -> None:
         """Leave no copies of deleted rows in some tables."""
         # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again, what refers to others last: SQLite would look
-        # for it at each row that goes
+        # emptied, which overwrites all of their pages, and filled again from memory, what refers to others last: SQLite
+        # would look for it at each row that goes
+        tables = tuple(tables)
         with self.writing() as connection:
-            rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
-            for table in reversed(rows):
-                connection.execute(f"DELETE FROM {table}")
-            for table, some in rows.items():
-                if some:
-                    connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(some[0]))})", some)
+            for table in tables:
+                connection.execute(f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1")
+            for table in reversed(tables):
+                connection.execute(f"DELETE FROM main.{table}")
+            for table in tables:
+                connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy_{table}")
+                connection.execute(f"DROP TABLE copy_{table}")
 
     def compact(self) -> None:
         """Write the file anew without free space."""
@@ -272,7 +274,7 @@ class SqliteDatabase:
     def _connect(self) -> sqlite3.Connection:
         if self._path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            connection.execute(_CHECK_REFERENCES)
+            connection.executescript(_SETTINGS)
             return connection
         makes = bool(self.use.tables)
         if not makes:
@@ -290,7 +292,7 @@ class SqliteDatabase:
             check_same_thread=False,
         )
         try:
-            connection.execute(_CHECK_REFERENCES)
+            connection.executescript(_SETTINGS)
             if mode.startswith("rw"):
                 connection.execute(f"PRAGMA synchronous = {self.use.synchronous}")
                 connection.execute("PRAGMA secure_delete = ON")

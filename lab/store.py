@@ -387,7 +387,7 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
 
     kinds = list(dict.fromkeys(one["kind"] for one in records))
     figure, panels = pyplot.subplots(
-        1, len(kinds), figsize=(2.4 + 4 * len(kinds), 4.2), layout="constrained", sharey=True, squeeze=False
+        1, len(kinds), figsize=(2.4 + 4 * len(kinds), 5.2), layout="constrained", sharey=True, squeeze=False
     )
     for kind, axes in zip(kinds, panels[0], strict=True):
         drawn = [one for one in records if one["kind"] == kind and one["what"] in SHOWN]
@@ -400,7 +400,8 @@ def draw(records: Sequence[dict[str, Any]], path: Path) -> None:
                     axes.plot(*np.array(points).T, style, marker=marker, color=f"C{number}", label=label)
         axes.set(xscale="log", yscale="log", xlabel="passages", title=kind)
         axes.grid(alpha=0.3)
-        axes.legend(fontsize="x-small", handlelength=4)  # so that dashes show
+        # so long that dashes show, and below, where they hide no line
+        axes.legend(fontsize="x-small", handlelength=4, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     panels[0][0].set_ylabel("processor milliseconds until the first answers")
     figure.savefig(path)
     pyplot.close(figure)

@@ -219,8 +219,8 @@ def test_interrupts(attack: Attack, scripted_llm: Any, alarm: Callable[[float], 
         except KeyboardInterrupt:
             interrupted = True
         until = time.monotonic() + 5
-        while limiter._slots._used and time.monotonic() < until:
+        while limiter._in_flight and time.monotonic() < until:
             time.sleep(0.01)  # a thread that nobody waits for any more ends its call
-        attack.expect(interrupted and not limiter._slots._used, f"{number}: {limiter._slots._used} slots")
+        attack.expect(interrupted and not limiter._in_flight, f"{number}: {limiter._in_flight} slots")
     out = create_ras_agent(planner=planner, extractor="offline", index=passages).invoke(ASKED)
     attack.expect(bool(out["steps"]) and not out["failures"], str(out["failures"]))

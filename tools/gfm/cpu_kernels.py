@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from os import cpu_count
 from threading import Lock, Thread
@@ -58,8 +58,8 @@ def compile_loop(function: Callable[..., Any], *, reorder: bool = False) -> Call
     return loop
 
 
-def run_in_threads(rows: int, work: Callable[[int, int], object]) -> None:
-    """Call `work(first row, last row + 1)` for each part of `rows`, in as many threads as torch has.
+def run_in_threads(rows: int, work: Callable[[int, int], T]) -> list[T]:
+    """Return what `work(first row, last row + 1)` returns for each part of `rows`, in as many threads as torch has.
 
     numba's own threads would be idle next to torch's, and keep a processor busy while they wait.
     """
@@ -67,11 +67,38 @@ def run_in_threads(rows: int, work: Callable[[int, int], object]) -> None:
 
     parts = min(torch.get_num_threads(), 1 + rows // _FEW_ROWS)
     if parts == 1:
-        work(0, rows)
-        return
+        return [work(0, rows)]
     ends = [rows * part // parts for part in range(parts + 1)]
-    for future in [_pool().submit(work, low, high) for low, high in pairwise(ends)]:
-        future.result()
+    return [future.result() for future in [_pool().submit(work, low, high) for low, high in pairwise(ends)]]
+
+
+class CpuLoop:
+    """A loop that is compiled at its first call; see compile_loop."""
+
+    def __init__(self, function: Callable[..., Any], *, reorder: bool = False) -> None:
+        self._function, self._reorder, self.__doc__ = function, reorder, function.__doc__
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """Return the loop's machine code, which takes arrays and numbers."""
+        return compile_loop(self._function, reorder=self._reorder)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the loop in this thread, and return what it returns."""
+        return self.compiled(*arguments)
+
+    def share(self, rows: int, *arguments: Any) -> list[Any]:
+        """Run the loop in torch's threads, each with its part of `rows` as the last two arguments; see run_in_threads.
+
+        arguments: tensors on the CPU among them become arrays. Returns what each part's loop returns.
+        """
+        arrays = [one.numpy() if hasattr(one, "numpy") else one for one in arguments]
+        return run_in_threads(rows, lambda begin, end: self.compiled(*arrays, begin, end))
+
+
+def cpu_loop(*, reorder: bool = False) -> Callable[[Callable[..., Any]], CpuLoop]:
+    """Decorate a function of arrays as a loop; see compile_loop."""
+    return lambda function: CpuLoop(function, reorder=reorder)
 
 
 def on_one_thread(work: Callable[[], T]) -> T:

@@ -1,14 +1,14 @@
 """The network's scores for a batch of questions, with gradients, on the CPU: plain_scores several times faster.
 
-Three things make the difference. States that questions share are computed once (ras_agent.train.gfm.rows). Messages are
-added up as they are made, forwards and backwards, and none is stored (ras_agent.train.gfm.kernels). And a layer goes
-over its rows in blocks that stay in the processor's cache: messages, linear map, norm and rectifier of a block follow
-one another, and so do their gradients.
+Three things make the difference. States that are computed of the same are there once (ras_agent.train.gfm.rows).
+Messages are added up as they are made, forwards and backwards, and none is stored (ras_agent.train.gfm.kernels). And
+relations and a layer's rows go in blocks that stay in the processor's cache: messages, linear map, norm and rectifier
+of a block follow one another, and so do their gradients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -22,12 +22,14 @@ from ras_agent.tools.gfm.graph import GFMGraph
 from ras_agent.tools.gfm.network import layer_count
 from ras_agent.train.gfm.kernels import (
     LayerStep,
-    add_scores,
-    next_states,
-    norm_gradients,
-    score_gradients,
+    add_layer_gradients,
+    add_score_gradients,
+    write_inputs,
+    write_next_states,
+    write_norm_gradients,
+    write_scores,
 )
-from ras_agent.train.gfm.rows import LayerRows, batch_rows
+from ras_agent.train.gfm.rows import LayerRows, Places, batch_rows, layer_graphs
 
 _NUMBERS_AT_ONCE = 1 << 17  # of a block's states
 
@@ -40,30 +42,30 @@ def batch_scores(
     start: (B, N). texts: (N, text width), the nodes' vectors, for a G-reasoner network; see plain_reasoner_scores.
     All tensors are float32 and on the CPU. Needs numba.
     """
-    rows = batch_rows(graph, start, layer_count(weights), alike=texts is None)
+    graphs = layer_graphs(graph, start, layer_count(weights), alike=texts is None)
+    rows = batch_rows(graphs, start, alike=texts is None)
     query = _map(weights, "question_mlp", questions)  # (B, d)
     marks = torch.from_numpy(start[rows[0].question, rows[0].entity])
-    marks[0] = 0
     initial = marks[:, None] * query.index_select(0, torch.from_numpy(rows[0].question))  # (R0, d)
     head = "entity_model.mlp" if texts is None else "predict_mlp"
     of_state, *others = torch.split(weights[f"{head}.0.weight"], query.shape[1], dim=1)
     parts = linear(query, others[0], weights[f"{head}.0.bias"])  # (B, h), once a question instead of once an entity
     nodes = None if texts is None else _map(weights, "ent_mlp", texts)
     if nodes is not None:
-        fused = torch.cat((initial, nodes.index_select(0, _entities(rows[0]))), dim=-1)
+        fused = torch.cat((initial, nodes.index_select(0, torch.from_numpy(rows[0].entity))), dim=-1)
         initial = _map(weights, "early_fuse_mlp.2", relu(_map(weights, "early_fuse_mlp.0", fused)))
     update: Callable[..., Tensor] = _Layer.apply
     score: Callable[..., Tensor] = _Scores.apply
     state = initial
-    for layer, factors in enumerate(_relation_states(weights, torch.from_numpy(graph.vectors))):
+    for layer, factors in enumerate(_relation_states(weights, graphs)):
         at = f"entity_model.layers.{layer}"
         names = ("linear.weight", "linear.bias", "layer_norm.weight", "layer_norm.bias")
         given = (state, factors, initial, *(weights[f"{at}.{name}"] for name in names))
-        state = update(graph, rows[layer], rows[layer + 1], *given)
+        state = update(graphs[layer], rows[layer], rows[layer + 1], *given)
     hidden = state @ of_state.t()  # (R, h)
     if nodes is not None:
-        hidden = hidden + (nodes @ others[1].t()).index_select(0, _entities(rows[-1]))
-    scores = score(rows[-1], hidden, parts, weights[f"{head}.2.weight"][0])
+        hidden = hidden + (nodes @ others[1].t()).index_select(0, torch.from_numpy(rows[-1].entity))
+    scores = score(rows[-1].place, hidden, parts, weights[f"{head}.2.weight"][0])
     return scores + weights[f"{head}.2.bias"]
 
 
@@ -71,26 +73,75 @@ def _map(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Tensor:
     return linear(inputs, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
 
-def _entities(rows: LayerRows) -> Tensor:
-    """Return (R,), whose state a row is; for row 0, which nobody reads where nodes have texts, the first."""
-    return torch.from_numpy(rows.entity).clamp(min=0)
-
-
-def _relation_states(weights: Mapping[str, Tensor], vectors: Tensor) -> Iterator[Tensor]:
-    """Yield the relation states (R, d) of every layer, as network.project_relations.
-
-    What comes before the rectifier is linear, so that inverse relations with negated vectors need no products there.
-    """
-    half = len(vectors) // 2
-    negated = half > 0 and torch.equal(vectors[:half], -vectors[half:])
-    inputs = linear(vectors[:half] if negated else vectors, weights["rel_mlp.weight"])
-    for layer in range(layer_count(weights)):
+def _relation_states(weights: Mapping[str, Tensor], graphs: Sequence[GFMGraph]) -> Iterator[Tensor]:
+    """Yield the relation states (R, d) of every layer's graph, as network.project_relations."""
+    states: Callable[..., Tensor] = _RelationStates.apply
+    before, of_bias = weights["rel_mlp.weight"], weights["rel_mlp.bias"]  # (d, text width), (d,)
+    # before the rectifier all is linear: one product with the vectors, which need no gradient, or narrower ones
+    at_once = 2 * before.shape[1] <= 3 * before.shape[0]
+    vectors = {id(graph): torch.from_numpy(graph.vectors) for graph in (graphs[0], graphs[-1])}
+    negated = {graph: _negated(rows) for graph, rows in vectors.items()}
+    inputs = {graph: rows[: len(rows) // 2] if negated[graph] else rows for graph, rows in vectors.items()}
+    if not at_once:
+        inputs = {graph: linear(rows, before) for graph, rows in inputs.items()}
+    for layer, graph in enumerate(map(id, graphs)):
         at = f"entity_model.layers.{layer}.relation_projection"
         matrix, bias = weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]
-        middle = linear(inputs, matrix)
-        offset = torch.addmv(bias, matrix, weights["rel_mlp.bias"])
-        hidden = torch.cat((offset + middle, offset - middle)) if negated else middle + offset
-        yield linear(relu(hidden), weights[f"{at}.2.weight"], weights[f"{at}.2.bias"])
+        offset = torch.addmv(bias, matrix, of_bias)
+        given = offset, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"]
+        yield states(negated[graph], inputs[graph], matrix @ before if at_once else matrix, *given)
+
+
+def _negated(vectors: Tensor) -> bool:
+    """Tell whether the second half of the relations, their inverses, have the vectors of the first half negated."""
+    half = len(vectors) // 2
+    return half > 0 and torch.equal(vectors[:half], -vectors[half:])
+
+
+class _RelationStates(Function):
+    """The relation states (R, d): rectified linear maps of `inputs`, by (d, t) and an offset (d,), mapped once more.
+
+    negated: whether the inputs are those of half the relations, and the other half's are these negated.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, negated: bool, inputs: Tensor, matrix: Tensor, offset: Tensor, weight: Tensor, bias: Tensor
+    ) -> Tensor:
+        signs, width = (1, -1) if negated else (1,), len(offset)
+        hidden = torch.empty(len(signs), len(inputs), width)
+        states = torch.empty_like(hidden)
+        for block in _blocks(len(inputs), width):
+            mapped = inputs[block] @ matrix.t()
+            for side, sign in enumerate(signs):
+                torch.add(offset, mapped, alpha=sign, out=hidden[side, block]).relu_()
+                torch.addmm(bias, hidden[side, block], weight.t(), out=states[side, block])
+        ctx.signs = signs
+        ctx.save_for_backward(inputs, matrix, weight, hidden)
+        return states.flatten(0, 1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        inputs, matrix, weight, hidden = ctx.saved_tensors
+        gradient = gradient.view_as(hidden)
+        of_inputs = torch.empty_like(inputs) if ctx.needs_input_grad[1] else None
+        of_matrix, of_weight = torch.zeros_like(matrix), torch.zeros_like(weight)
+        of_offset, of_bias = torch.zeros(2, len(weight))
+        ones = torch.ones(_block_rows(len(weight)))
+        for block in _blocks(len(inputs), len(weight)):
+            of_mapped = torch.zeros(len(inputs[block]), len(weight))
+            for side, sign in enumerate(ctx.signs):
+                after, given = hidden[side, block], gradient[side, block]
+                of_hidden = (given @ weight).mul_(after > 0)
+                of_mapped.add_(of_hidden, alpha=sign)
+                of_weight.addmm_(given.t(), after)
+                of_offset.addmv_(of_hidden.t(), ones[: len(given)])
+                of_bias.addmv_(given.t(), ones[: len(given)])
+            of_matrix.addmm_(of_mapped.t(), inputs[block])
+            if of_inputs is not None:
+                torch.mm(of_mapped, matrix, out=of_inputs[block])
+        return None, of_inputs, of_matrix, of_offset, of_weight, of_bias
 
 
 class _Layer(Function):
@@ -110,13 +161,14 @@ class _Layer(Function):
         norm_weight: Tensor,
         norm_bias: Tensor,
     ) -> Tensor:
-        width, step = states.shape[1], LayerStep(graph, earlier, rows, states, factors, initial)
+        width, step = states.shape[1], LayerStep.of(graph, earlier, rows, states, factors, initial)
         inputs = torch.empty(len(rows), 2 * width)  # [state; aggregated messages]
         mixed, following = torch.empty(len(rows), width), torch.empty(len(rows), width)
         for block in _blocks(len(rows), width):
-            step.write_inputs(block.start, inputs[block])
+            write_inputs.share(len(inputs[block]), step, block.start, inputs[block])
             torch.addmm(bias, inputs[block], weight.t(), out=mixed[block])
-            next_states(mixed[block], inputs[block], norm_weight, norm_bias, following[block])
+            given = mixed[block], inputs[block], norm_weight, norm_bias, following[block]
+            write_next_states.share(len(mixed[block]), *given)
         ctx.given = graph, earlier, rows
         ctx.save_for_backward(states, factors, initial, weight, norm_weight, norm_bias, inputs, mixed)
         return following
@@ -126,47 +178,45 @@ class _Layer(Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         states, factors, initial, weight, norm_weight, norm_bias, inputs, mixed = ctx.saved_tensors
         graph, earlier, rows = ctx.given
-        step = LayerStep(graph, earlier, rows, states.detach(), factors.detach(), initial.detach())
+        step = LayerStep.of(graph, earlier, rows, states, factors, initial)
+        totals = [torch.zeros_like(one) for one in (states, factors, initial)]
+        sums = LayerStep.of(graph, earlier, rows, *totals)
         norm_weight, norm_bias = norm_weight.detach(), norm_bias.detach()
-        sums, gradient, width = step.zeros(), gradient.contiguous(), states.shape[1]
-        of_weight, of_bias, of_norm = torch.zeros_like(weight), torch.zeros_like(norm_bias), torch.zeros(2, width)
+        gradient, width = gradient.contiguous(), states.shape[1]
+        of_weight, of_vectors = torch.zeros_like(weight), torch.zeros(3, width)
         size = min(len(mixed), _block_rows(width))
         mixed_buffer, inputs_buffer = torch.empty(size, width), torch.empty(size, 2 * width)
         for block in _blocks(len(mixed), width):
             of_mixed, of_inputs = (one[: block.stop - block.start] for one in (mixed_buffer, inputs_buffer))
-            of_norm += norm_gradients(mixed[block], norm_weight, norm_bias, gradient[block], of_mixed)
-            of_bias += of_mixed.sum(0)
+            given = mixed[block], norm_weight, norm_bias, gradient[block], of_mixed
+            for part in write_norm_gradients.share(len(of_mixed), *given):
+                of_vectors += torch.from_numpy(part)
             of_weight.addmm_(of_mixed.t(), inputs[block])
             torch.mm(of_mixed, weight, out=of_inputs)
             of_inputs[:, :width] += gradient[block]  # the state itself is added to the update
-            step.add_gradients(block.start, of_inputs, sums)
-        return None, None, None, sums.states, sums.factors, sums.initial, of_weight, of_bias, of_norm[0], of_norm[1]
+            add_layer_gradients.share(width, step, block.start, of_inputs, sums)
+        of_norm_weight, of_norm_bias, of_bias = of_vectors
+        return None, None, None, *totals, of_weight, of_bias, of_norm_weight, of_norm_bias
 
 
 class _Scores(Function):
-    """The logits (B, N), without the last bias, of what rows add to the score's hidden layer (R, h); see add_scores."""
+    """The logits (B, N) without the last bias, of what rows add to the score's hidden layer; see write_scores."""
 
     @staticmethod
-    def forward(ctx: Any, rows: LayerRows, hidden: Tensor, parts: Tensor, output: Tensor) -> Tensor:
-        shared = relu(hidden[0] + parts) @ output
-        scores: Tensor = shared[:, None].repeat(1, len(rows.place))
-        add_scores(rows, hidden, parts, output, scores)
-        ctx.rows = rows
+    def forward(ctx: Any, place: Places, hidden: Tensor, parts: Tensor, output: Tensor) -> Tensor:
+        scores = torch.empty(len(parts), len(place))
+        write_scores.share(len(place), place, hidden, parts, output, scores)
+        ctx.place = place
         ctx.save_for_backward(hidden, parts, output)
         return scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        hidden, parts, output = (one.detach() for one in ctx.saved_tensors)
-        rows: LayerRows = ctx.rows
-        slope = (gradient * torch.from_numpy(rows.place == 0).t()).sum(1)  # (B,), of row 0's scores
-        active = relu(hidden[0] + parts)
-        of_parts = (active > 0) * slope[:, None] * output
-        of_hidden, of_output = torch.zeros_like(hidden), slope @ active
-        of_hidden[0] = of_parts.sum(0)
-        score_gradients(rows, hidden, parts, output, gradient.contiguous(), of_hidden, of_parts, of_output)
-        return None, of_hidden, of_parts, of_output
+        numbers = [one.detach() for one in ctx.saved_tensors]
+        sums = [torch.zeros_like(one) for one in numbers]
+        add_score_gradients.share(numbers[0].shape[1], ctx.place, *numbers, gradient.contiguous(), *sums)
+        return None, *sums
 
 
 def _blocks(count: int, width: int) -> Iterator[slice]:

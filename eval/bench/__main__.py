@@ -6,7 +6,7 @@
 Each row is ours beside a named peer in the same run, their ratio, and the bar that it is held to. `before` is the
 median of that row's last five ratios in the file; a ratio a fifth worse than that is marked WORSE, and said under the
 table. Ratios are compared and not times, since machines differ and are busy. A part whose peer or server is missing is
-left out, and said.
+left out, and said there, too.
 """
 
 from __future__ import annotations
@@ -59,17 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if unknown := [part for part in parts if part not in PARTS]:
         raise SettingsError(f"--parts: unknown {unknown[0]!r}; known: {', '.join(PARTS)}")
     before = earlier_ratios(options.json) if options.json else {}
-    rows = []
+    rows, left_out = [], []
     for part in parts:
         print(f"measuring {part}", file=sys.stderr, flush=True)
         bench_rows: Callable[[], Iterator[BenchRow]] = import_module(PARTS[part]).bench_rows
         try:
             rows += list(bench_rows())
         except RasError as error:
-            print(f"{part} is left out: {error}", file=sys.stderr)
+            left_out.append(f"{part} is left out: {error}")
+            print(left_out[-1], file=sys.stderr)
     if options.json:
         append_rows(options.json, rows, commit(), datetime.now(UTC).isoformat(timespec="seconds"))
-    print(bench_table(rows, before))
+    print(bench_table(rows, before, left_out))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -34,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from ras_agent.errors import SettingsError
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.program import run_program
 from ras_agent.records import Passage
@@ -79,7 +81,12 @@ def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
 
 
 def bench_rows(sizes: Sequence[int] = (10_000, 100_000), queries: int = 100) -> Iterator[BenchRow]:
-    """Measure making an index and searching it beside bm25s, and the smallest one beside rank-bm25 too."""
+    """Measure making an index and searching it beside bm25s, and the smallest one beside rank-bm25 too.
+
+    Raises SettingsError where one of these is not installed.
+    """
+    if missing := [name for name in ("bm25s", "rank_bm25") if find_spec(name) is None]:
+        raise SettingsError(f"no peer to measure: pip install {' '.join(missing)}")
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             ours = _in_process("build", size, queries, folder) | _in_process("query", size, queries, folder)

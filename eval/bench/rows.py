@@ -72,10 +72,13 @@ def append_rows(path: Path, rows: Sequence[BenchRow], commit: str, date: str) ->
             file.write(json.dumps({**record, "commit": commit, "date": date}) + "\n")
 
 
-def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float]) -> str:
-    """Format a Markdown table, and under it a sentence for every bar that is missed and every regression."""
+def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float], left_out: Sequence[str] = ()) -> str:
+    """Format a Markdown table, and under it a sentence for every bar that is missed and every regression.
+
+    left_out: sentences about what was not measured, which come first.
+    """
     lines = [_line(_HEADER), "|" + "---|" * len(_HEADER)]
-    remarks = []
+    remarks = [*left_out]
     for row in rows:
         marks = []
         if not row.met:

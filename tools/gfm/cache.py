@@ -153,8 +153,9 @@ def build_cache(
     following: Tensor | None = None
     for number, layer in enumerate(layers):
         relation_states.append(empty_rows(relations, width, half_cache))
-        relations_of.write(number, relation_states[-1])
-        if number == 0 and alike:
+        if number or not alike:
+            relations_of.write(number, relation_states[-1])
+        else:
             state = norm_and_rectify(layer.bias[None], layer)  # one row for all
             pre_norm.append(cache_rows(layer.bias[None], half_cache))
             deviations.append(deviation_of(layer.bias[None]))
@@ -184,6 +185,10 @@ def build_cache(
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)
             score_hidden.write(begin, background_share(head, state[block], nodes, block))
+    del state
+    if alike:
+        # no background is made of the first layer's relation states, so they take memory when the states have left it
+        relations_of.write(0, relation_states[0])
     return GraphCache(tuple(relation_states), tuple(pre_norm), tuple(deviations), score_hidden, uncached_from)
 
 

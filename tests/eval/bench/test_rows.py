@@ -1,6 +1,7 @@
 """The table of `make bench`: bars, earlier runs, regressions; and that every part of it runs, small."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,25 @@ def test_a_part_without_its_server_is_left_out_and_said(
     monkeypatch.delenv("RAS_AGENT_BENCH_POSTGRES", raising=False)
     main(["--parts", "postgres"])
     captured = capsys.readouterr()
-    assert "postgres is left out: no server to measure: set RAS_AGENT_BENCH_POSTGRES" in captured.err
-    assert len(captured.out.splitlines()) == 4
+    said = "postgres is left out: no server to measure: set RAS_AGENT_BENCH_POSTGRES"
+    assert said in captured.err
+    assert captured.out.splitlines()[3].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("part", "peer", "said"),
+    [
+        ("retrieval", "bm25s", "retrieval is left out: no peer to measure: pip install bm25s"),
+        ("walk", "rustworkx", "walk is left out: the benchmark's peer needs an extra: pip install 'ras-agent[graph]'"),
+        ("gfm", "numba", "gfm is left out: the GFM network needs an extra: pip install 'ras-agent[gnn]'"),
+    ],
+)
+def test_a_part_without_its_peer_is_left_out_and_said_under_the_table(
+    part: str, peer: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, peer, None)
+    main(["--parts", part])
+    assert capsys.readouterr().out.splitlines()[3:] == [said]
 
 
 @pytest.mark.slow("benchmarks")

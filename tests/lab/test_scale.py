@@ -72,6 +72,18 @@ def test_recombined_passages_are_searched_with_real_questions(tmp_path: Path) ->
     assert min(values["disk, MB"], values["memory of a process that searches, MB"], values["search, bm25"]) > 0
 
 
+@pytest.mark.parametrize("place", ["folder", "postgres"])
+def test_costs_of_changed_records_are_measured_with_their_journal(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = ["--url", request.getfixturevalue("postgres")] if place == "postgres" else []
+    out = tmp_path / "out.jsonl"
+    store.main(["--sizes", "60", "--records", "--times", "2", "--json", str(out), *url])
+    records = _records(out)
+    assert [(record["what"], record["kind"]) for record in records] == [("add 10", "records"), ("forget 1", "records")]
+    assert all(record["value"] > 0 for record in records)
+
+
 def test_costs_of_changes_of_a_graph_are_measured_by_their_parts(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     out, plot = tmp_path / "out.jsonl", tmp_path / "out.svg"

@@ -87,11 +87,15 @@ def read_near(connection: Connection, database: Database) -> NearNames:
     """Return the lists that are stored."""
     names, blobs = [], []
     for name, crc, data in connection.execute("SELECT name, crc, data FROM kg_near ORDER BY name"):
-        if crc != checksum(data, number=name):
+        if crc != checksum(data, number=name) or len(data) % _NEAR.itemsize:
             raise damaged(database, f"the list of name {name:,} is not what was written")
         names.append(name)
         blobs.append(data)
     cells = np.frombuffer(b"".join(blobs), _NEAR)
+    # where a page of another table lies in this one's place, its rows have sums of the same form
+    (last,) = connection.execute("SELECT MAX(number) FROM kg_names").fetchone()
+    if len(cells) and not 0 <= int(cells["name"].min()) <= int(cells["name"].max()) <= (last or 0):
+        raise damaged(database, "its graph has lists of near names that are not there")
     starts = np.zeros(len(blobs) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, blobs), np.int64, len(blobs)) // _NEAR.itemsize, out=starts[1:])
     return NearNames(np.array(names, np.int64), starts, cells["name"].astype(np.int64), cells["cosine"].copy())

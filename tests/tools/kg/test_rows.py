@@ -11,8 +11,9 @@ import pytest
 
 from ras_agent.errors import IndexMismatch
 from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.index.passages import checksum
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg import edit_rows, facts, graph_state
+from ras_agent.tools.kg import edit_rows, facts, graph_state, vector_rows
 from ras_agent.tools.kg.graph_state import GraphSettings, GraphState
 from ras_agent.tools.kg.other_nodes import OtherNodes
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -140,3 +141,16 @@ def test_a_cell_of_a_damaged_page_that_holds_another_type_is_damage(database: Da
         connection.execute("UPDATE kg_others SET data = ?", (cell,))
         with pytest.raises(IndexMismatch, match=says("is damaged")):
             facts.read_others(connection, database)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"nine byte", np.array([[7, 1]], "<i4").tobytes(), np.array([[-1, 1]], "<i4").tobytes()],
+    ids=["no whole list", "a name that is not there", "no name"],
+)
+def test_a_row_of_another_table_in_the_place_of_a_list_of_near_names_is_damage(database: Database, data: bytes) -> None:
+    with database.writing() as connection:
+        connection.execute("INSERT INTO kg_names VALUES (3, 7, ?, ?)", (b"Bell", b"bell"))
+        connection.execute("INSERT INTO kg_near VALUES (3, ?, ?)", (checksum(data, number=3), data))
+        with pytest.raises(IndexMismatch, match=says("is damaged")):
+            vector_rows.read_near(connection, database)

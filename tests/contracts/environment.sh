@@ -16,7 +16,7 @@ install() { # install FOLDER PACKAGE...
 tests="hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist"
 
 install "$1" torch==2.13.0
-install "$1" trl==1.16.0 verifiers==0.4.0 jinja2
+install "$1" trl==1.16.0 verifiers==0.4.0 jinja2 'transformers[serving]'
 install "$1" pytrec_eval-terrier==0.5.11
 # its validator of trajectories needs pydantic alone, and runs on Python 3.11 though the package asks for 3.12
 install "$1" --no-deps --ignore-requires-python harbor==0.25.0

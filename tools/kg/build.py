@@ -128,6 +128,7 @@ def delete_documents(
         if missing := sorted(name for name in wanted - set(finished) if not name or hash_of(name) not in held):
             raise IngestError(f"there is no document {missing[0]!r} in {place}: give the id of a document")
         before = _edits(store)
+        journal.compare()
         journal.begin()
         for name in wanted:
             journal.forget_document(name)

@@ -15,9 +15,13 @@ def read_edits(connection: Connection, database: Database) -> tuple[Edit, ...]:
     """Return the edits of persons, in their order. Raises IndexMismatch for a damaged one."""
     found = []
     for number, crc, data in connection.execute("SELECT number, crc, data FROM kg_edits ORDER BY number"):
+        problem = f"edit {number:,} of its graph is not what was written"
         if crc != checksum(data, number=number):
-            raise damaged(database, f"edit {number:,} of its graph is not what was written")
-        found.append(Edit.from_dict(json.loads(data.decode("utf-8", "surrogatepass"))))
+            raise damaged(database, problem)
+        try:
+            found.append(Edit.from_dict(json.loads(data.decode("utf-8", "surrogatepass"))))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:  # a row of another table, with its sum
+            raise damaged(database, problem) from error
     return tuple(found)
 
 

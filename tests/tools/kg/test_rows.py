@@ -154,3 +154,11 @@ def test_a_row_of_another_table_in_the_place_of_a_list_of_near_names_is_damage(d
         connection.execute("INSERT INTO kg_near VALUES (3, ?, ?)", (checksum(data, number=3), data))
         with pytest.raises(IndexMismatch, match=says("is damaged")):
             vector_rows.read_near(connection, database)
+
+
+@pytest.mark.parametrize("data", [b"no JSON", b"[]", b"{}"])
+def test_a_row_of_another_table_in_the_place_of_an_edit_is_damage(database: Database, data: bytes) -> None:
+    with database.writing() as connection:
+        connection.execute("INSERT INTO kg_edits VALUES (3, ?, ?)", (checksum(data, number=3), data))
+        with pytest.raises(IndexMismatch, match=says("is damaged", "edit 3")):
+            edit_rows.read_edits(connection, database)

@@ -2,22 +2,33 @@
 
 The reader walks along the chunks with a frame in hand: whose clause it is in, with which verb, after which words. Noun
 phrases become objects of the frame; relative clauses and appositions of names open a frame of their own, which the
-next comma closes.
+next comma closes. "In 1999, his wife Ann, a nurse from Leeds, moved": a clause's subject is found by the verb that
+follows it, between an introduction and an apposition.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
-from ras_agent.tools.offline.extractor.chunks import Chunk, NounPhrase, VerbGroup
-from ras_agent.tools.offline.extractor.subjects import Fact, Subject, facts_about, finite_verbs, head_of, subject_of
+from ras_agent.text.names import DEMONYM
 from ras_agent.tools.offline.extractor.topics import Topic
+from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
+
+Fact = tuple[str, str, str]
 
 _PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
 _REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
-_AND = frozenset({"and", "or", "&"})
+_GENERIC = frozenset({"the", "this", "that", "these"})
+_TOPICAL = frozenset({"his", "her", "its", "their"})
+_COPULAS = frozenset({"is", "are", "was", "were"})
+_YEAR = re.compile(r"(?P<year>(?:1\d|20)\d{2})\s+(?P<rest>.+)")
+# "English club", not "north-western"
+_NOUN = re.compile(r"(?:^| )(?![\w]*(?:al|ive|ous|ic|ful|less|able|ible|ish|ary|ern|ed|ing|est)$)[^\W\d_]{4,}$")
+_LONGEST_PREFIX, _LONGEST_PREDICATE = 6, 10
 
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
@@ -27,13 +38,38 @@ def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
     yield from dict.fromkeys(reader.facts)
 
 
+@dataclass(slots=True)
+class _Frame:
+    """Whose clause it is, and what its predicates are made of.
+
+    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
+    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
+    """
+
+    subject: str
+    prefix: str = ""
+    verb: str = ""
+    direct: str = ""
+    near: str = ""
+    copula: bool = False
+    until_comma: bool = False
+
+    def predicate(self, preposition: str, *, near: bool = True) -> str:
+        """Return the words that lead to an object; the longest lose words in the middle, where they say least."""
+        words = f"{self.prefix} {self.verb} {self.direct} {self.near if near else ''} {preposition}".split()
+        if len(words) > _LONGEST_PREDICATE:
+            head = f"{self.prefix} {self.verb}".split()[:4]
+            words = head + words[len(head) - _LONGEST_PREDICATE :]
+        return " ".join(words)
+
+
 class _Reader:
     def __init__(self, chunks: list[Chunk], topic: Topic) -> None:
         self.chunks = chunks
         self.verbs = finite_verbs(chunks)
         self.topic = topic
         self.facts: list[Fact] = []
-        self.home = self.frame = Frame(topic.label)
+        self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
         self._reset()
 
@@ -43,8 +79,6 @@ class _Reader:
         self.listed: tuple[str, str] | None = None  # subject and predicate that a list goes on with
         self.outer: tuple[str, str] | None = None  # what `listed` was before an apposition
         self.mark = ""  # "," or "and" since the last phrase
-
-    # -- clauses ------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
         at = self._begin(0)
@@ -58,94 +92,81 @@ class _Reader:
             if clauses and self.mark and self._starts_clause(at):
                 return self._begin(at)
             return self._noun_phrase(at, chunk.np)
-        if chunk.vg is not None:
-            self._verb(chunk.vg)
-        elif chunk.kind == "prep":
+        if chunk.kind == "vg":
+            self._verb(chunk)
+        elif chunk.kind == "p":
             self._preposition(chunk.text)
-        elif chunk.kind == "rel":
+        elif chunk.kind == "r":
             return self._relative(at)
-        elif chunk.kind == "sub" or chunk.text in (";", ":"):
+        elif chunk.kind == "s" or chunk.text in (";", ":"):
             if clauses and subject_of(self.chunks, self.verbs, at + 1, self.topic):
                 return self._begin(at + 1)
             self.mark = ","
-        else:
+        elif chunk.kind == "c" or chunk.text == ",":
             self._mark(chunk.text)
         return at + 1
 
     def _begin(self, start: int) -> int:
-        """Find the subject of the clause that begins at `start`, read what is before its verb."""
+        """Find the subject of the clause that begins at `start`, and read what is before its verb."""
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
         if subject is None:
-            self.home = self.frame = Frame(self.topic.label)
+            self.home = self.frame = _Frame(self.topic.label)
             return start
-        for fact in subject.facts:
-            self._add(*fact)
-        self._introduction(start, subject)
-        self._apposition(subject)
-        self.also = subject.also
-        self.home = self.frame = Frame(subject.label, list(subject.prefix))
-        return subject.verb
-
-    def _introduction(self, start: int, subject: Subject) -> None:
-        """Read "In 1999, ...", "Born in Ulm, ...": said of the subject, by its verb where they have none."""
-        verb = self.chunks[subject.verb].text
-        self.frame = Frame(subject.label, list(subject.prefix), verb)
+        self.facts += subject.facts
+        # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they have none
+        self.frame = _Frame(subject.label, subject.prefix, self.chunks[subject.verb].text)
         at = start
         while at < subject.first:
-            chunk = self.chunks[at]
-            if chunk.vg is not None:
-                self.frame = Frame(subject.label, list(subject.prefix))
-            if chunk.text == "," and chunk.kind == "mark":
-                self.frame = Frame(subject.label, list(subject.prefix), verb)
-                self.mark = ","
-                at += 1
-            else:
-                at = self._step(at, clauses=False)
+            if self.chunks[at].kind == "vg":
+                self.frame = _Frame(subject.label, subject.prefix)
+            at = self._step(at, clauses=False)
         self._reset()
-
-    def _apposition(self, subject: Subject) -> None:
-        """What is between a subject and its verb: "X, a singer from Y, was"."""
         at = subject.last
-        while at < subject.verb:
+        while at < subject.verb:  # an apposition: "X, a singer from Y, was"
             if self.chunks[at].text == ",":
                 self._reset()
-                self.frame = Frame(subject.label, [], "is", copula=True)
+                self.frame = _Frame(subject.label, verb="is", copula=True)
                 at += 1
             else:
                 at = self._step(at, clauses=False)
         self._reset()
+        self.also = subject.also
+        self.home = self.frame = _Frame(subject.label, subject.prefix)
+        return subject.verb
 
     def _starts_clause(self, at: int) -> bool:
         """Return whether a phrase after a comma or "and" is the subject of a verb of its own."""
         for later in range(at + 1, len(self.chunks)):
             chunk = self.chunks[later]
-            if chunk.vg is not None:
-                return chunk.vg.finite and not (chunk.vg.bare and self._after(later) in ("by", "as", "in", "on", "at"))
-            if chunk.kind not in ("np", "prep"):
+            if chunk.kind == "vg":
+                return chunk.finite and not (chunk.bare and self._after(later) in ("by", "as", "in", "on", "at"))
+            if chunk.kind not in ("np", "p"):
                 return False
         return False
 
     def _after(self, at: int) -> str:
         return self.chunks[at + 1].text if at + 1 < len(self.chunks) else ""
 
-    # -- chunks -------------------------------------------------------------------------------------------------
-
     def _noun_phrase(self, at: int, phrase: NounPhrase) -> int:
         """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
         mark, last, self.mark = self.mark, self.last, ""
-        if phrase.tag == "pronoun":
-            return self._pronoun(at, phrase)
+        if phrase.tag == "o":
+            if phrase.text.lower() in _REFERRING and self.frame.subject != self.topic.label:
+                self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
+            self.preposition, self.last = "", None
+            return at + 1
         end, place = self._place(at, phrase)
-        subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "date")
-        item = bool(mark) and last is not None and not self.preposition and self.listed is not None
-        partitive = phrase.words == 1 and phrase.tag in ("noun", "number") and self._after(at) == "of"
-        if item and mark == "," and last and last.name and (self._describes(phrase) or partitive):
-            self.frame = Frame(self.topic.resolved(last.name), [], "is", copula=True, until_comma=True)
-            self.outer = self.listed
-            subject, predicate = self.frame.subject, "is"
-        elif item and self.listed and not (mark == "," and phrase.name and last and last.opener and not last.name):
-            subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
+        subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "D")
+        partitive = phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
+        describes = partitive or (not phrase.name and phrase.tag in "NJ" and (phrase.opener != "" or not phrase.inner))
+        if mark and last and not self.preposition and self.listed:
+            if mark == "," and last.name and describes:
+                self.frame = _Frame(self.topic.resolved(last.name), verb="is", copula=True, until_comma=True)
+                self.outer = self.listed
+                subject, predicate = self.frame.subject, "is"
+            elif not (mark == "," and phrase.name and last.opener and not last.name):
+                subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
         if place:
             self._add(subject, f"{predicate} {phrase.description}".strip(), ", ".join(place))
             for inner, outer in pairwise(place):
@@ -153,56 +174,42 @@ class _Reader:
         elif not partitive:  # "part of": these words only lead to the phrase after them
             for fact in facts_about(subject, predicate, phrase, self.topic):
                 self._add(*fact)
-            if self.also and not self.preposition:
-                for other in self.also:
-                    self._add(other, predicate, head_of(phrase))
+            for other in self.also if not self.preposition else ():
+                self._add(other, predicate, phrase.text)
         self.listed = (subject, predicate)
-        self._lead(phrase, place)
+        if not self.preposition:
+            self.frame.direct, self.frame.near = phrase.text, ""
+        elif phrase.tag in "NJ" and not place:
+            self.frame.near = f"{self.preposition} {phrase.text}"
+        elif phrase.tag != "D":
+            self.frame.near = ""
         self.preposition, self.last = "", phrase
         return end
 
-    def _lead(self, phrase: NounPhrase, place: list[str]) -> None:
-        """Let the phrase lead to later objects: by the verb it is the object of, by its own noun."""
-        if not self.preposition:
-            self.frame.direct, self.frame.near = phrase.text, ""
-        elif phrase.tag == "noun" and not place:
-            self.frame.near = f"{self.preposition} {phrase.text}"
-        elif phrase.tag != "date":
-            self.frame.near = ""
-
-    def _describes(self, phrase: NounPhrase) -> bool:
-        return not phrase.name and phrase.tag == "noun" and (phrase.opener in ("a", "an", "the") or not phrase.inner)
-
-    def _pronoun(self, at: int, phrase: NounPhrase) -> int:
-        if phrase.text.lower() in _REFERRING and self.frame.subject != self.topic.label:
-            self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
-        self.preposition, self.last = "", None
-        return at + 1
-
     def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
         """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
-        if not phrase.name or phrase.tag != "name" or self.preposition.split(" ")[-1] not in _PLACING:
+        if phrase.tag != "E" or not phrase.name or self.preposition.split(" ")[-1] not in _PLACING:
             return at + 1, []
         end, parts = at + 1, [phrase.name]
         while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
             following = self.chunks[end + 1].np
-            if following is None or following.tag != "name" or following.text != following.name or following.opener:
+            if following is None or following.tag != "E" or following.text != following.name or following.opener:
                 break
             parts.append(following.name)
             end += 2
-        listed = any(chunk.text in _AND for chunk in self.chunks[end : end + 2])
+        listed = any(chunk.kind == "c" for chunk in self.chunks[end : end + 2])
         return (end, parts) if 1 < len(parts) < 5 and not listed else (at + 1, [])
 
-    def _verb(self, group: VerbGroup) -> None:
+    def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
         if self.preposition or group.text.startswith("to "):  # "for winning", "to win"
-            self.frame = Frame(frame.subject, [frame.predicate(self.preposition)], until_comma=frame.until_comma)
+            self.frame = _Frame(frame.subject, frame.predicate(self.preposition), until_comma=frame.until_comma)
         elif last is not None and not mark:
             if last.name and (not group.bare or not frame.copula):
-                self.frame = Frame(self.topic.resolved(last.name), until_comma=True)
+                self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
             elif not frame.copula:
-                self.frame = Frame(frame.subject, [frame.predicate("")], until_comma=frame.until_comma)
+                self.frame = _Frame(frame.subject, frame.predicate(""), until_comma=frame.until_comma)
         elif mark and frame.until_comma:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula
@@ -210,16 +217,14 @@ class _Reader:
         self.preposition, self.mark, self.listed, self.last = "", "", None, None
 
     def _preposition(self, text: str) -> None:
-        if self.mark and self.frame.until_comma:
-            self.frame = self.home
         if self.mark:
+            self.frame = self.home if self.frame.until_comma else self.frame
             self.frame.near = ""
         self.preposition = f"{self.preposition} {text}".strip()
         self.mark = ""
 
     def _mark(self, text: str) -> None:
-        if text == "," or text in _AND or text in ("but", "nor"):
-            self.mark = "," if text == "," else "and"
+        self.mark = "," if text == "," else "and"
         if text == "," and self.frame.until_comma:
             self.frame = self.home
             if self.outer is not None:
@@ -227,35 +232,26 @@ class _Reader:
 
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
-        last, word = self.last, self.chunks[at].text
+        last, word, frame = self.last, self.chunks[at].text, self.frame
         if last is not None and last.name:
-            self.frame = Frame(self.topic.resolved(last.name), until_comma=True)
-        elif self.frame.copula:
-            self.frame = Frame(self.frame.subject, until_comma=True)
+            self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
+        elif frame.copula:
+            self.frame = _Frame(frame.subject, until_comma=True)
         else:
-            self.frame = Frame(self.frame.subject, [self.frame.predicate(""), word], until_comma=True)
+            self.frame = _Frame(frame.subject, f"{frame.predicate('')} {word}", until_comma=True)
         self.preposition, self.mark, self.last = "", "", None
         inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
-        if inner is None:
+        verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
+        if inner is None or inner.tag == "D" or verb is None or verb.kind != "vg":
             return at + 1
         if word == "whose":
-            if inner.name:
-                self._add(self.frame.subject, inner.description or "has", inner.name)
-                self.frame = Frame(inner.name, until_comma=True)
-            else:
-                self.frame.prefix.append(inner.text)
+            self.frame.prefix = f"{self.frame.prefix} {inner.text}"
             return at + 2
-        group = self.chunks[at + 2].vg if at + 2 < len(self.chunks) else None
-        if group is None or inner.tag == "date":
-            return at + 1
-        antecedent = self.frame.subject
-        subject = self.topic.label if inner.tag == "pronoun" else self.topic.resolved(inner.name or inner.text)
-        if word != "where" and last is not None and last.name:
-            self._add(subject, group.text, antecedent)
-        self.frame = Frame(subject, until_comma=True)
+        subject = self.topic.label if inner.tag == "o" else self.topic.resolved(inner.name or inner.text)
+        if last is not None and last.name:  # "Red Tide, which the band released"
+            self._add(subject, verb.text, self.frame.subject)
+        self.frame = _Frame(subject, until_comma=True)
         return at + 2
-
-    # -- facts --------------------------------------------------------------------------------------------------
 
     def _add(self, subject: str, predicate: str, object_: str) -> None:
         subject, object_ = subject.strip(" ,;:-'"), self.topic.resolved(object_.strip(" ,;:-"))
@@ -263,30 +259,137 @@ class _Reader:
             self.facts.append((subject, " ".join(predicate.split()) or "is linked to", object_))
 
 
-_LONGEST_PREDICATE = 10
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """label: the node. prefix: words of the subject that lead to its objects. also: further subjects after "and".
 
-
-@dataclass(slots=True)
-class Frame:
-    """Whose clause it is, and what its predicates are made of.
-
-    prefix: words between the subject and its verb ("population"). direct: the verb's object. near: the last phrase
-    after a preposition, with it, where that is a common noun. until_comma: the clause ends at the next comma.
+    Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` are appositions. facts:
+    what the subject's own words tell ("his wife Ann").
     """
 
-    subject: str
-    prefix: list[str] = field(default_factory=list)
-    verb: str = ""
-    direct: str = ""
-    near: str = ""
-    copula: bool = False
-    until_comma: bool = False
+    label: str
+    prefix: str
+    first: int
+    last: int
+    verb: int
+    also: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
-    def predicate(self, preposition: str, *, near: bool = True) -> str:
-        """Return the words that lead to an object; the longest lose words in the middle, where they say least."""
-        parts = [*self.prefix, self.verb, self.direct, self.near if near else "", preposition]
-        words = " ".join(parts).split()
-        if len(words) > _LONGEST_PREDICATE:
-            head = " ".join([*self.prefix[-1:], self.verb]).split()[:4]
-            words = head + words[len(head) - _LONGEST_PREDICATE :]
-        return " ".join(words)
+
+def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
+    """Return the chunks that may head a clause."""
+    return [at for at, chunk in enumerate(chunks) if chunk.finite]
+
+
+def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic: Topic) -> Subject | None:
+    """Return the subject of the clause that begins at chunk `start`; None if none of its finite `verbs` heads it."""
+    verb = next((at for at in verbs[bisect_right(verbs, start) :] if _heads(chunks, at, start)), None)
+    segments = _segments(chunks, start, verb) if verb is not None else []
+    nominal = [(segment, phrase) for segment in segments if (phrase := chunks[segment[0]].np)]
+    if verb is None or not nominal:
+        return None
+    (first, last), phrase = nominal[0]
+    if segments[0][0] != first:  # after an introduction
+        (first, last), phrase = next(
+            (one for one in reversed(nominal) if one[1].opener not in ("a", "an")), nominal[-1]
+        )
+    elif len(nominal) == 2 and nominal[1][1].text == nominal[1][1].name and not phrase.name:
+        (first, last), phrase = nominal[1]  # "Its singer, Ann Lee, was": the name is the subject
+    label, words, facts = _head(phrase, topic)
+    joint = next((at for at in range(first + 1, last) if chunks[at].kind == "c"), last)
+    rest = chunks[first + 1 : joint]
+    if len(rest) > 1 and rest[0].text == "of" and not phrase.name and (named := rest[1].np) and named.name:
+        # "the population of Leeds": Leeds is the node, the rest leads from it
+        label, words, rest = topic.resolved(named.name), f"{phrase.text} of {named.description}", rest[2:]
+    prefix = " ".join([words, *(chunk.text for chunk in rest if chunk.kind != ",")])
+    also = tuple(topic.resolved(np.name) for chunk in chunks[joint:last] if (np := chunk.np) is not None and np.name)
+    return Subject(label, " ".join(prefix.split()[:_LONGEST_PREFIX]), first, last, verb, also, facts)
+
+
+def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:
+    """Return whether a finite verb is that of the main clause: outside relative clauses, no participle of a noun."""
+    for back in range(at - 1, start - 1, -1):  # "which | the band | released"
+        if chunks[back].kind == "r":
+            return False
+        if chunks[back].kind == "vg" or chunks[back].text == ",":
+            break
+    after = chunks[at + 1] if at + 1 < len(chunks) else None
+    if not chunks[at].bare:
+        return True
+    if chunks[at - 1].text == ",":  # "Bo Day, a lawyer, | married | Ann Lee"
+        return after is not None and after.kind == "np"
+    return chunks[at - 1].kind == "np" and (after is None or after.text not in ("by", "as"))
+
+
+def _segments(chunks: Sequence[Chunk], start: int, verb: int) -> list[tuple[int, int]]:
+    """Return the stretches between the commas before the verb."""
+    segments, first = [], start
+    for at in range(start, verb + 1):
+        if at == verb or chunks[at].text == ",":
+            if at > first:
+                segments.append((first, at))
+            first = at + 1
+        elif at > first and chunks[at].kind == chunks[at - 1].kind == "np" and chunks[first].kind != "np":
+            segments.append((first, at))  # "As a boy | he": two phrases side by side
+            first = at
+    return segments
+
+
+def _head(phrase: NounPhrase, topic: Topic) -> tuple[str, str, tuple[Fact, ...]]:
+    """Return the node that a subject's first phrase names, the words it leaves for the predicate, and its own facts."""
+    own = topic.label or phrase.text
+    if phrase.tag == "o" or topic.same(phrase.text):
+        return own, "", ()
+    if phrase.owner or (phrase.opener in _TOPICAL and topic.label):
+        owner = own if not phrase.owner or phrase.owner.islower() else topic.resolved(phrase.owner)
+        if phrase.name and phrase.description:  # "his wife Bo Day"
+            return phrase.name, "", ((owner, phrase.description, phrase.name),)
+        return owner, phrase.description if phrase.owner else phrase.text, ()
+    if phrase.name:
+        name = topic.resolved(phrase.name)
+        return name, "", ((name, "is", phrase.description),) if phrase.description else ()
+    if not topic.label or phrase.inner:
+        return phrase.text, "", ()
+    return own, "" if phrase.opener in _GENERIC and phrase.words == 1 else phrase.text, ()  # "the film"
+
+
+def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+    """Yield the facts that `subject predicate phrase` holds, the plainest first."""
+    if phrase.owner:
+        yield from _owned(subject, predicate, phrase, topic)
+    elif phrase.name and phrase.description:
+        yield subject, f"{predicate} {phrase.description}", phrase.name
+        if phrase.tag in "EQ" and _NOUN.search(phrase.description):
+            yield phrase.name, "is", phrase.description
+    else:
+        yield subject, predicate, phrase.text
+        rest = phrase.text
+        if predicate in _COPULAS and not phrase.name:  # "is a 1999 American film"
+            dated = _YEAR.match(rest)
+            if dated:
+                yield subject, "is dated", dated["year"]
+                rest = dated["rest"]
+            for name in phrase.inner:
+                if rest.startswith(f"{name} ") and DEMONYM.fullmatch(name):
+                    yield subject, "nationality", name
+                    rest = rest.removeprefix(f"{name} ")
+            if rest != phrase.text:
+                yield subject, predicate, rest
+        for name in phrase.inner:  # "a Marvel Comics character" is a character of Marvel Comics
+            if not DEMONYM.fullmatch(name):
+                yield subject, f"{predicate} {' '.join(phrase.text.replace(name, ' ', 1).split())} of", name
+
+
+def _owned(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) -> Iterator[Fact]:
+    """Yield "X's wife Y", "X's third album", "Disney's Hollywood Studios"; "the band's album" is the topic's."""
+    if phrase.tag == "E" and not phrase.description:
+        yield subject, predicate, phrase.text
+        return
+    common = phrase.owner.islower()
+    owner = topic.label if common or topic.same(phrase.owner) else phrase.owner
+    if phrase.name:
+        yield subject, f"{predicate} {phrase.owner}'s {phrase.description}", phrase.name
+        yield owner, phrase.description or "has", phrase.name
+    else:
+        yield subject, predicate, phrase.description
+        yield subject, f"{predicate} {phrase.description} of", owner

@@ -12,10 +12,7 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title
 from ras_agent.text.words import word_set
 from ras_agent.tools.offline.english import EnglishOnly
-from ras_agent.tools.offline.extractor.chunks import Chunk, chunked
-from ras_agent.tools.offline.extractor.clauses import read_clauses
-from ras_agent.tools.offline.extractor.subjects import Fact, finite_verbs, subject_of
-from ras_agent.tools.offline.extractor.tokens import tagged
+from ras_agent.tools.offline.extractor.clauses import Fact, finite_verbs, read_clauses, subject_of
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
     Aside,
@@ -25,6 +22,7 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
+from ras_agent.tools.offline.extractor.words import Chunk, chunked, tagged
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
@@ -92,7 +90,7 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
         subject = subject_of(chunks, verbs, 0, Topic("", (), person=False))
         if subject is not None:
             phrase = chunks[subject.first].np
-            unknown = phrase is None or phrase.tag == "pronoun" or phrase.opener in _POINTING or subject.prefix
+            unknown = phrase is None or phrase.tag == "o" or phrase.opener in _POINTING or subject.prefix != ""
             return "" if unknown else subject.label
         heading = bare.strip().lstrip("# ")
         if verbs or len(heading) > _LONGEST_HEADING:
@@ -112,7 +110,7 @@ def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: b
             yield topic.label, ALIAS, name
         topic = topic.called(bare[:named])
     yield from read_clauses(chunks, topic)
-    verb = next((chunk.start for chunk in chunks if chunk.vg is not None), 0) if named else 0
+    verb = next((chunk.start for chunk in chunks if chunk.kind == "vg"), 0) if named else 0
     for aside in asides:
         subject = topic.label if aside.start < verb else _before(aside, chunks)
         if subject:

@@ -149,11 +149,11 @@ def test_text_it_cannot_read_gives_few_facts_and_no_error(text: str) -> None:
 
 
 def test_a_long_list_is_looked_through_for_verbs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ras_agent.tools.offline.extractor import subjects
+    from ras_agent.tools.offline.extractor import clauses
 
     looks: list[int] = []
-    heads = subjects._heads
-    monkeypatch.setattr(subjects, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
+    heads = clauses._heads
+    monkeypatch.setattr(clauses, "_heads", lambda chunks, at, start: looks.append(at) or heads(chunks, at, start))
     read("alpha; beta; " * 200)
     assert len(looks) <= 400
 

@@ -1,0 +1,255 @@
+"""The words of a sentence with a letter each for its part of speech, and its phrases: patterns over these letters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ras_agent.text.names import name_spans
+from ras_agent.text.words import MONTHS
+from ras_agent.tools.offline.extractor import lexicon
+
+_MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
+_YEAR = r"(?:1\d{3}|20\d{2})"
+_ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third|\w{1,12}th)"
+DATE = (
+    rf"(?:{_MONTH}\s+\d{{1,2}},?\s+{_YEAR}|\d{{1,2}}\s+{_MONTH},?\s+{_YEAR}|{_MONTH},?\s+{_YEAR}|{_MONTH}\s+\d{{1,2}}"
+    rf"|\d{{1,2}}\s+{_MONTH}|(?:(?:early|mid|late)[-\s]+)?(?:the\s+)?(?:{_YEAR}s|{_ORDINAL}[-\s]centur(?:y|ies))"
+    rf"|{_YEAR}(?:[–/-]\d{{2,4}})?|\d{{1,4}}\s+(?:AD|BC|BCE|CE))(?!\w)(?![.,]\d)"
+)
+"""The pattern of a date, a year, a decade or a century."""
+_FIXED = re.compile(rf"\b(?P<D>{DATE})|(?P<G>(?:(?<=s)['’]|['’]s)(?=\s))")
+_QUOTED = re.compile(r"[\"“]\s*([^\"“”]{1,90}?)\s*[\"”]")
+_FIGURE = re.compile(
+    r"(?<![^\W_])(?:[$€£¥]|US\$)?\d[\d,]*(?:\.\d+)?(?:[–/-]\d[\d,]*(?:\.\d+)?)?%?(?![-–]\w)"
+    r"(?:\s(?:million|billion|trillion|thousand|hundred))?(?:\s?(?:km2|sq|km|mi|m|ft|kg|cm|mm|mph|percent))?\b%?"
+    r"(?![^\W_])"
+)
+_WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\"“”]")
+_ADJECTIVE = re.compile(
+    r".*(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|\d(?:th|st|nd|rd)|[-–]\w+(?:ed|ing))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Holds a word, or what counts as one; `text` is characters `start` to `end` of the sentence.
+
+    tag: E name, Q title in quotation marks, D date, F figure, N noun or what is nothing else, J noun that looks like
+    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see `lexicon`.
+    """
+
+    text: str
+    start: int
+    end: int
+    tag: str
+
+    @property
+    def low(self) -> str:
+        return self.text.lower()
+
+
+def tagged(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Token]:
+    """Return the tokens of a sentence, in order.
+
+    What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
+    """
+    tokens: list[Token] = []
+    at = 0
+    for start, end, tag in [*sorted(_fixed(sentence, titles, subject)), (len(sentence), len(sentence), "")]:
+        for match in _WORD.finditer(sentence, at, start):
+            tokens.append(Token(match.group(), *match.span(), _tag(match.group().lower(), tokens)))
+        tokens.append(Token(sentence[start:end], start, end, tag))
+        at = end
+    return _with_rare_verbs(tokens[:-1])
+
+
+def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Iterator[tuple[int, int, str]]:
+    """Yield what is found without grammar, none inside another: names, titles, dates, figures, genitive endings."""
+    taken = bytearray(len(sentence))
+
+    def free(start: int, end: int) -> bool:
+        is_free = not any(taken[start:end])
+        if is_free:
+            taken[start:end] = b"\x01" * (end - start)
+        return is_free
+
+    if subject and free(0, subject):
+        yield 0, subject, "E"
+    for match in _QUOTED.finditer(sentence):
+        if free(*match.span()):
+            yield (*match.span(1), "Q")
+    names = list(_names(sentence, taken))
+    for match in titles.finditer(sentence) if titles else ():
+        start, end = match.span()
+        if not any(a < start < b or a < end < b for a, b in names) and free(start, end):
+            yield start, end, "E"
+    for match in _FIXED.finditer(sentence):
+        if free(*match.span()):
+            yield (*match.span(), str(match.lastgroup))
+    for start, end in names:
+        if free(start, end):
+            yield start, end, "E"
+    for match in _FIGURE.finditer(sentence):
+        if free(*match.span()):
+            yield (*match.span(), "F")
+
+
+def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
+    """Yield the spans of names, without dates, or a first word capitalised only as such."""
+    bare = "".join("," if used else char for char, used in zip(sentence, taken, strict=True))
+    bare = _FIXED.sub(lambda match: "," * len(match.group()), bare)  # commas part names and keep the offsets
+    first = len(bare) - len(bare.lstrip(" ,\"'“"))
+    for start, end in name_spans(bare):
+        word, _, rest = bare[start:end].partition(" ")
+        if start == first and (word.lower() in lexicon.KNOWN or word.endswith(("ed", "ing", "ly"))):
+            start = end - len(rest)
+        if any(map(str.isalpha, bare[start:end])):
+            yield start, end
+
+
+def _tag(word: str, before: Sequence[Token]) -> str:
+    tags = "".join(token.tag for token in before)
+    previous = before[-1].low if before else ""
+    if not word[0].isalnum():
+        return ","
+    closed = lexicon.CLOSED.get(word)
+    if closed:
+        return "r" if word == "that" and tags.endswith(tuple("NJEQF,p")) else closed
+    if tags.rstrip("y").endswith(("a", "t")):
+        return "v" if word in lexicon.VERBS or not word.endswith("s") else "N"
+    if word in lexicon.PAST:
+        return "v"
+    if word in lexicon.PARTICIPLES or (word.endswith("ed") and "-" not in word and word not in lexicon.NOUNS):
+        return "x"
+    if word.endswith("ing") and "-" not in word and word not in lexicon.NOUNS:
+        return "g"
+    if word.endswith("ly") and word not in lexicon.NOUNS:
+        return "y"
+    clause = re.split("[,csr]", tags)[-1]
+    opened = not set("vbwa").isdisjoint(clause)
+    if before and lexicon.is_third_person(word):
+        if tags[-1] in "roy," or (tags[-1] in "NEQD" and not opened):
+            return "v"
+    elif word in lexicon.VERBS and (
+        (previous.endswith("s") and tags[-1] in "NE" and not opened) or previous in lexicon.PLURAL_SUBJECTS
+    ):
+        return "v"
+    return "J" if _ADJECTIVE.fullmatch(word) else "N"
+
+
+def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
+    """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
+    for at in range(1, len(tokens) - 1):
+        token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
+        if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that"):
+            clause = re.split("[,csr]", "".join(one.tag for one in tokens[:at]))[-1]
+            if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
+                tokens[at] = Token(token.text, token.start, token.end, "v")
+    return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class NounPhrase:
+    """Holds a noun phrase in its parts, all as written: "the band's" + "American" "singer" + "Ann Lee".
+
+    text: all of it without the article. name: the name or title it ends in. description: what is before that name.
+    owner: what is before "'s". inner: a name that it begins with or holds. opener: the folded article, possessive
+    or determiner; empty without one. tag: of its last word; E for a name of several, o for a pronoun.
+    """
+
+    text: str
+    opener: str
+    owner: str
+    description: str
+    name: str
+    inner: tuple[str, ...]
+    tag: str
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Holds a piece of a sentence: characters `start` to `end`.
+
+    kind: "np" noun phrase, "vg" verb with its auxiliaries, else the letter of the word: p, c, s, r or a comma. Of a
+    verb, finite: it can head a clause; copula: a form of "be" alone; bare: one participle without an auxiliary.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    np: NounPhrase | None = None
+    finite: bool = False
+    copula: bool = False
+    bare: bool = False
+
+
+# a participle is part of a noun phrase between what opens it and a noun ("an animated film"), "and" between adjectives
+_PHRASES = re.compile(
+    r"(?P<np>o|(?<=p)D|[dh]*(?:[NJEQDF]|(?<=[dhGFDy])[xg](?=[NJEQxg])|(?<=J)[xg](?=[NJ])|(?<=[dh])g|(?<=[dhG])y(?=[xgNJ])|(?<=[NJEQDF])G(?=[NJEQDFxgy])"
+    r"|(?<=[JF])c(?=J[NJ])|(?<=J),(?=J[NJ]))+|[dh]+)"
+    r"|(?P<vg>(?:[bwa]y*)*[vxg](?:y*t(?:[bwa]y*)*[vxg])*|(?:[bwa]y*)+(?:t(?:[bwa]y*)*[vxg])*|t(?:[bwa]y*)*[vxg])"
+    r"|(?P<other>[ptcsr,G])"
+)
+
+
+def chunked(tokens: Sequence[Token], sentence: str) -> list[Chunk]:
+    """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out."""
+    return [_chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence) for match in _matches(tokens)]
+
+
+def _matches(tokens: Sequence[Token]) -> Iterator[re.Match[str]]:
+    return _PHRASES.finditer("".join(token.tag for token in tokens))
+
+
+def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
+    start, end = tokens[0].start, tokens[-1].end
+    if kind == "np":
+        phrase = noun_phrase(tokens, sentence)
+        return Chunk("np", phrase.text, start, end, phrase)
+    if kind == "vg":
+        end = next(token.end for token in reversed(tokens) if token.tag != "y")
+        verbs = "".join(token.tag for token in tokens if token.tag != "y")
+        finite = (verbs[0] in "bwav" or verbs == "x") and tokens[0].low not in ("being", "having", "been", "be")
+        text = " ".join(sentence[start:end].split())
+        return Chunk("vg", text, start, end, finite=finite, copula=set(verbs) == {"b"}, bare=verbs in ("x", "g"))
+    (token,) = tokens
+    if token.tag == "G" or token.text in "–—-":
+        return Chunk(",", ",", start, end)
+    return Chunk({"t": "p"}.get(token.tag, token.tag), token.low, start, end)
+
+
+def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
+    """Return the phrase that these tokens of the sentence are."""
+    body = list(tokens)
+    opener = ""
+    while body and body[0].tag in "dh":
+        opener = body.pop(0).low
+    genitive = max((at for at in range(1, len(body) - 1) if body[at].tag == "G"), default=None)
+    owner, head = ([], body) if genitive is None else (body[:genitive], body[genitive + 1 :])
+    tags = "".join(token.tag for token in head)
+    at = len(tags.rstrip("EQ"))
+    if at and set(tags) <= set("EQDF") and not {"E", "Q"}.isdisjoint(tags):
+        at = 0  # "UEFA Euro 1992", "1996 Summer Olympics"
+    name, described = _text(head[at:], sentence), _text(head[:at], sentence)
+    inner = tuple(token.text for token in head[:at] if token.tag in "EQ")
+    tag = "o" if not body else "E" if name and at == 0 and len(head) > 1 else body[-1].tag
+    return NounPhrase(_text(body, sentence) or opener, opener, _text(owner, sentence), described, name, inner, tag)
+
+
+def _text(part: Sequence[Token], sentence: str) -> str:
+    """Return the text of the tokens; quotation marks round a title stay where other words are next to them."""
+    if not part:
+        return ""
+    start, end = part[0].start, part[-1].end
+    if len(part) > 1 and part[0].tag == "Q":
+        start = max(sentence.rfind('"', 0, start), sentence.rfind("“", 0, start), 0)
+    if len(part) > 1 and part[-1].tag == "Q":
+        end = min(at for at in (sentence.find('"', end), sentence.find("”", end), len(sentence)) if at >= 0) + 1
+    return " ".join(sentence[start:end].split())

@@ -201,9 +201,9 @@ def _examples(text: str) -> None:
 
 
 OFFLINE = """tools.offline.question tools.offline.planner tools.offline.evidence tools.offline.reading
-tools.offline.answerer.choice tools.offline.answerer.yes_no"""
-EXTRACTOR = """tools.offline.extractor.chunks tools.offline.extractor.extract tools.offline.extractor.subjects
-tools.offline.extractor.tokens tools.offline.extractor.topics"""
+tools.offline.answerer.compare"""
+EXTRACTOR = """tools.offline.extractor.clauses tools.offline.extractor.extract tools.offline.extractor.topics
+tools.offline.extractor.words"""
 READERS = {
     # messages of failures
     "without_places": TextReader(without_places, "app.serve.errors"),

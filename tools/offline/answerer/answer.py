@@ -14,9 +14,8 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.choice import choose, sides_of, well_known
-from ras_agent.tools.offline.answerer.wording import wording
-from ras_agent.tools.offline.answerer.yes_no import decide
+from ras_agent.tools.offline.answerer.compare import compare, sides_of, well_known
+from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
@@ -28,7 +27,6 @@ I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 LEAST_CONFIDENCE = 0.4
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
-_DENIES = re.compile(r"\b(?:not|never|no)\b|n['’]t\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
@@ -92,16 +90,10 @@ class OfflineAnswerer:
 
     def _compared(self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage]) -> Answer:
         """Return which of two things it is, or whether something holds of both."""
-        sides = sides_of(asked, passages)
-        if asked.kind == "choice":
-            choice = choose(asked, sides)
-            text, grounds, sure = choice.side.asked, choice.grounds, choice.confidence(sides)
-        else:
-            verdict = decide(asked, sides)
-            text, grounds, sure = "yes" if verdict.yes else "no", verdict.grounds, verdict.confidence(sides)
-        if not grounds and self._may_abstain:
+        found = compare(asked, sides_of(asked, passages))
+        if not found.grounds and self._may_abstain:
             return _UNKNOWN
-        return Answer(text, cited(grounds, graph), confidence=sure)
+        return Answer(found.answer, cited(found.grounds, graph), confidence=found.confidence)
 
     def _whole(self, question: str, passages: Sequence[ReadPassage], led: Set[str]) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
@@ -223,7 +215,7 @@ def _values(question: str) -> Counter[str]:
 
 
 def _counts(words: Sequence[Token], text: str) -> Counter[str]:
-    return Counter([*(one.stem for one in words if one.stem), *(["not"] if _DENIES.search(text) else [])])
+    return Counter([*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])])
 
 
 def _said(sentences: Sequence[Sentence]) -> str:

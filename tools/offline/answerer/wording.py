@@ -23,6 +23,7 @@ Wording = Literal["yes", "no", "hardly yes", "hardly no"]
 
 _LIGHT = word_set("a an the is are was were be been being do does did has have had also")
 _MODALS = word_set("can could will would")
+_DENYING = word_set("not never no")
 _DOUBTING = word_set(
     """never no neither nor without except cannot hardly nobody nothing none if might may could would almost nearly
     allegedly reportedly supposedly planned intended proposed rumoured rumored failed refused declined unable denied"""
@@ -147,6 +148,11 @@ def _doubts(words: Sequence[_Word]) -> bool:
     return any(one.stem in _DOUBTING for one in words if one.value < 0)
 
 
+def denies(text: str) -> bool:
+    """Return whether a text holds "not", "never" or "no"."""
+    return any(one.stem in _DENYING for one in _words(text))
+
+
 def _without_auxiliary(question: str) -> str:
     """Return "the mill built in 1874?" of "Was the mill built in 1874?", and a statement as it is."""
     text = _TRUTH.sub("", question, count=1)
@@ -164,7 +170,9 @@ def _word(text: str, token: Token, spans: Sequence[tuple[int, int, str]]) -> _Wo
     """Return a word as it is compared: "n't" is "not", and "Lee's" is another word than "Lee"."""
     if _CONTRACTED.search(token.word):
         return _Word("not")
-    root = token.word if token.word in _DOUBTING | _BOUNDS else token.stem or stem(token.word)
+    root = token.stem or stem(token.word)
+    if root == "not" or token.word in _DOUBTING | _BOUNDS:  # "noted" is not "not"
+        root = token.word
     if _POSSESSIVE.search(text[token.start : token.end + 1].rstrip(" ,;.")):
         root += "'s"
     for number, (start, end, sort) in enumerate(spans):

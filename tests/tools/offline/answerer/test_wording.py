@@ -96,6 +96,11 @@ def test_what_goes_on_behind_the_question_may_be_something_else(question: str, t
     assert verdict(question, text, "") == ""
 
 
+def test_a_word_that_begins_as_a_denial_is_none() -> None:
+    text = "The Corn Mill, noted for its wheel, was built in 1874."
+    assert verdict("Was the Corn Mill built in 1874?", text) == "yes"
+
+
 def test_a_question_that_denies_asks_whether_it_is_so() -> None:
     assert verdict("Wasn't the Corn Mill built in 1874?") == "yes"
 

@@ -11,7 +11,7 @@ the wrong name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ras_agent.records import Exchange
@@ -23,8 +23,7 @@ from ras_agent.tools.roles import RoleOptions
 _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
 _ABOUT = re.compile(r"(?:what|how) about ", re.IGNORECASE)
 _ANAPHOR = re.compile(
-    r"\b(?P<he>he|him|she)\b|\b(?P<her>his|her)\b|\b(?P<it>it)\b|\b(?P<its>its)\b|\b(?P<they>they|them)\b"
-    r"|\b(?P<their>their)\b|\b(?P<there>there)\b"
+    r"\b(?:(?P<he>he|him|she|his|her)|(?P<it>its?)|(?P<they>they|them|their)|(?P<there>there))\b"
     r"|\b(?P<which>th(?:at|is|e)) (?!(?:he|she|it|they|there|his|her|its|their|the)\b)(?P<noun>[a-z]+)\b",
     re.IGNORECASE,
 )
@@ -42,10 +41,7 @@ _ENGLISH = re.compile(
 _LEAVES_OUT_A_VERB = re.compile(
     r"\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z", re.IGNORECASE
 )
-_DESCRIBED = re.compile(r" (?:of|where|which|that|who|whose|between|called|named)\b")
-_NOT_THE_SUBJECT = re.compile(r"\b(?:in|at|from|to|into|near|through|on|for|by|with|since|until) (?:the )?\Z")
 _A_PLACE = re.compile(r"\b(?:in|at|from|to|into|near|through|on) (?:the )?\Z")
-_COMPARES = re.compile(r"\b(?:than|or|both|between)\b")
 _PERSONAL = re.compile(
     r"\b(?:born|died?|marr\w+|wife|husband|mother|father|parents?|child\w*|nationality|wrote|writ\w+|grow up|grew up"
     r"|lived?|stud\w+|attend\w*|invent\w*|discover\w*)\b"
@@ -62,7 +58,6 @@ _MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)
 _CITED = re.compile(r" ?\[\d+\]")
 _NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
 _LONGEST_NAME = 8  # words
-_TOWNS = frozenset(("city", "town", "village", "capital", "birthplace", "hometown", "place"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
     fragment = (rest[about.end() :] if about else rest).rstrip("?!. ")
     last = " ".join(exchanges[-1].question.split())[:LONGEST_QUESTION]
     if _MEASURE.match(fragment):
-        return f"{_capital(fragment)} is {_it(exchanges).name}?"
+        return f"{_capital(fragment)} is {_meant('it', exchanges)}?"
     if _WORD_THAT_ASKS.match(fragment):
         return _asked_otherwise(last, fragment)
     if about or (lead and not ASKS.search(fragment) and len(fragment.split()) <= _LONGEST_NAME):
@@ -150,8 +145,6 @@ def _with_other_part(last: str, part: str) -> str:
         spans = [_with_article(last, span) for span in name_spans(last)]
         if preposition:
             spans = [span for span in spans if last[: span[0]].lower().endswith(f" {preposition[0].lower()}")]
-        elif len(spans) > 1:
-            spans = list(_subjects(last))
         return _replaced(last, spans, bare)
     if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
         return _replaced(last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of")
@@ -182,7 +175,12 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
             return _of_the_sort(match, text, exchanges)
         if before and before[0] < match.start():
             raise _Unclear  # "Did Eiffel live in his tower?"
-        return _NAMING[kind](match, text, exchanges)
+        word, meant = match[0].lower(), _meant(kind, exchanges)
+        following = re.match(r" ([a-z]+)", text[match.end() :], re.IGNORECASE)
+        her_own = word == "her" and following is not None and following[1].lower() not in FUNCTION_WORDS
+        if her_own or word in ("his", "its", "their"):
+            return f"{meant}'" if meant.endswith("s") else f"{meant}'s"
+        return f"in {meant}" if kind == "there" else meant
 
     return _ANAPHOR.sub(name, text)
 
@@ -190,67 +188,26 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
 def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
     noun, sure = match["noun"].lower(), match["which"].lower() != "the"
-    if _DESCRIBED.match(text, match.end()):
-        return match[0]
     wanted = head_type((noun,))
     for thing in _things(exchanges):
-        like = thing.type == wanted and (not thing.noun or (noun in _TOWNS and not _TOWNS.isdisjoint(thing.noun)))
-        if noun in thing.noun or (sure and wanted not in (None, "thing") and like):
+        like = sure and wanted not in (None, "thing") and thing.type == wanted and not thing.noun
+        if noun in thing.noun or like:
             return thing.name
-    if sure and wanted not in (None, "thing"):
-        raise _Unclear
     return match[0]
 
 
-def _named_person(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
-    return _person(exchanges).name
-
-
-def _persons(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
-    following = re.match(r" ([a-z]+)", text[match.end() :], re.IGNORECASE)
-    owns = match[0].lower() == "his" or (following is not None and following[1].lower() not in FUNCTION_WORDS)
-    return _owner(_person(exchanges).name) if owns else _person(exchanges).name
-
-
-def _many(exchanges: Sequence[Exchange]) -> _Thing:
-    return next((thing for thing in _about(exchanges[-1], "they") if thing.many), None) or _unclear()
-
-
-def _place(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
-    thing = next((thing for thing in _things(exchanges) if thing.type == "place"), None) or _unclear()
-    return f"in {thing.name}"
-
-
-_NAMING: dict[str, Callable[[re.Match[str], str, Sequence[Exchange]], str]] = {
-    "he": _named_person,
-    "her": _persons,
-    "it": lambda match, text, exchanges: _it(exchanges).name,
-    "its": lambda match, text, exchanges: _owner(_it(exchanges).name),
-    "they": lambda match, text, exchanges: _many(exchanges).name,
-    "their": lambda match, text, exchanges: _owner(_many(exchanges).name),
-    "there": _place,
-}
-
-
-def _unclear() -> _Thing:
-    raise _Unclear
-
-
-def _person(exchanges: Sequence[Exchange]) -> _Thing:
-    """Return whom "he" or "she" means: the last answer to "who", else the person whom a question is about."""
-    for exchange in reversed(exchanges):
-        for thing in _about(exchange, "he"):
-            if thing.type in ("person", None) and not thing.many:
-                return thing
-    raise _Unclear
-
-
-def _it(exchanges: Sequence[Exchange]) -> _Thing:
-    """Return what "it" means: the last answer if that is no person, else the thing that a question is about."""
-    for exchange in reversed(exchanges):
-        for thing in _about(exchange, "it"):
-            if thing.type != "person":
-                return thing
+def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
+    """Return the name that "he", "it", "they" or "there" stands for, from the latest turn on. Raises _Unclear."""
+    for exchange in reversed(exchanges[-1:] if pronoun == "they" else exchanges):
+        for thing in _about(exchange, pronoun):
+            is_one = {
+                "he": thing.type in ("person", None) and not thing.many,
+                "it": thing.type != "person",
+                "they": thing.many,
+                "there": thing.type == "place",
+            }
+            if is_one[pronoun]:
+                return thing.name
     raise _Unclear
 
 
@@ -280,12 +237,9 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
 def _subjects(question: str) -> Iterator[tuple[int, int]]:
     """Yield the spans of the names that a question is about, with their articles; without a name, of its last noun."""
     spans = [_with_article(question, span) for span in name_spans(question)]
-    if _COMPARES.search(question):
-        return
     if not spans and (noun := _LAST_NOUN.search(question)):
         yield noun.span(1)
-    ahead = [span for span in spans if not _NOT_THE_SUBJECT.search(question[: span[0]])]
-    yield from ahead or spans
+    yield from spans
 
 
 def _answer_name(answer: str, question: str) -> str:
@@ -294,18 +248,12 @@ def _answer_name(answer: str, question: str) -> str:
     if is_name(text) and len(text.split()) <= _LONGEST_NAME:
         return text
     new = list(dict.fromkeys(name for name in names_in(text) if name not in question and is_name(name)))
-    if len(new) == 2 and " and ".join(new) == text:
-        return text
-    return new[0] if len(new) == 1 and not text.lower().startswith(("i don't know", "no answer")) else ""
+    return new[0] if len(new) == 1 else ""
 
 
 def _with_article(text: str, span: tuple[int, int]) -> tuple[int, int]:
     start, end = span
     return (start - len("the "), end) if text[:start].lower().endswith(" the ") else span
-
-
-def _owner(name: str) -> str:
-    return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
 def _capital(text: str) -> str:

@@ -6,17 +6,16 @@ import math
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
 
-from ras_agent.records import Passage, Step
+from ras_agent.records import Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.words import content_words, stem, stems
+from ras_agent.tools.offline.chain import passages_of
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, read
+from ras_agent.tools.offline.reading import ReadPassage
 
 # a word inside a name tells more than one outside
 _NAME_WEIGHT = 1.5
-_SHORTEST_TOPIC = 3
 ENOUGH = 0.95
 """The share of the question's weight that two linked passages must hold to be taken to answer it."""
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
@@ -56,7 +55,7 @@ class QuestionEvidence:
         One of them names the other's topic.
         """
         found = self.passages.values()
-        pairs = ((one, other) for one in found for other in found if _named_in(other, one))
+        pairs = ((one, other) for one in found for other in found if one is not other and one.tells_of(other))
         return max((self.coverage(one.stems | other.stems) for one, other in pairs), default=0.0)
 
     def has_read(self, name: str) -> bool:
@@ -67,29 +66,16 @@ class QuestionEvidence:
 
 def gather(question: str, steps: Sequence[Step]) -> QuestionEvidence:
     """Hold the steps' passages against the question."""
-    asked = analyse(question)
-    found: dict[str, Passage] = {}
+    asked, passages = analyse(question), passages_of(steps)
     ranks: dict[str, int] = {}
     for step in steps:
         for rank, hit in enumerate(step.hits):
-            found.setdefault(hit.passage.id, hit.passage)
             ranks.setdefault(hit.passage.id, rank)
-    passages = {passage.id: passage for passage in read(islice(found.values(), MOST_READ))}
     named = {word for mention in asked.mentions for word in stems(mention)}
-    question_stems = list(dict.fromkeys(stems(question)))
     raw: dict[str, float] = {}
-    for word in question_stems:
+    for word in stems(question):
         holding = sum(word in passage.stems for passage in passages.values())
-        rarity = math.log(1 + len(passages) / (0.5 + holding)) if passages else 1.0
-        raw[word] = rarity * (_NAME_WEIGHT if word in named else 1.0)
+        raw[word] = math.log(1 + len(passages) / (0.5 + holding)) * (_NAME_WEIGHT if word in named else 1.0)
     total = sum(raw.values()) or 1.0
     weights = {word: weight / total for word, weight in raw.items()}
     return QuestionEvidence(asked, weights, frozenset(weights) - named, passages, ranks)
-
-
-def _named_in(read: ReadPassage, other: ReadPassage) -> bool:
-    """Return whether another passage's text names this one's topic; its own text does not count."""
-    name = read.topic
-    if len(name) < _SHORTEST_TOPIC or name not in other.text or other.text == read.text:
-        return False
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", other.text) is not None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
-from ras_agent.text.words import stem_set, stems
+from ras_agent.text.words import stem_set
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, in_order
+from ras_agent.tools.offline.reading import ReadPassage
 from ras_agent.tools.offline.reviewed import steps_as_reviewed
 
 _MOST_BRIDGES = 3
@@ -47,7 +46,7 @@ class OfflinePlanner:
             return Plan("subq", question, _so_far(chain) or "first the question as it is asked")
         evidence = gather(question, steps)
         if evidence.asked.compared:
-            return _compare(evidence, graph, asked)
+            return _compare(evidence, asked)
         explained = evidence.explained()
         if explained >= ENOUGH:
             return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")
@@ -62,26 +61,12 @@ def _so_far(chain: Chain) -> str:
     return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
 
 
-def _compare(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
+def _compare(evidence: QuestionEvidence, asked: Set[str]) -> Plan:
     for name in evidence.asked.compared:
-        if not evidence.has_read(name):
-            for subquery in (name, *_with_class(name, evidence, graph)):
-                if canonical_key(subquery) not in asked:
-                    return Plan(
-                        "subq",
-                        subquery,
-                        f"the question compares {name} with another; nothing has been read about it yet",
-                    )
+        if not evidence.has_read(name) and canonical_key(name) not in asked:
+            reason = f"the question compares {name} with another; nothing has been read about it yet"
+            return Plan("subq", name, reason)
     return Plan("sufficient", reason="both that the question compares have been looked up")
-
-
-def _with_class(name: str, evidence: QuestionEvidence, graph: QuestionGraph) -> Iterator[str]:
-    """Yield the name with what the other compared entity is: things of one class are compared ("Live rock band")."""
-    for other in evidence.asked.compared:
-        for fact in graph.touching(canonical_key(other)) if other != name else ():
-            if fact.predicate in COPULAS and canonical_key(fact.subject) == canonical_key(other):
-                yield f"{name} {fact.object}"
-                return
 
 
 def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
@@ -92,14 +77,10 @@ def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -
     return Plan("sufficient", reason="no name is left that may lead on")
 
 
-COPULAS = frozenset({"is", "are", "was", "were"})
-"""Predicates that say what an entity is."""
-
 # what the parts of a score weigh; set on the tuning half and two training sets, and flat around these values
 _COVERED = 2.0
 _FIRST_RANK = 2.0
 _CLASS = 1.0
-_SEVERAL_WORDS = 0.7
 _ALREADY_READ = -1.0
 
 
@@ -121,75 +102,34 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
-    passage, by how near it is to words of the question and how many of them its predicate holds, and for being of
-    a class that the question names ("Southeastern Conference" for "a conference").
+    passage, by how many words of the question its predicate holds, and for holding one itself ("Southeastern
+    Conference" for "a conference").
     """
-    classes = _classes(graph)
-    sentences = {
-        (read.id, sentence.start): sentence for read in evidence.passages.values() for sentence in read.sentences
-    }
     best: dict[str, Bridge] = {}
     for fact in graph.facts:
         for source in fact.sources:
             read = evidence.passages.get(source.passage_id)
             if read is None:
                 continue
-            sentence = sentences.get((read.id, source.start))
-            if sentence is None or sentence.start + len(sentence.text) != source.end:
-                sentence = Sentence(read, -1, source.start, read.text[source.start : source.end])
+            sentence = stem_set(read.text[source.start : source.end])
             for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)):
                 if not is_name(name):
                     continue
                 key = canonical_key(name)
-                score = _score(evidence, read, sentence, fact, name, other, classes[key])
+                score = _score(evidence, read, sentence, fact, name, other)
                 if key not in best or score > best[key].score:
-                    missing = evidence.missing(read.stems | stem_set(name))
-                    best[key] = Bridge(name, fact, score, tuple(missing))
+                    best[key] = Bridge(name, fact, score, tuple(evidence.missing(read.stems | stem_set(name))))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
 def _score(
-    evidence: QuestionEvidence,
-    read: ReadPassage,
-    sentence: Sentence,
-    fact: Triple,
-    name: str,
-    other: str,
-    classes: set[str],
+    evidence: QuestionEvidence, read: ReadPassage, sentence: Set[str], fact: Triple, name: str, other: str
 ) -> float:
-    own = stem_set(name)
-    relation = stem_set(fact.predicate) - own
-    plain = evidence.plain
+    own, plain = stem_set(name), evidence.plain
     return (
-        _COVERED * (evidence.coverage(sentence.stems - own) + evidence.coverage(stem_set(other) - own))
+        _COVERED * (evidence.coverage(sentence - own) + evidence.coverage(stem_set(other) - own))
         + _FIRST_RANK / (1 + evidence.ranks[read.id])
-        + _nearness(plain - own, sentence.order, in_order(name))
-        + len(plain & relation) / max(1, len(plain))
+        + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
         + _CLASS * bool(own & plain)
-        + _CLASS * bool(classes & plain)
-        + _SEVERAL_WORDS * (len(name.split()) > 1)
         + _ALREADY_READ * evidence.has_read(name)
     )
-
-
-def _nearness(wanted: frozenset[str] | set[str], order: tuple[str, ...], name: tuple[str, ...]) -> float:
-    """Return the sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
-    size = len(name)
-    starts = [at for at, word in enumerate(order) if word == name[0] and order[at : at + size] == name] if name else []
-    if not starts:
-        return 0.0
-    nearest: dict[str, int] = {}
-    for at, word in enumerate(order):
-        if word in wanted:
-            distance = min(min(abs(at - start), abs(at - start - size + 1)) for start in starts)
-            nearest[word] = min(distance, nearest.get(word, distance))
-    return sum(1 / (1 + distance) for distance in nearest.values())
-
-
-def _classes(graph: QuestionGraph) -> defaultdict[str, set[str]]:
-    """Canonical key -> stems of what the graph says the entity is."""
-    classes: defaultdict[str, set[str]] = defaultdict(set)
-    for fact in graph.facts:
-        if fact.predicate in COPULAS:
-            classes[canonical_key(fact.subject)] |= set(stems(fact.object))
-    return classes

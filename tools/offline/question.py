@@ -34,7 +34,7 @@ class QuestionAnalysis:
     """Holds a question's shape.
 
     kind: "yes_no"; "choice" picks one of `compared`; "shared" asks what the `compared` have in common; else "open".
-    mentions: names and quoted titles, in order. compared: two names, or none. content_words: folded, in order.
+    mentions: names and quoted titles, in order. compared: two names, or none.
     answer_type: None where the words do not tell. answer_noun: the folded words that the answer is one of ("drama
     series"), empty for who, when, where.
     """
@@ -43,7 +43,6 @@ class QuestionAnalysis:
     kind: Kind
     mentions: tuple[str, ...]
     compared: tuple[str, ...]
-    content_words: tuple[str, ...]
     answer_type: AnswerType | None
     answer_noun: tuple[str, ...]
 
@@ -71,9 +70,7 @@ def analyse(question: str) -> QuestionAnalysis:
     compared = pair if kind != "open" else ()
     answer_type, answer_noun = (None, ()) if yes_no else expected_answer(text)
     mentions = tuple(dict.fromkeys((*compared, *names_in(text))))
-    return QuestionAnalysis(
-        text, kind, mentions, compared, tuple(dict.fromkeys(content_words(text))), answer_type, answer_noun
-    )
+    return QuestionAnalysis(text, kind, mentions, compared, answer_type, answer_noun)
 
 
 def _options(text: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -18,7 +18,6 @@ from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
-_PART = re.compile(r"\w+")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -39,11 +38,6 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         word = _POSSESSIVE.sub("", fold(match.group()))
         found.append(Token(match.start(), match.end(), word, "" if word in FUNCTION_WORDS else stem(word)))
     return tuple(found)
-
-
-def in_order(text: str) -> tuple[str, ...]:
-    """Return the stem of every word, function words too; "'s" and the groups of a long number are words here."""
-    return tuple(stem(word) for word in _PART.findall(fold(text)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +61,12 @@ class Sentence:
         return frozenset(token.stem for token in self.tokens if token.stem)
 
     @cached_property
-    def order(self) -> tuple[str, ...]:
-        return in_order(self.text)
-
-    @cached_property
     def names(self) -> tuple[tuple[int, int], ...]:
         return tuple(name_spans(self.text))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         return tuple(figures_in(self.text))
-
-    @cached_property
-    def runs(self) -> tuple[tuple[Token, ...], ...]:
-        """Runs of content words without a function word or a mark between them."""
-        return tuple(_runs(self.text, self.tokens))
 
 
 class ReadPassage:
@@ -154,18 +139,3 @@ _MEMO = PassageMemo(most=1_000_000)  # about 40 MB when every part has been read
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the passages as read, each once, in order; what was read of them before is not read again."""
     return tuple(dict.fromkeys(map(_MEMO.read, passages)))
-
-
-_SPACE = re.compile(r"[\s-]+")
-
-
-def _runs(text: str, tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
-    first = 0
-    for place, token in enumerate(tokens):
-        parted = place > first and not _SPACE.fullmatch(text, tokens[place - 1].end, token.start)
-        if parted or not token.stem:
-            if place > first:
-                yield tokens[first:place]
-            first = place if token.stem else place + 1
-    if first < len(tokens):
-        yield tokens[first:]

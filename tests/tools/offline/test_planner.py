@@ -108,13 +108,6 @@ def test_each_of_two_compared_names_is_looked_up_once() -> None:
     assert plan == Plan("sufficient", reason="both that the question compares have been looked up")
 
 
-def test_a_compared_name_not_found_is_asked_for_again_with_the_other_ones_class() -> None:
-    question = "Who is older, Ann Lee or Bo Day?"
-    steps = [step(1, question, LEE), step(2, "Bo Day", OTHER)]
-    graph = QuestionGraph((Triple("Ann Lee", "is", "film director"),))
-    assert OfflinePlanner(NOTHING).plan(question, graph, steps).subquery == "Bo Day film director"
-
-
 def test_a_name_of_the_class_that_the_question_names_comes_first() -> None:
     question = "Where is the conference of the Red Tide team based?"
     text = "The Red Tide play in Hill Arena and the Southern Conference."

@@ -14,7 +14,7 @@ from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage
-from ras_agent.tools.offline.reviewed import steps_as_reviewed
+from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
 

@@ -24,7 +24,6 @@ _STATED = re.compile(
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
-_BETWEEN = re.compile(r"\bbetween\s+(.+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
 _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE)
 
@@ -82,33 +81,24 @@ def _options(text: str) -> tuple[str, ...]:
         left = _clean(listed) if listed != before else ""
         if not left[:1].isupper() and not left[:1].isdigit():
             left = _last_name(before)
-        if left and right and len(left.split()) <= 10 and (right[0].isupper() or right[0].isdigit()):
+        if left and (right[:1].isupper() or right[:1].isdigit()):
             return left, right
     return ()
 
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
-    """Two names side by side: "between A and B", "A and B both", "more than"."""
-    between = _BETWEEN.search(text)
-    if between:
-        parts = [_clean(part) for part in between.group(1).rsplit(" and ", 1)]
-        if len(parts) == 2 and all(parts):
-            return parts[0], parts[1]
+    """Return two names side by side, "A and B", "A than B"; of a question of yes or no its only two."""
     spans = name_spans(text)
     for match in _AND.finditer(text):
         left = next((span for span in spans if span[1] in (match.start(), match.start() - 1)), None)
         right = next((span for span in spans if 0 <= span[0] - match.end() <= len("the ") + 1), None)
         if left and right and left != right:
             return _clean(text[slice(*left)]), _clean(text[slice(*right)])
-    names = [text[slice(*span)] for span in spans]
-    if (yes_no or re.search(r"\bmore\b.*\bthan\b", text)) and len(names) == 2:
-        return names[0], names[1]
-    return ()
+    return tuple(text[slice(*span)] for span in spans) if yes_no and len(spans) == 2 else ()
 
 
 def _picks_one(text: str) -> bool:
-    asks = ASKS.search(text)
-    return bool(re.search(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", text, re.IGNORECASE)) and bool(asks)
+    return bool(re.search(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", text, re.IGNORECASE))
 
 
 def _last_name(text: str) -> str:
@@ -129,7 +119,6 @@ _COPULA = re.compile(r"\s*(?:is|are|was|were|'s)\s+(?:the\s+)?(?:names?\s+of\s+(
 _ASKED_OF = re.compile(r"(?:^|\b(?:in|of|at|on|by|for|from|to|with|under|as|is|was|are|were)|[,;:])\s*$", re.IGNORECASE)
 _MEASURES = re.compile(r"\s*(?:many|much|long|tall|high|far|old|large|big|deep|wide|heavy|fast|often)\b")
 _NOUN = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
-_LONGEST_NOUN_PHRASE = 6
 _DETERMINERS = word_set("the a an other this same most")
 _SORTS = word_set("type kind sort class form genre piece brand types kinds")
 _COMPARATIVES = word_set("first earlier later older younger larger smaller longer last bigger came")
@@ -218,8 +207,6 @@ def _noun(rest: str) -> tuple[str, ...]:
         if word not in FUNCTION_WORDS:
             words.append(word)
         end = match.end()
-        if len(words) == _LONGEST_NOUN_PHRASE:
-            break
     return tuple(found for word in words for found in content_words(word))
 
 

@@ -39,9 +39,8 @@ def offline_answerer(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) 
     confidence it has its own.
     """
     from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
-    from ras_agent.tools.offline.answerer.from_facts import FromFacts, FromPassages
     from ras_agent.tools.offline.english import EnglishAnswerer
-    from ras_agent.tools.offline.reviewed import AsReviewed
+    from ras_agent.tools.offline.told import AsReviewed, FromFacts, FromPassages
 
     _refuse(variant)
     least = LEAST_CONFIDENCE if options.least_confidence is None else options.least_confidence

@@ -15,14 +15,13 @@ from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import Fact, finite_verbs, read_clauses, subject_of
 from ras_agent.tools.offline.extractor.topics import (
     ALIAS,
-    Aside,
     Topic,
     defined_name,
     facts_in,
     topic_of,
     without_asides,
 )
-from ras_agent.tools.offline.extractor.words import Chunk, chunked, tagged
+from ras_agent.tools.offline.extractor.words import chunked, tagged
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
@@ -111,14 +110,8 @@ def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: b
         topic = topic.called(bare[:named])
     yield from read_clauses(chunks, topic)
     verb = next((chunk.start for chunk in chunks if chunk.kind == "vg"), 0) if named else 0
-    for aside in asides:
-        subject = topic.label if aside.start < verb else _before(aside, chunks)
-        if subject:
-            label = topic.label if topic.same(subject) else subject
-            yield from facts_in(aside.text, label, topic.person or label != topic.label)
-
-
-def _before(aside: Aside, chunks: Sequence[Chunk]) -> str:
-    """Return the phrase that a bracket follows."""
-    before = [chunk.np for chunk in chunks if chunk.np is not None and chunk.end <= aside.start]
-    return (before[-1].name or before[-1].text) if before else ""
+    for start, aside in asides:
+        before = [chunk.np.name or chunk.np.text for chunk in chunks if chunk.np is not None and chunk.end <= start]
+        subject = topic.label if start < verb or not before else topic.resolved(before[-1])
+        if subject and (before or start < verb):
+            yield from facts_in(aside, subject, topic.person or subject != topic.label)

@@ -99,17 +99,9 @@ _ALIAS = re.compile(
 _SHORTEST_LIFE = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """Bracketed text; `start` is where its bracket opens in the sentence."""
-
-    start: int
-    text: str
-
-
-def without_asides(sentence: str) -> tuple[str, list[Aside]]:
-    """Return the sentence with blanks for its bracketed parts, so that offsets stay, and those in round brackets."""
-    asides = [Aside(match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]]
+def without_asides(sentence: str) -> tuple[str, list[tuple[int, str]]]:
+    """Return the sentence with blanks for brackets, which keeps offsets; where round ones open, with their texts."""
+    asides = [(match.start(), match[1]) for match in _BRACKETS.finditer(sentence) if match[1]]
     return _BRACKETS.sub(lambda match: " " * len(match.group()), sentence), asides
 
 

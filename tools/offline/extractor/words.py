@@ -244,12 +244,5 @@ def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
 
 
 def _text(part: Sequence[Token], sentence: str) -> str:
-    """Return the text of the tokens; quotation marks round a title stay where other words are next to them."""
-    if not part:
-        return ""
-    start, end = part[0].start, part[-1].end
-    if len(part) > 1 and part[0].tag == "Q":
-        start = max(sentence.rfind('"', 0, start), sentence.rfind("“", 0, start), 0)
-    if len(part) > 1 and part[-1].tag == "Q":
-        end = min(at for at in (sentence.find('"', end), sentence.find("”", end), len(sentence)) if at >= 0) + 1
-    return " ".join(sentence[start:end].split())
+    """Return the text of the tokens, without quotation marks, of which only one may be inside."""
+    return " ".join(re.sub('["“”]', "", sentence[part[0].start : part[-1].end]).split()) if part else ""

@@ -1,0 +1,156 @@
+"""Evidence told in other words: the facts alone, the passages alone, or the passages as a person has corrected them.
+
+Facts are told as sentences, in passages that an answerer reads; what it cites of these is cited where it was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ras_agent.protocols import Answerer
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Answer, Citation, Hit, Passage, Source, Step, Triple
+from ras_agent.review import overruled
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.tools.index.stated_facts import sentence_of
+
+
+class FromFacts:
+    """Lets an answerer read the graph's facts, as sentences about their subjects, in place of the passages.
+
+    Its citations are of the places where the facts were read.
+    """
+
+    name = "offline"
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        """Return the answer as the facts write it; it cites `passages`, which are not read."""
+        pages: dict[str, Passage] = {}
+        told: list[Triple] = []
+        for fact in graph.facts:
+            key = f"facts about {canonical_key(fact.subject)}"
+            pages[key], source = _telling(fact, pages.get(key, Passage(key, "", fact.subject)))
+            told.append(replace(fact, sources=(*fact.sources, source)))
+        answer = self._answerer.answer(question, QuestionGraph(tuple(told)), list(pages.values()), steps)
+        return replace(answer, citations=_where_read(answer.citations, told, passages))
+
+
+class FromPassages:
+    """Lets an answerer read the passages without the graph's facts."""
+
+    name = "offline"
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        """Return the answer as the passages write it."""
+        return self._answerer.answer(question, QuestionGraph(), passages, steps)
+
+
+class AsReviewed:
+    """Lets an answerer read the passages without the sentences of facts that a person has removed or corrected.
+
+    In their place it reads the facts that are left of them. It cites the passages as they are.
+    """
+
+    name = "offline"
+
+    def __init__(self, answerer: Answerer) -> None:
+        self._answerer = answerer
+
+    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+        """Return the answer as the passages and the person's facts write it."""
+        now, told = _corrected(graph, passages)
+        if not now:
+            return self._answerer.answer(question, graph, passages, steps)
+        read = [now.get(one.id, one) for one in passages]
+        answer = self._answerer.answer(question, told, read, _with(steps, now))
+        return replace(answer, citations=_where_read(answer.citations, told.facts, passages))
+
+
+def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:
+    """Return the steps with the passages of their hits as a person has corrected them."""
+    return _with(steps, _corrected(graph, [hit.passage for step in steps for hit in step.hits])[0])
+
+
+def _corrected(graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[dict[str, Passage], QuestionGraph]:
+    """Return by id the passages that a person's decisions change, and the facts with where these passages tell them."""
+    gone = overruled()
+    now: dict[str, Passage] = {}
+    facts = {fact.id: fact for fact in graph.facts}
+    for passage in passages if gone else ():
+        text, places = passage.text, list(_sentences(passage, gone))
+        for start, end in places:  # blanks, so that all else keeps its place
+            text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
+        changed = replace(passage, text=text)
+        for fact in graph.facts:
+            if any(source.overlaps(Source(passage.id, *place)) for source in fact.sources for place in places):
+                changed, source = _telling(fact, changed)
+                facts[fact.id] = replace(facts[fact.id], sources=(*facts[fact.id].sources, source))
+        if places:
+            now[passage.id] = changed
+    return now, QuestionGraph(tuple(facts.values()))
+
+
+def _telling(fact: Triple, passage: Passage) -> tuple[Passage, Source]:
+    """Return a passage with a fact as one more paragraph, and where it is told there."""
+    before = f"{passage.text}\n\n" if passage.text else ""
+    text = f"{before}{sentence_of(fact.subject, fact.predicate, fact.object)}"
+    return replace(passage, text=text), Source(passage.id, len(before), len(text))
+
+
+def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences that state one of the facts `gone`, in order.
+
+    They are those that it was read in; of several those that hold both its ends, as also where nobody knows which.
+    """
+    spans = sentence_spans(passage.text)
+    found: set[tuple[int, int]] = set()
+    for fact in gone:
+        read = [span for span in spans if any(one.overlaps(Source(passage.id, *span)) for one in fact.sources)]
+        among = read if fact.sources else spans
+        both = [span for span in among if _holds_ends(passage.text[slice(*span)], fact)]
+        found.update(both or read)
+    yield from sorted(found)
+
+
+def _holds_ends(sentence: str, fact: Triple) -> bool:
+    padded = f" {canonical_key(sentence)} "
+    return all(f" {canonical_key(end)} " in padded for end in (fact.subject, fact.object))
+
+
+def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
+    def hit_now(hit: Hit) -> Hit:
+        return replace(hit, passage=now.get(hit.passage.id, hit.passage))
+
+    return [replace(step, hits=tuple(map(hit_now, step.hits))) for step in steps] if now else steps
+
+
+def _where_read(
+    citations: Sequence[Citation], told: Sequence[Triple], passages: Sequence[Passage]
+) -> tuple[Citation, ...]:
+    """Return citations of `passages`, each place once: of a fact that was told elsewhere, where it was first read."""
+    given = {passage.id: passage.text for passage in passages}
+    found: dict[tuple[str, int, int], dict[str, None]] = {}
+    for citation in citations:
+        if citation.end <= len(given.get(citation.passage_id, "")):
+            place = citation.passage_id, citation.start, citation.end
+            found.setdefault(place, {}).update(dict.fromkeys(citation.triple_ids))
+            continue
+        here = Source(citation.passage_id, citation.start, citation.end)
+        for fact in (fact for fact in told if any(one.overlaps(here) for one in fact.sources)):
+            source = next((one for one in fact.sources if one.start < len(given.get(one.passage_id, ""))), None)
+            if source is not None:
+                end = min(source.end, len(given[source.passage_id]))
+                found.setdefault((source.passage_id, source.start, end), {})[fact.id] = None
+    titles = {passage.id: passage.title for passage in passages}
+    return tuple(
+        Citation(number, name, titles[name], start, end, given[name][start:end], tuple(ids))
+        for number, ((name, start, end), ids) in enumerate(found.items(), start=1)
+    )

@@ -67,6 +67,8 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Comparison:
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], bool]:
     """Return the side asked for, the sentences that speak for it, and whether all sides say what is compared."""
+    if " or " in question:  # without what is said of the last one behind a comma
+        question = question.partition(f"{max(sides, key=lambda side: question.find(side.name)).name},")[0]
     for side in sides:
         question = question.replace(side.name, " ")
     words, about = {token.word for token in tokens_of(question)}, frozenset(stems(question))

@@ -30,6 +30,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\
 _ADJECTIVE = re.compile(
     r".*(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|\d(?:th|st|nd|rd)|[-–]\w+(?:ed|ing))"
 )
+_LONGEST_CLAUSE = 60  # words
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
 
 
 def _tag(word: str, before: Sequence[Token]) -> str:
-    tags = "".join(token.tag for token in before)
+    tags = _tags(before, len(before))
     previous = before[-1].low if before else ""
     if not word[0].isalnum():
         return ","
@@ -139,12 +140,17 @@ def _tag(word: str, before: Sequence[Token]) -> str:
     return "J" if _ADJECTIVE.fullmatch(word) else "N"
 
 
+def _tags(tokens: Sequence[Token], at: int) -> str:
+    """Return the letters of the tokens before `at`, as far back as a clause goes."""
+    return "".join(token.tag for token in tokens[max(0, at - _LONGEST_CLAUSE) : at])
+
+
 def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
         if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that"):
-            clause = re.split("[,csr]", "".join(one.tag for one in tokens[:at]))[-1]
+            clause = re.split("[,csr]", _tags(tokens, at))[-1]
             if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
                 tokens[at] = Token(token.text, token.start, token.end, "v")
     return tokens

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
@@ -9,7 +11,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
-from ras_agent.text.words import stem_set
+from ras_agent.text.words import fold, stem, stem_set
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
 from ras_agent.tools.offline.reader import Reader
@@ -102,34 +104,63 @@ def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
-    passage, by how many words of the question its predicate holds, and for holding one itself ("Southeastern
-    Conference" for "a conference").
+    passage, by how near it is to words of the question and how many of them its predicate holds, and for being of
+    a class that the question names ("Southeastern Conference" for "a conference").
     """
+    classes = _classes(graph)
     best: dict[str, Bridge] = {}
     for fact in graph.facts:
         for source in fact.sources:
             read = evidence.passages.get(source.passage_id)
             if read is None:
                 continue
-            sentence = stem_set(read.text[source.start : source.end])
+            sentence = read.text[source.start : source.end]
             for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)):
                 if not is_name(name):
                     continue
                 key = canonical_key(name)
                 score = _score(evidence, read, sentence, fact, name, other)
+                score += _CLASS * bool(classes[key] & evidence.plain)
                 if key not in best or score > best[key].score:
                     best[key] = Bridge(name, fact, score, tuple(evidence.missing(read.stems | stem_set(name))))
     return sorted(best.values(), key=lambda bridge: -bridge.score)
 
 
-def _score(
-    evidence: QuestionEvidence, read: ReadPassage, sentence: Set[str], fact: Triple, name: str, other: str
-) -> float:
+def _score(evidence: QuestionEvidence, read: ReadPassage, sentence: str, fact: Triple, name: str, other: str) -> float:
     own, plain = stem_set(name), evidence.plain
     return (
-        _COVERED * (evidence.coverage(sentence - own) + evidence.coverage(stem_set(other) - own))
+        _COVERED * (evidence.coverage(stem_set(sentence) - own) + evidence.coverage(stem_set(other) - own))
         + _FIRST_RANK / (1 + evidence.ranks[read.id])
+        + _nearness(plain - own, _in_order(sentence), _in_order(name))
         + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
         + _CLASS * bool(own & plain)
         + _ALREADY_READ * evidence.has_read(name)
     )
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _in_order(text: str) -> list[str]:
+    """Return the stem of every word, function words too."""
+    return [stem(word) for word in _WORD.findall(fold(text))]
+
+
+def _nearness(wanted: Set[str], order: list[str], name: list[str]) -> float:
+    """Return the sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
+    starts = [at for at in range(len(order)) if name and order[at : at + len(name)] == name]
+    nearest: dict[str, int] = {}
+    for at, word in enumerate(order if starts else ()):
+        if word in wanted:
+            distance = min(min(abs(at - start), abs(at - start - len(name) + 1)) for start in starts)
+            nearest[word] = min(distance, nearest.get(word, distance))
+    return sum(1 / (1 + distance) for distance in nearest.values())
+
+
+def _classes(graph: QuestionGraph) -> defaultdict[str, set[str]]:
+    """Canonical key -> stems of what the graph says the entity is."""
+    classes: defaultdict[str, set[str]] = defaultdict(set)
+    for fact in graph.facts:
+        if fact.predicate in ("is", "are", "was", "were"):
+            classes[canonical_key(fact.subject)] |= stem_set(fact.object)
+    return classes

@@ -24,6 +24,7 @@ _STATED = re.compile(
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
+_BETWEEN = re.compile(r"\bbetween\s+(.+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
 _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE)
 
@@ -87,7 +88,11 @@ def _options(text: str) -> tuple[str, ...]:
 
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
-    """Return two names side by side, "A and B", "A than B"; of a question of yes or no its only two."""
+    """Return two names side by side, "A and B", "A than B", or any two between; of yes or no its only two."""
+    between = _BETWEEN.search(text)
+    parts = tuple(_clean(part) for part in between[1].rsplit(" and ", 1)) if between else ()
+    if len(parts) == 2 and all(parts):
+        return parts
     spans = name_spans(text)
     for match in _AND.finditer(text):
         left = next((span for span in spans if span[1] in (match.start(), match.start() - 1)), None)

@@ -51,7 +51,7 @@ ON_A_CORE: dict[str, Any] = {
     "gradient_checkpointing": False,
 }
 """What both trainings are told, of SFT and of GRPO"""
-STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 20, 8, 4, 0.8
+STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 60, 8, 4, 0.8
 DRAWS = 2
 """Episodes of each held-out question in an evaluation"""
 
@@ -142,7 +142,7 @@ class MixedPolicy:
     """
 
     seed: int = 0
-    finish: float = 0.2
+    finish: float = 0.0
     first: Sequence[float] = (0.45, 0.1, 0.45)  # question, words, name of the question
     later: Sequence[float] = (0.25, 0.1, 0.35, 0.2, 0.1)  # the same, then title and name in facts
 
@@ -339,7 +339,7 @@ def reward(data: Path, out: Path, seed: int) -> None:
             num_generations=GROUP,
             per_device_eval_batch_size=len(given.held_out) * DRAWS,
             num_generations_eval=DRAWS,
-            learning_rate=4e-4,
+            learning_rate=2e-4,
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=2,
             max_completion_length=1200,
@@ -349,7 +349,7 @@ def reward(data: Path, out: Path, seed: int) -> None:
             beta=0.0,
             scale_rewards="batch",  # by a group, the form of groups with equal gold would weigh as much as gold
             eval_strategy="steps",
-            eval_steps=10,
+            eval_steps=15,
             eval_on_start=True,
             logging_steps=2,
             seed=seed,

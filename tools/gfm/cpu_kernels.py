@@ -145,10 +145,8 @@ def propagate(
     if not has_numba():
         _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
         return
-    loop = _propagate_loop()
-    graphs = graph.indptr, graph.source, graph.relation, targets, row_of
-    arrays = states.numpy(), relation_states.values.numpy(), relation_states.scales.numpy(), total.numpy()
-    run_in_threads(len(targets), lambda low, high: loop(*graphs, *arrays, low, high))
+    messages = graph.indptr, graph.source, graph.relation, targets, row_of
+    _propagate_rows.share(len(targets), *messages, states, relation_states.values, relation_states.scales, total)
 
 
 def _propagate_in_blocks(
@@ -167,46 +165,44 @@ def _propagate_in_blocks(
         total.index_add_(0, target[part], states[source[part]] * relation_states.rows(relation[part]))
 
 
-@lru_cache(maxsize=1)
-def _propagate_loop() -> Callable[..., Any]:
-    def propagate_rows(
-        indptr: Any,
-        source: Any,
-        relation: Any,
-        targets: Any,
-        row_of: Any,
-        states: Any,
-        values: Any,
-        scales: Any,
-        total: Any,
-        low: int,
-        high: int,
-    ) -> None:
-        for row in range(low, high):
-            sums = total[row]
-            sums[:] = 0
-            message, end = indptr[targets[row]], indptr[targets[row] + 1]
-            while message < end:
-                source_row, number = row_of[source[message]], relation[message]
+@cpu_loop()
+def _propagate_rows(
+    indptr: Any,
+    source: Any,
+    relation: Any,
+    targets: Any,
+    row_of: Any,
+    states: Any,
+    values: Any,
+    scales: Any,
+    total: Any,
+    low: int,
+    high: int,
+) -> None:
+    """Write to `total` the sums of messages to the targets; see propagate."""
+    for row in range(low, high):
+        sums = total[row]
+        sums[:] = 0
+        message, end = indptr[targets[row]], indptr[targets[row] + 1]
+        while message < end:
+            source_row, number = row_of[source[message]], relation[message]
+            message += 1
+            if source_row < 0:
+                continue
+            while message < end and row_of[source[message]] < 0:
                 message += 1
-                if source_row < 0:
-                    continue
-                while message < end and row_of[source[message]] < 0:
-                    message += 1
-                state, value, scale = states[source_row], values[number], scales[number]
-                if message == end:
-                    for column in range(len(sums)):
-                        sums[column] += state[column] * (np.float32(value[column]) * scale)
-                    break
-                # two messages at once: the sum is read and written half as often
-                state2, number = states[row_of[source[message]]], relation[message]
-                value2, scale2 = values[number], scales[number]
-                message += 1
+            state, value, scale = states[source_row], values[number], scales[number]
+            if message == end:
                 for column in range(len(sums)):
-                    product = state[column] * (np.float32(value[column]) * scale)
-                    sums[column] += product + state2[column] * (np.float32(value2[column]) * scale2)
-
-    return compile_loop(propagate_rows)
+                    sums[column] += state[column] * (np.float32(value[column]) * scale)
+                break
+            # two messages at once: the sum is read and written half as often
+            state2, number = states[row_of[source[message]]], relation[message]
+            value2, scale2 = values[number], scales[number]
+            message += 1
+            for column in range(len(sums)):
+                product = state[column] * (np.float32(value[column]) * scale)
+                sums[column] += product + state2[column] * (np.float32(value2[column]) * scale2)
 
 
 def update_changes(
@@ -233,11 +229,9 @@ def update_changes(
     from torch.nn.functional import layer_norm
 
     if has_numba():
-        changes = change.numpy(), state_part.numpy(), state_change.numpy(), own_row
-        cached = background.values.numpy(), background.scales.numpy(), background_row
-        norm = norm_weight.numpy(), norm_bias.numpy()
-        loop = _update_loop()
-        run_in_threads(len(background_row), lambda low, high: loop(*changes, *cached, *norm, low, high))
+        changes = change, state_part, state_change, own_row
+        cached = background.values, background.scales, background_row
+        _update_rows.share(len(background_row), *changes, *cached, norm_weight, norm_bias)
         return
     changed = torch.from_numpy(np.flatnonzero(own_row >= 0))
     row = torch.from_numpy(own_row[own_row >= 0])
@@ -248,52 +242,50 @@ def update_changes(
     change[changed] += state_change[row]
 
 
-@lru_cache(maxsize=1)
-def _update_loop() -> Callable[..., Any]:
-    def update_rows(
-        change: Any,
-        state_part: Any,
-        state_change: Any,
-        own_row: Any,
-        values: Any,
-        scales: Any,
-        background_row: Any,
-        norm_weight: Any,
-        norm_bias: Any,
-        low: int,
-        high: int,
-    ) -> None:
-        width = change.shape[1]
-        for row in range(low, high):
-            at, scale, place = background_row[row], scales[background_row[row]], own_row[row]
-            if place >= 0:
-                for column in range(width):
-                    change[row, column] += state_part[place, column]
-            sum_before, sum_after = np.float32(0), np.float32(0)
+@cpu_loop(reorder=True)
+def _update_rows(
+    change: Any,
+    state_part: Any,
+    state_change: Any,
+    own_row: Any,
+    values: Any,
+    scales: Any,
+    background_row: Any,
+    norm_weight: Any,
+    norm_bias: Any,
+    low: int,
+    high: int,
+) -> None:
+    """Turn `change` into the change of the next states; see update_changes."""
+    width = change.shape[1]
+    for row in range(low, high):
+        at, scale, place = background_row[row], scales[background_row[row]], own_row[row]
+        if place >= 0:
             for column in range(width):
-                before = np.float32(values[at, column]) * scale
-                sum_before += before
-                sum_after += before + change[row, column]
-            mean_before, mean_after = sum_before / np.float32(width), sum_after / np.float32(width)
-            square_before, square_after = np.float32(0), np.float32(0)
+                change[row, column] += state_part[place, column]
+        sum_before, sum_after = np.float32(0), np.float32(0)
+        for column in range(width):
+            before = np.float32(values[at, column]) * scale
+            sum_before += before
+            sum_after += before + change[row, column]
+        mean_before, mean_after = sum_before / np.float32(width), sum_after / np.float32(width)
+        square_before, square_after = np.float32(0), np.float32(0)
+        for column in range(width):
+            before = np.float32(values[at, column]) * scale
+            centred = before - mean_before
+            square_before += centred * centred
+            centred = before + change[row, column] - mean_after
+            square_after += centred * centred
+        of_before = np.float32(1) / np.sqrt(square_before / np.float32(width) + np.float32(NORM_EPSILON))
+        of_after = np.float32(1) / np.sqrt(square_after / np.float32(width) + np.float32(NORM_EPSILON))
+        for column in range(width):
+            before = np.float32(values[at, column]) * scale
+            old = (before - mean_before) * of_before * norm_weight[column] + norm_bias[column]
+            new = (before + change[row, column] - mean_after) * of_after * norm_weight[column] + norm_bias[column]
+            change[row, column] = max(new, np.float32(0)) - max(old, np.float32(0))
+        if place >= 0:
             for column in range(width):
-                before = np.float32(values[at, column]) * scale
-                centred = before - mean_before
-                square_before += centred * centred
-                centred = before + change[row, column] - mean_after
-                square_after += centred * centred
-            of_before = np.float32(1) / np.sqrt(square_before / np.float32(width) + np.float32(NORM_EPSILON))
-            of_after = np.float32(1) / np.sqrt(square_after / np.float32(width) + np.float32(NORM_EPSILON))
-            for column in range(width):
-                before = np.float32(values[at, column]) * scale
-                old = (before - mean_before) * of_before * norm_weight[column] + norm_bias[column]
-                new = (before + change[row, column] - mean_after) * of_after * norm_weight[column] + norm_bias[column]
-                change[row, column] = max(new, np.float32(0)) - max(old, np.float32(0))
-            if place >= 0:
-                for column in range(width):
-                    change[row, column] += state_change[place, column]
-
-    return compile_loop(update_rows, reorder=True)
+                change[row, column] += state_change[place, column]
 
 
 def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> Floats:
@@ -304,10 +296,8 @@ def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> F
     """
     scores = np.empty((len(parts), len(background.values)), dtype=np.float32)
     if has_numba():
-        arrays = (background.values, background.scales, parts, output)
-        values, scales, shares, weights = (tensor.numpy() for tensor in arrays)
-        loop = _score_loops()[0]
-        run_in_threads(len(values), lambda low, high: loop(values, scales, shares, weights, scores, low, high))
+        cached = background.values, background.scales
+        _score_background_rows.share(len(background.values), *cached, parts, output, scores)
         return scores
     for begin in range(0, scores.shape[1], ROWS_AT_ONCE):
         block = background.rows(slice(begin, begin + ROWS_AT_ONCE))
@@ -325,37 +315,34 @@ def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: 
 
     if has_numba():
         scores = np.empty(len(entities), dtype=np.float32)
-        arrays = (hidden, background.values, background.scales, part, output)
-        changes, values, scales, share, weights = (tensor.numpy() for tensor in arrays)
-        loop, arguments = _score_loops()[1], (changes, values, scales, entities, share, weights, scores)
-        run_in_threads(len(entities), lambda low, high: loop(*arguments, low, high))
+        cached = background.values, background.scales
+        _score_changed_rows.share(len(entities), hidden, *cached, entities, part, output, scores)
         return scores
     logits: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
     return logits
 
 
-@lru_cache(maxsize=1)
-def _score_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def score_background_rows(
-        values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int
-    ) -> None:
-        for row in range(low, high):
-            scale = scales[row]
-            for question in range(len(parts)):
-                score = np.float32(0)
-                for column in range(len(output)):
-                    hidden = np.float32(values[row, column]) * scale + parts[question, column]
-                    score += max(hidden, np.float32(0)) * output[column]
-                scores[question, row] = score
-
-    def score_changed_rows(
-        changes: Any, values: Any, scales: Any, entities: Any, part: Any, output: Any, scores: Any, low: int, high: int
-    ) -> None:
-        for row in range(low, high):
-            at, scale, score = entities[row], scales[entities[row]], np.float32(0)
+@cpu_loop(reorder=True)
+def _score_background_rows(values: Any, scales: Any, parts: Any, output: Any, scores: Any, low: int, high: int) -> None:
+    """Write to `scores` (B, N); see score_background."""
+    for row in range(low, high):
+        scale = scales[row]
+        for question in range(len(parts)):
+            score = np.float32(0)
             for column in range(len(output)):
-                hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]
+                hidden = np.float32(values[row, column]) * scale + parts[question, column]
                 score += max(hidden, np.float32(0)) * output[column]
-            scores[row] = score
+            scores[question, row] = score
 
-    return compile_loop(score_background_rows, reorder=True), compile_loop(score_changed_rows, reorder=True)
+
+@cpu_loop(reorder=True)
+def _score_changed_rows(
+    changes: Any, values: Any, scales: Any, entities: Any, part: Any, output: Any, scores: Any, low: int, high: int
+) -> None:
+    """Write to `scores` (H,); see score_changed."""
+    for row in range(low, high):
+        at, scale, score = entities[row], scales[entities[row]], np.float32(0)
+        for column in range(len(output)):
+            hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]
+            score += max(hidden, np.float32(0)) * output[column]
+        scores[row] = score

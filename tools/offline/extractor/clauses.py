@@ -116,7 +116,7 @@ class _Reader:
         self.facts += subject.facts
         # "In 1999, ...", "Born in Ulm, ..." tell of the subject, by its verb where they have none
         self.frame = _Frame(subject.label, subject.prefix, self.chunks[subject.verb].text)
-        at = start
+        at = subject.first if subject.kin else start
         while at < subject.first:
             if self.chunks[at].kind == "vg":
                 self.frame = _Frame(subject.label, subject.prefix)
@@ -264,7 +264,7 @@ class Subject:
     """label: the node. prefix: words of the subject that lead to its objects. also: further subjects after "and".
 
     Chunks `first` up to `last` are the subject, `verb` its verb; between `last` and `verb` are appositions. facts:
-    what the subject's own words tell ("his wife Ann").
+    what the subject's own words tell ("his wife Ann"). kin: they tell all that is before the subject ("His wife, Ann").
     """
 
     label: str
@@ -274,6 +274,7 @@ class Subject:
     verb: int
     also: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
+    kin: bool = False
 
 
 def finite_verbs(chunks: Sequence[Chunk]) -> list[int]:
@@ -289,11 +290,14 @@ def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic:
     if verb is None or not nominal:
         return None
     (first, last), phrase = nominal[0]
+    kin: tuple[Fact, ...] = ()
     if segments[0][0] != first:  # after an introduction
         (first, last), phrase = next(
             (one for one in reversed(nominal) if one[1].opener not in ("a", "an")), nominal[-1]
         )
     elif len(nominal) == 2 and nominal[1][1].text == nominal[1][1].name and not phrase.name:
+        if phrase.opener in _TOPICAL and topic.label:
+            kin = ((topic.label, phrase.text, topic.resolved(nominal[1][1].name)),)
         (first, last), phrase = nominal[1]  # "Its singer, Ann Lee, was": the name is the subject
     label, words, facts = _head(phrase, topic)
     joint = next((at for at in range(first + 1, last) if chunks[at].kind == "c"), last)
@@ -303,7 +307,8 @@ def subject_of(chunks: Sequence[Chunk], verbs: Sequence[int], start: int, topic:
         label, words, rest = topic.resolved(named.name), f"{phrase.text} of {named.description}", rest[2:]
     prefix = " ".join([words, *(chunk.text for chunk in rest if chunk.kind != ",")])
     also = tuple(topic.resolved(np.name) for chunk in chunks[joint:last] if (np := chunk.np) is not None and np.name)
-    return Subject(label, " ".join(prefix.split()[:_LONGEST_PREFIX]), first, last, verb, also, facts)
+    leading = " ".join(prefix.split()[:_LONGEST_PREFIX])
+    return Subject(label, leading, first, last, verb, also, (*kin, *facts), bool(kin))
 
 
 def _heads(chunks: Sequence[Chunk], at: int, start: int) -> bool:

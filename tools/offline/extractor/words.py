@@ -30,6 +30,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-–'’./&][^\W_]+)*(?:(?<=\b[A-Z])\.)?|[^\w\s\
 _ADJECTIVE = re.compile(
     r".*(?:al|ive|ous|ic|ent|ant|ary|ful|less|able|ible|ish|ese|ian|an|est|er|ern|\d(?:th|st|nd|rd)|[-–]\w+(?:ed|ing))"
 )
+_AFTER_VERBS = frozenset({"in", "at", "with", "as", "to", "on", "from", "into", "for"})
 _LONGEST_CLAUSE = 60  # words
 
 
@@ -149,7 +150,8 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
-        if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that"):
+        leads = after.low in _AFTER_VERBS and before == "c" and lexicon.is_third_person(token.low)  # "and flows into"
+        if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that" or leads):
             clause = re.split("[,csr]", _tags(tokens, at))[-1]
             if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
                 tokens[at] = Token(token.text, token.start, token.end, "v")

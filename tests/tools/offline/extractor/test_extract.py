@@ -59,6 +59,16 @@ def test_a_possessive_pronoun_tells_about_the_title() -> None:
     assert read("Its capital is Leeds.", "Airedale") == [("Airedale", "capital is", "Leeds")]
 
 
+def test_a_kinsman_is_also_introduced_between_commas() -> None:
+    facts = read("His wife, Bo Day, founded Cyfox Records.", "Al Day")
+    assert facts == [("Al Day", "wife", "Bo Day"), ("Bo Day", "founded", "Cyfox Records")]
+
+
+def test_a_verb_after_and_that_could_be_a_noun_is_one_before_a_preposition() -> None:
+    facts = read("The Salle is 20 kilometres long and flows into the Inn.", "Salle")
+    assert ("Salle", "flows into", "Inn") in facts
+
+
 def test_a_kinsman_becomes_a_relation_and_then_the_subject() -> None:
     assert read("His wife Bo Day founded Cyfox Records.", "Al Day") == [
         ("Al Day", "wife", "Bo Day"),

@@ -200,7 +200,7 @@ def _examples(text: str) -> None:
     list(example_questions([Triple(text, f"was founded by {text}", text)]))
 
 
-OFFLINE = """tools.offline.question tools.offline.planner tools.offline.evidence tools.offline.reading
+OFFLINE = """tools.offline.question tools.offline.planner tools.offline.reading
 tools.offline.answerer.compare"""
 EXTRACTOR = """tools.offline.extractor.clauses tools.offline.extractor.extract tools.offline.extractor.topics
 tools.offline.extractor.words"""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ras_agent.protocols import Answerer, Planner
-from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Failure, Passage, Plan, Step
+from ras_agent.records import Failure, Passage
 from ras_agent.text.languages import ENGLISH, NO_LANGUAGE, foreign_language
 
 
@@ -37,37 +35,3 @@ class EnglishOnly:
 
     def _said(self, what: str) -> str:
         return f"the offline {self.role} knows English only, and {what}; give it a model, --llm or --{self.role}"
-
-
-class EnglishPlanner:
-    """Has `planner` plan in English; what is not English is searched for once, as it is asked."""
-
-    name = "offline"
-
-    def __init__(self, planner: Planner, language: str = "") -> None:
-        """language: of the texts, if it is known."""
-        self._planner, self._english = planner, EnglishOnly("planner", language)
-
-    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        if refusal := self._english.refusal(question):
-            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
-        return self._planner.plan(question, graph, steps)
-
-
-class EnglishAnswerer:
-    """Has `answerer` read the English passages; to what is not English there is no answer, and the reason is told."""
-
-    name = "offline"
-
-    def __init__(self, answerer: Answerer, language: str = "") -> None:
-        """language: of the texts, if it is known."""
-        self._answerer, self._english = answerer, EnglishOnly("answerer", language)
-
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        english, failures = self._english.readable(passages)
-        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
-        if refusal:
-            failed = (Failure("answerer", refusal),)
-            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
-        answer = self._answerer.answer(question, graph, english, steps)
-        return replace(answer, failures=(*answer.failures, *failures))

@@ -1,24 +1,33 @@
-"""The planner of the offline mode: it takes a question apart, looks up what is compared, and follows bridges."""
+"""What to search for next: the planner of the offline mode, and IRCoT's reasoner, by what the steps have found."""
 
 from __future__ import annotations
 
-import re
+import math
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
+from ras_agent.marks import ANSWER_IS
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Plan, Step, Triple
+from ras_agent.records import Hit, Passage, Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
-from ras_agent.text.words import fold, stem, stem_set
+from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
-from ras_agent.tools.offline.evidence import ENOUGH, QuestionEvidence, gather
+from ras_agent.tools.offline.english import EnglishOnly
+from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import ReadPassage
+from ras_agent.tools.offline.reading import ReadPassage, nearness, tokens_of
 from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
+_ENOUGH = 0.95  # the share of the question's weight that two linked passages must hold to be taken to answer it
+_NAME_WEIGHT = 1.5  # a word inside a name tells more than one outside
+# what the parts of a bridge's score weigh; set on the tuning half and two training sets, and flat around these values
+_COVERED = 2.0
+_FIRST_RANK = 2.0
+_CLASS = 1.0
+_ALREADY_READ = -1.0
 
 
 class OfflinePlanner:
@@ -28,34 +37,40 @@ class OfflinePlanner:
     question is asked, and what it compares is looked up ("Who is older, A or B?"). Else the planner follows bridges:
     names in what has been read, each asked for together with the words of the question that its passage leaves open,
     until two linked passages explain the question, `most_bridges` have been followed, or none is left.
+    language: of the texts, if it is known; what is not English is searched for once, as it is asked.
     """
 
     name = "offline"
 
-    def __init__(self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES) -> None:
-        self._reader, self._most_bridges = reader, most_bridges
+    def __init__(self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "") -> None:
+        self._reader, self._most_bridges, self._english = reader, most_bridges, EnglishOnly("planner", language)
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
+        if refusal := self._english.refusal(question):
+            return Plan("sufficient", reason=refusal) if steps else Plan("subq", question, refusal)
         steps = steps_as_reviewed(graph, steps)
         chain = follow(question, self._reader, steps, passages_of(steps))
         if chain.open:
             return Plan("subq", chain.open, _so_far(chain))
         if chain.answered:
             return Plan("sufficient", reason=f"{_so_far(chain)}; so the answer is {chain.answered.text}")
-        asked = {canonical_key(step.subquery) for step in steps}
-        if canonical_key(question) not in asked:
+        searches = {canonical_key(step.subquery) for step in steps}
+        if canonical_key(question) not in searches:
             return Plan("subq", question, _so_far(chain) or "first the question as it is asked")
         evidence = gather(question, steps)
         if evidence.asked.compared:
-            return _compare(evidence, asked)
-        explained = evidence.explained()
-        if explained >= ENOUGH:
+            return _compare(evidence, searches)
+        if evidence.explained():
             return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")
         if len(steps) > self._most_bridges:
             leads = "one more name has" if self._most_bridges == 1 else f"{self._most_bridges} more names have"
             return Plan("sufficient", reason=f"{leads} been looked up, which is the most; what was read has to do")
-        return _follow(evidence, graph, asked)
+        earlier = [f" {search} " for search in searches - {canonical_key(question)}]
+        for bridge in bridges(evidence, graph):
+            if not any(f" {canonical_key(bridge.name)} " in search for search in earlier):
+                return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
+        return Plan("sufficient", reason="no name is left that may lead on")
 
 
 def _so_far(chain: Chain) -> str:
@@ -63,27 +78,109 @@ def _so_far(chain: Chain) -> str:
     return "; ".join(f"{link.description} is {link.found.text}" for link in chain.links)
 
 
-def _compare(evidence: QuestionEvidence, asked: Set[str]) -> Plan:
+def _compare(evidence: Evidence, searches: Set[str]) -> Plan:
     for name in evidence.asked.compared:
-        if not evidence.has_read(name) and canonical_key(name) not in asked:
+        if not evidence.has_read(name) and canonical_key(name) not in searches:
             reason = f"the question compares {name} with another; nothing has been read about it yet"
             return Plan("subq", name, reason)
     return Plan("sufficient", reason="both that the question compares have been looked up")
 
 
-def _follow(evidence: QuestionEvidence, graph: QuestionGraph, asked: Set[str]) -> Plan:
-    earlier = [f" {subquery} " for subquery in asked - {canonical_key(evidence.asked.question)}]
-    for bridge in bridges(evidence, graph):
-        if not any(f" {canonical_key(bridge.name)} " in subquery for subquery in earlier):
-            return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
-    return Plan("sufficient", reason="no name is left that may lead on")
+class OfflineReasoner:
+    """Quotes the sentence that says most of the question and names something new; the last one holds "answer is".
+
+    language: of the texts, if it is known.
+    """
+
+    name = "offline"
+
+    def __init__(self, language: str = "") -> None:
+        self._english = EnglishOnly("planner", language)
+
+    def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
+        """Return the sentence to search with next, or the one that ends the chain when no sentence leads on."""
+        if refusal := self._english.refusal(question):
+            return f"{ANSWER_IS}: nowhere that I can read, since {refusal}."
+        evidence = gather(question, [Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
+        if evidence.explained():
+            return f"{ANSWER_IS}: in two passages that have been read, one of which names the other."
+        for name in evidence.asked.compared:
+            thought = f"What about {name}?"
+            if not evidence.has_read(name) and thought not in thoughts:
+                return thought
+        if evidence.asked.compared:
+            return f"{ANSWER_IS}: in the passages about what is compared."
+        leads = [lead for lead in _leads(evidence) if not any(lead[1] in thought for thought in thoughts)]
+        if not leads:
+            return f"{ANSWER_IS}: in what has been read, or nowhere."
+        _, sentence, missing = max(leads, key=lambda lead: lead[0])
+        return f"{sentence} That leaves: {' '.join(missing)}." if missing else sentence
 
 
-# what the parts of a score weigh; set on the tuning half and two training sets, and flat around these values
-_COVERED = 2.0
-_FIRST_RANK = 2.0
-_CLASS = 1.0
-_ALREADY_READ = -1.0
+def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
+    """Yield the sentences that name something not yet looked up, how much of the question they hold, and what is open.
+
+    One that is marked as an answer would end the chain where it is quoted.
+    """
+    for passage in evidence.passages.values():
+        for sentence in passage.sentences:
+            held = evidence.coverage(passage.title_stems | sentence.stems)
+            new = any(not evidence.has_read(sentence.text[start:end]) for start, end in sentence.names)
+            if held and new and not ANSWER_IS.is_in(sentence.text):
+                rank = 1 + evidence.ranks[passage.id]
+                yield held + 0.5 / rank, sentence.text, evidence.missing(passage.stems)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Holds the question, its weighted stems, and the passages read, by id, in order of retrieval.
+
+    weights: question stem -> weight; rare among the passages and part of a name weigh more; they sum to 1. plain: the
+    stems outside names, which tell relations and classes ("director", "conference"). ranks: passage id -> its rank in
+    the hop that found it, 0 for the first.
+    """
+
+    asked: QuestionAnalysis
+    weights: dict[str, float]
+    plain: frozenset[str]
+    passages: dict[str, ReadPassage]
+    ranks: dict[str, int]
+
+    def coverage(self, words: Set[str]) -> float:
+        """Return the weight of the question's stems among `words`, in 0..1."""
+        return sum(weight for word, weight in self.weights.items() if word in words)
+
+    def missing(self, words: Set[str]) -> list[str]:
+        """Return the question's content words whose stems are not among `words`, as the question writes them."""
+        question = self.asked.question
+        return [question[one.start : one.end] for one in tokens_of(question) if one.stem and one.stem not in words]
+
+    def explained(self) -> bool:
+        """Return whether two passages, of which one names the other's topic, cover the question."""
+        read = self.passages.values()
+        pairs = ((one, other) for one in read for other in read if one is not other and one.tells_of(other))
+        return any(self.coverage(one.stems | other.stems) >= _ENOUGH for one, other in pairs)
+
+    def has_read(self, name: str) -> bool:
+        """Return whether a passage about `name` has been retrieved."""
+        return any(canonical_key(name) in passage.keys for passage in self.passages.values())
+
+
+def gather(question: str, steps: Sequence[Step]) -> Evidence:
+    """Hold the steps' passages against the question."""
+    asked, passages = analyse(question), passages_of(steps)
+    ranks: dict[str, int] = {}
+    for step in steps:
+        for rank, hit in enumerate(step.hits):
+            ranks.setdefault(hit.passage.id, rank)
+    named = {word for mention in asked.mentions for word in stems(mention)}
+    raw: dict[str, float] = {}
+    for word in stems(question):
+        holding = sum(word in passage.stems for passage in passages.values())
+        raw[word] = math.log(1 + len(passages) / (0.5 + holding)) * (_NAME_WEIGHT if word in named else 1.0)
+    total = sum(raw.values()) or 1.0
+    weights = {word: weight / total for word, weight in raw.items()}
+    return Evidence(asked, weights, frozenset(weights) - named, passages, ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,67 +197,41 @@ class Bridge:
         return " ".join((self.name, *self.missing))
 
 
-def bridges(evidence: QuestionEvidence, graph: QuestionGraph) -> list[Bridge]:
+def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
     passage, by how near it is to words of the question and how many of them its predicate holds, and for being of
     a class that the question names ("Southeastern Conference" for "a conference").
     """
-    classes = _classes(graph)
-    best: dict[str, Bridge] = {}
-    for fact in graph.facts:
-        for source in fact.sources:
-            read = evidence.passages.get(source.passage_id)
-            if read is None:
-                continue
-            sentence = read.text[source.start : source.end]
-            for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)):
-                if not is_name(name):
-                    continue
-                key = canonical_key(name)
-                score = _score(evidence, read, sentence, fact, name, other)
-                score += _CLASS * bool(classes[key] & evidence.plain)
-                if key not in best or score > best[key].score:
-                    best[key] = Bridge(name, fact, score, tuple(evidence.missing(read.stems | stem_set(name))))
-    return sorted(best.values(), key=lambda bridge: -bridge.score)
-
-
-def _score(evidence: QuestionEvidence, read: ReadPassage, sentence: str, fact: Triple, name: str, other: str) -> float:
-    own, plain = stem_set(name), evidence.plain
-    return (
-        _COVERED * (evidence.coverage(stem_set(sentence) - own) + evidence.coverage(stem_set(other) - own))
-        + _FIRST_RANK / (1 + evidence.ranks[read.id])
-        + _nearness(plain - own, _in_order(sentence), _in_order(name))
-        + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
-        + _CLASS * bool(own & plain)
-        + _ALREADY_READ * evidence.has_read(name)
-    )
-
-
-_WORD = re.compile(r"\w+")
-
-
-def _in_order(text: str) -> list[str]:
-    """Return the stem of every word, function words too."""
-    return [stem(word) for word in _WORD.findall(fold(text))]
-
-
-def _nearness(wanted: Set[str], order: list[str], name: list[str]) -> float:
-    """Return the sum over wanted stems in the sentence of 1 / (1 + words between it and the name)."""
-    starts = [at for at in range(len(order)) if name and order[at : at + len(name)] == name]
-    nearest: dict[str, int] = {}
-    for at, word in enumerate(order if starts else ()):
-        if word in wanted:
-            distance = min(min(abs(at - start), abs(at - start - len(name) + 1)) for start in starts)
-            nearest[word] = min(distance, nearest.get(word, distance))
-    return sum(1 / (1 + distance) for distance in nearest.values())
-
-
-def _classes(graph: QuestionGraph) -> defaultdict[str, set[str]]:
-    """Canonical key -> stems of what the graph says the entity is."""
     classes: defaultdict[str, set[str]] = defaultdict(set)
     for fact in graph.facts:
         if fact.predicate in ("is", "are", "was", "were"):
             classes[canonical_key(fact.subject)] |= stem_set(fact.object)
-    return classes
+    best: dict[str, Bridge] = {}
+    for fact in graph.facts:
+        for source in fact.sources:
+            passage = evidence.passages.get(source.passage_id)
+            for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)) if passage else ():
+                if passage and is_name(name):
+                    key, sentence = canonical_key(name), passage.text[source.start : source.end]
+                    score = _score(evidence, fact, name, other, sentence) + _FIRST_RANK / (
+                        1 + evidence.ranks[passage.id]
+                    )
+                    score += _CLASS * bool((classes[key] | stem_set(name)) & evidence.plain)
+                    if key not in best or score > best[key].score:
+                        best[key] = Bridge(name, fact, score, tuple(evidence.missing(passage.stems | stem_set(name))))
+    return sorted(best.values(), key=lambda bridge: -bridge.score)
+
+
+def _score(evidence: Evidence, fact: Triple, name: str, other: str, sentence: str) -> float:
+    own, plain = stem_set(name), evidence.plain
+    tokens, words = tokens_of(sentence), [token.word for token in tokens_of(name)]
+    starts = [at for at in range(len(tokens)) if [one.word for one in tokens[at : at + len(words)]] == words]
+    places = [(at, at + len(words) - 1) for at in starts]
+    return (
+        _COVERED * (evidence.coverage(stem_set(sentence) - own) + evidence.coverage(stem_set(other) - own))
+        + nearness([token.stem for token in tokens], plain - own, places)
+        + len(plain & (stem_set(fact.predicate) - own)) / max(1, len(plain))
+        + _ALREADY_READ * evidence.has_read(name)
+    )

@@ -61,7 +61,7 @@ def analyse(question: str) -> QuestionAnalysis:
     options = _options(text)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"
-    if yes_no:
+    if yes_no and not options:
         kind = "yes_no"
     elif options or (pair and _picks_one(text)):
         kind = "choice"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -38,6 +38,16 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         word = _POSSESSIVE.sub("", fold(match.group()))
         found.append(Token(match.start(), match.end(), word, "" if word in FUNCTION_WORDS else stem(word)))
     return tuple(found)
+
+
+def nearness(words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]) -> float:
+    """Return how near wanted words are to places, first and last word of each: 1 / (1 + words between), added."""
+    gaps: dict[str, int] = {}
+    for at, word in enumerate(words):
+        if word in wanted and places:
+            gap = min(max(first - at, at - last, 0) for first, last in places)
+            gaps[word] = min(gap, gaps.get(word, gap))
+    return sum(1 / (1 + gap) for gap in gaps.values())
 
 
 @dataclass(frozen=True, eq=False)

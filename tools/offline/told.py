@@ -10,68 +10,46 @@ from dataclasses import replace
 
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Hit, Passage, Source, Step, Triple
+from ras_agent.records import Answer, Citation, EvidenceLayout, Hit, Passage, Source, Step, Triple
 from ras_agent.review import overruled
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.stated_facts import sentence_of
 
 
-class FromFacts:
-    """Lets an answerer read the graph's facts, as sentences about their subjects, in place of the passages.
+class Retold:
+    """Lets an answerer read the evidence in other words; it cites the passages as they are, facts where they were read.
 
-    Its citations are of the places where the facts were read.
+    layout: "chain" reads the graph's facts alone, as sentences about their subjects, "chain-of-text" the passages, any
+    other both. What a person has removed or corrected is left out; what is left of it is read as facts.
     """
 
     name = "offline"
 
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
+    def __init__(self, answerer: Answerer, layout: EvidenceLayout | None) -> None:
+        self._answerer, self._layout = answerer, layout
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        """Return the answer as the facts write it; it cites `passages`, which are not read."""
-        pages: dict[str, Passage] = {}
-        told: list[Triple] = []
-        for fact in graph.facts:
-            key = f"facts about {canonical_key(fact.subject)}"
-            pages[key], source = _telling(fact, pages.get(key, Passage(key, "", fact.subject)))
-            told.append(replace(fact, sources=(*fact.sources, source)))
-        answer = self._answerer.answer(question, QuestionGraph(tuple(told)), list(pages.values()), steps)
-        return replace(answer, citations=_where_read(answer.citations, told, passages))
-
-
-class FromPassages:
-    """Lets an answerer read the passages without the graph's facts."""
-
-    name = "offline"
-
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
-
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        """Return the answer as the passages write it."""
-        return self._answerer.answer(question, QuestionGraph(), passages, steps)
-
-
-class AsReviewed:
-    """Lets an answerer read the passages without the sentences of facts that a person has removed or corrected.
-
-    In their place it reads the facts that are left of them. It cites the passages as they are.
-    """
-
-    name = "offline"
-
-    def __init__(self, answerer: Answerer) -> None:
-        self._answerer = answerer
-
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
-        """Return the answer as the passages and the person's facts write it."""
-        now, told = _corrected(graph, passages)
-        if not now:
-            return self._answerer.answer(question, graph, passages, steps)
-        read = [now.get(one.id, one) for one in passages]
-        answer = self._answerer.answer(question, told, read, _with(steps, now))
+        """Return the answer as the evidence writes it."""
+        if self._layout == "chain":
+            pages, told = _pages(graph)
+        else:
+            now, told = _corrected(graph, passages)
+            pages, steps = [now.get(one.id, one) for one in passages], _with(steps, now)
+        read = QuestionGraph() if self._layout == "chain-of-text" else told
+        answer = self._answerer.answer(question, read, pages, steps)
         return replace(answer, citations=_where_read(answer.citations, told.facts, passages))
+
+
+def _pages(graph: QuestionGraph) -> tuple[list[Passage], QuestionGraph]:
+    """Return the facts as passages, one for each subject, and the facts with where these tell them."""
+    pages: dict[str, Passage] = {}
+    told: list[Triple] = []
+    for fact in graph.facts:
+        key = f"facts about {canonical_key(fact.subject)}"
+        pages[key], source = _telling(fact, pages.get(key, Passage(key, "", fact.subject)))
+        told.append(replace(fact, sources=(*fact.sources, source)))
+    return list(pages.values()), QuestionGraph(tuple(told))
 
 
 def steps_as_reviewed(graph: QuestionGraph, steps: Sequence[Step]) -> Sequence[Step]:

@@ -1,7 +1,7 @@
 """A passage is read once: roles and steps share what was read of it, within a bound."""
 
 from ras_agent.records import Hit, Passage, Step
-from ras_agent.tools.offline.evidence import gather
+from ras_agent.tools.offline.planner import gather
 from ras_agent.tools.offline.reading import MOST_READ, PassageMemo, read
 
 LEITH = Passage("leith", "The Water of Leith is a river. It flows through Edinburgh.", "Water of Leith")

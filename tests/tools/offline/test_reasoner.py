@@ -1,7 +1,7 @@
 """The offline reasoner: it quotes what leads on and says when nothing does."""
 
 from ras_agent.records import Passage
-from ras_agent.tools.offline.reasoner import OfflineReasoner
+from ras_agent.tools.offline.planner import OfflineReasoner
 
 QUESTION = 'In which city does the director of the comedy "Red Tide" live?'
 TIDE = Passage("tide", "Red Tide is a 1999 comedy. It was directed by Ann Lee. It flopped.", "Red Tide (film)")

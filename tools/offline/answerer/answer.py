@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Hit, Passage, Source, Step
+from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.values import figures_in
@@ -17,6 +17,7 @@ from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import compare, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
+from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader, with_title
@@ -44,21 +45,33 @@ class OfflineAnswerer:
     """Fits `Answerer`. A reader answers and judges; two things are compared by rules. Threads may share one.
 
     may_abstain: False always gives the best guess there is. least_confidence: an answer with less is "I don't know".
+    language: of the texts, if it is known; to what is not English there is no answer, and the reason is told.
     """
 
     name = "offline"
 
-    def __init__(self, reader: Reader, may_abstain: bool = True, least_confidence: float = LEAST_CONFIDENCE) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        may_abstain: bool = True,
+        least_confidence: float = LEAST_CONFIDENCE,
+        language: str = "",
+    ) -> None:
         self._reader, self._may_abstain, self._least_confidence = reader, may_abstain, least_confidence
+        self._english = EnglishOnly("answerer", language)
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer as the passages write it; `confidence` is how likely it is to be right."""
-        found = [one for one in _in_order(question, passages, steps).values() if one.sentences]
-        answer = self._answer(question, graph, found, steps) if found else _UNKNOWN
-        unsure = answer.confidence is not None and answer.confidence < self._least_confidence
-        if self._may_abstain and unsure:
-            return replace(_UNKNOWN, confidence=answer.confidence)
-        return answer
+        english, failures = self._english.readable(passages)
+        refusal = self._english.refusal(question) or (failures[0].message if failures and not english else "")
+        if refusal:
+            failed = (Failure("answerer", refusal),)
+            return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
+        read = [one for one in _in_order(question, english, steps).values() if one.sentences]
+        answer = self._answer(question, graph, read, steps) if read else _UNKNOWN
+        if self._may_abstain and answer.confidence is not None and answer.confidence < self._least_confidence:
+            answer = replace(_UNKNOWN, confidence=answer.confidence)
+        return replace(answer, failures=failures)
 
     def _answer(
         self, question: str, graph: QuestionGraph, passages: Sequence[ReadPassage], steps: Sequence[Step]

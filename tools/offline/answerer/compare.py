@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import Figure
-from ras_agent.text.words import stem, stems, word_set
+from ras_agent.text.words import stem_set, stems, word_set
 from ras_agent.tools.offline.question import QuestionAnalysis
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
 
-_EARLIEST = word_set("first earlier earliest older oldest before initially prior preceded")
-_LATEST = word_set("later latest last recently newer newest younger youngest after recent")
-_MORE = word_set("more most")
-_MOST = word_set(
-    "larger largest bigger biggest greater greatest higher highest taller tallest deeper wider heavier farther further "
-    "longer longest"
+# words of a choice; whether they compare dates, else numbers; the sign of what is asked for: 1 the most, -1 the least
+_ORDERS = (
+    (word_set("later latest last recently newer newest younger youngest after recent"), True, 1),
+    (word_set("first earlier earliest older oldest before initially prior preceded"), True, -1),
+    (word_set("more most larger largest bigger biggest greater greatest higher highest taller tallest"), False, 1),
+    (word_set("deeper wider heavier farther further longer longest"), False, 1),
+    (word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"), False, -1),
 )
-_LEAST = word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer")
-_DEATH = frozenset(map(stem, word_set("died death dead die dies passed")))
-_REACH = 8
-_FIRST_YEAR = 100  # a day without its year orders nothing
+_DEATH = stem_set("died death dead dies passed")
 _SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
-_EMPTY = frozenset(
-    map(stem, word_set("both same type kind sort form considered known called located situated involved"))
-)
-_WIDEST = frozenset(map(stem, word_set("country nation nationality continent ethnicity origin")))
-_BELONGS = re.compile(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", re.IGNORECASE)
-_ALIKE = 2.0
+_EMPTY = stem_set("same type kind sort form considered known called located situated involved")
+_WIDEST = stem_set("country nation nationality continent ethnicity origin")
+_FIRST_YEAR = 100  # a day without its year orders nothing
+_FAR = 0.12  # nearness up to which no number is counted
+_ALIKE = 0.75  # share of common words from which a title is a name's
+_IN_PASSING = 0.1  # what a name in the first words of a passage counts beside one in a title
 _GUESSED = 0.1  # how sure an answer is where no passage is about one of the things
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Holds a side as the question names it, or yes or no; at most a sentence a side; how often such a one is right."""
+    """Holds the name of a side, or yes or no; at most a sentence a side; how often such an answer is right."""
 
     answer: str
     grounds: tuple[Sentence, ...]
     confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Holds one of the things compared: its name, and the sentences of the passage about it, none without one.
+
+    titled: whether the passage is about it by its title; else its first words mention it, or a part of its title does.
+    """
+
+    name: str
+    sentences: tuple[Sentence, ...] = ()
+    titled: bool = False
+
+    @property
+    def stems(self) -> frozenset[str]:
+        return frozenset(root for sentence in self.sentences for root in sentence.stems)
+
+    def best_sentence(self, wanted: frozenset[str]) -> Sentence | None:
+        """Return the sentence with most of the wanted stems, the first among equals."""
+        return max(self.sentences, key=lambda sentence: len(wanted & sentence.stems), default=None)
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Comparison:
@@ -48,20 +66,19 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Comparison:
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, decided = _chosen(asked.question, sides)
-        return Comparison(chosen.asked, grounds, _GUESSED if not known else 0.8 if decided else 0.6)
-    named = {root for side in sides for root in stems(side.name)}
-    about = frozenset(stems(asked.question)) - named
+        return Comparison(chosen.name, grounds, _GUESSED if not known else 0.8 if decided else 0.6)
+    about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
     same = list(_SAME.finditer(asked.question))
     if same:
-        behind = frozenset(stems(asked.question[same[-1].end() :])) & about
+        behind = stem_set(asked.question[same[-1].end() :]) & about
         shared, grounds = _shared(sides, behind or about)
         yes = shared != any(one["different"] for one in same)
     elif _THAN.search(asked.question):
         chosen, grounds, decided = _chosen(asked.question, sides)
         yes = chosen is sides[0] and decided
     else:
-        yes = all(about - _EMPTY <= side.stems for side in sides)
-        grounds = tuple(one for side in sides if (one := side.best_sentence(about - _EMPTY)))
+        yes = all(about <= side.stems for side in sides)
+        grounds = _each(side.best_sentence(about) for side in sides)
     return Comparison("yes" if yes else "no", grounds, 0.75 if grounds and known else _GUESSED)
 
 
@@ -71,139 +88,88 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
         question = question.partition(f"{max(sides, key=lambda side: question.find(side.name)).name},")[0]
     for side in sides:
         question = question.replace(side.name, " ")
-    words, about = {token.word for token in tokens_of(question)}, frozenset(stems(question))
-    late = words & _LATEST and not words & _MOST
-    sign = 1.0 if late else -1.0 if words & _EARLIEST else 0.0
-    told = [_dated(side, about) for side in sides] if sign else []
-    if not sign:
-        sign = 1.0 if words & (_MOST | _MORE) else -1.0 if words & _LEAST else 0.0
-        told = [_counted(side, about) or _listed(side) for side in sides] if sign else []
-    if any(told):
-        worth = [one[0] * sign if one else float("-inf") for one in told]
-        return sides[worth.index(max(worth))], tuple(one[1] for one in told if one), all(told)
+    words, about = {token.word for token in tokens_of(question)}, stem_set(question)
+    by_dates, sign = next(((by_dates, sign) for listed, by_dates, sign in _ORDERS if words & listed), (False, 0))
+    figures = [_figure(side, about, by_dates) for side in sides] if sign else []
+    if any(figures):
+        worth = [one[0] * sign if one else float("-inf") for one in figures]
+        return sides[worth.index(max(worth))], tuple(one[1] for one in figures if one), all(figures)
     # else the side whose passage has more of the question's other words
-    best = [side.best_sentence(about) for side in sides]
-    scores = [
-        len(about & side.stems) + 0.5 * len(about & one.stems if one else ())
-        for side, one in zip(sides, best, strict=True)
-    ]
-    place = scores.index(max(scores))
-    return sides[place], tuple(one for one in best[place : place + 1] if one), scores.count(scores[place]) == 1
+    scores = [len(about & side.stems) for side in sides]
+    best = sides[scores.index(max(scores))]
+    return best, _each([best.best_sentence(about)]), len(set(scores)) == len(scores)
 
 
-def _dated(side: Side, about: frozenset[str]) -> tuple[float, Sentence] | None:
-    """Return when what is asked about happened: the date nearest to its words, else the first, of a death the last."""
-    way = 1.0 if about & _DEATH else -1.0
-    dates = [
+def _each(sentences: Iterable[Sentence | None]) -> tuple[Sentence, ...]:
+    return tuple(one for one in sentences if one)
+
+
+def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, Sentence] | None:
+    """Return the date, or the number, that is nearest to the words asked about; without a number how many are named.
+
+    Of dates that are equally near those of the first sentence count, the first of them, of a death the last.
+    """
+    way = 1 if about & _DEATH else -1
+    figures = [
         (_nearness(sentence, figure, about), sentence.number == 0, way * figure.order, sentence)
         for sentence in side.sentences
         for figure in sentence.figures
-        if figure.kind not in {"number", "ordinal"} and figure.order >= _FIRST_YEAR
+        if (_is_date(figure) if by_dates else _counts(sentence, figure, about))
     ]
-    if not dates:
-        return None
-    *_, order, sentence = max(dates, key=lambda date: date[:3])
-    return way * order, sentence
+    near, _, order, sentence = max(figures, key=lambda one: one[:3], default=(0.0, False, 0.0, None))
+    if sentence is not None and (by_dates or near > _FAR):
+        return way * order, sentence
+    return (float(len(side.sentences[0].names)), side.sentences[0]) if side.sentences and not by_dates else None
 
 
-def _counted(side: Side, about: frozenset[str]) -> tuple[float, Sentence] | None:
-    """Return the number that is nearest to what is counted."""
-    best, most = None, 0.0
-    for sentence in side.sentences:
-        for figure in sentence.figures:
-            following = tokens_of(sentence.text[figure.end :])[:1]
-            # "1000 species" is no year
-            if figure.kind == "number" or (figure.kind == "year" and following and following[0].stem in about):
-                score = _nearness(sentence, figure, about)
-                if score > most:
-                    best, most = (figure.order, sentence), score
-    return best
+def _is_date(figure: Figure) -> bool:
+    return figure.kind not in ("number", "ordinal") and figure.order >= _FIRST_YEAR
 
 
-def _listed(side: Side) -> tuple[float, Sentence] | None:
-    """Return how many names are in the sentence that tells who or what belongs to it, else in its first one."""
-    telling = [*(one for one in side.sentences if _BELONGS.search(one.text)), *side.sentences]
-    return (float(len(telling[0].names)), telling[0]) if telling else None
+def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
+    """Return whether a figure is a number: "1000 species" is no year."""
+    following = tokens_of(sentence.text[figure.end :])[:1]
+    return figure.kind == "number" or (figure.kind == "year" and any(one.stem in about for one in following))
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
-    """Return how close the wanted words are, those before the figure closer; 0 beyond reach."""
-    first = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
-    total = 0.0
-    for place, token in enumerate(sentence.tokens):
-        if token.stem in wanted:
-            gap = first - place if place < first else (place - first) * 1.2
-            total += max(0.0, 1.0 - gap / _REACH)
-    return total
+    at = next((place for place, token in enumerate(sentence.tokens) if token.end > figure.start), 0)
+    return nearness([token.stem for token in sentence.tokens], wanted, [(at, at)])
 
 
 def _shared(sides: Sequence[Side], wanted: frozenset[str]) -> tuple[bool, tuple[Sentence, ...]]:
     """Return whether the sides name something in common where they speak of what is wanted, and those sentences."""
-    named: list[frozenset[str]] = []
-    grounds = []
-    for side in sides:
-        sentence = side.best_sentence(wanted)
-        if sentence is not None:
-            grounds.append(sentence)
-            named.append(_named(sentence, side, widest=bool(wanted & _WIDEST)))
-    return len(named) == len(sides) and bool(frozenset.intersection(*named)), tuple(grounds)
+    grounds = [(side, sentence) for side in sides if (sentence := side.best_sentence(wanted))]
+    named = [_named(sentence, side, widest=bool(wanted & _WIDEST)) for side, sentence in grounds]
+    shared = len(named) == len(sides) and frozenset.intersection(*named) != frozenset()
+    return shared, tuple(sentence for _, sentence in grounds)
 
 
 def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
     """Return keys of the names and numbers said of a side, its own name left out.
 
-    The last of a chain of places ("Nantong, Jiangsu, China") counts only where the widest place is asked for: two
-    cities of one country need not be in the same province.
+    What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
+    need not be in the same province.
     """
     text, own = sentence.text, canonical_key(side.name)
-    spans = sentence.names
     keys = {str(figure.order) for figure in sentence.figures if figure.kind == "number"}
-    for place, (start, end) in enumerate(spans):
-        follows = place > 0 and text[:start].rstrip().endswith(",")
-        goes_on = place + 1 < len(spans) and text[end : spans[place + 1][0]].strip() == ","
-        if widest or not follows or goes_on:
-            keys.add(canonical_key(text[start:end]))
+    keys |= {canonical_key(text[a:b]) for a, b in sentence.names if widest or not text[:a].rstrip().endswith(",")}
     return frozenset(key for key in keys if key not in own and own not in key)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Holds one of the things compared: its name, and the sentences of the passage about it, in order.
-
-    asked: the name as the question has it, which may hold a word too many. No sentences: no passage speaks of it.
-    titled: whether the passage is about it by its title; else its first words mention it, or a part of its title does.
-    """
-
-    asked: str
-    name: str
-    sentences: tuple[Sentence, ...]
-    titled: bool = True
-
-    @property
-    def stems(self) -> frozenset[str]:
-        return frozenset(root for sentence in self.sentences for root in sentence.stems)
-
-    def best_sentence(self, stems: frozenset[str]) -> Sentence | None:
-        """Return the sentence with most of `stems`, the first among equals."""
-        return max(self.sentences, key=lambda sentence: len(stems & sentence.stems), default=None)
 
 
 def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[Side, ...]:
     """Return the sides in the order of the question; no passage is about two of them."""
-    wanted = frozenset(stems(asked.question))
-    sides: list[Side] = []
-    left = list(passages)
+    wanted, left, sides = stem_set(asked.question), list(passages), []
     for name in asked.compared:
         about = _about(name, wanted, left)
         if about is None:
-            sides.append(Side(name, name, (), titled=False))
+            sides.append(Side(name))
             continue
         left.remove(about)
-        key = canonical_key(name)
         # "Parsifal" is of "Parsifal by Wagner", and "Mount Kenya" of Kenya, but "Cotula australis" is not of Cotula
-        longer, shorter = key.startswith(f"{about.key} "), about.topic.endswith(f" {name}")
-        titled = longer or shorter or _likeness(key, about) >= _ALIKE
-        sides.append(Side(name, about.topic if longer else name, about.sentences, titled))
+        longer, shorter = canonical_key(name).startswith(f"{about.key} "), about.topic.endswith(f" {name}")
+        titled = longer or shorter or _likeness(name, about) >= _ALIKE
+        sides.append(Side(about.topic if longer else name, about.sentences, titled))
     return tuple(sides)
 
 
@@ -214,24 +180,17 @@ def well_known(sides: Sequence[Side]) -> bool:
 
 def _about(name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]) -> ReadPassage | None:
     """Return the passage whose title names it, else whose first words do; of namesakes the closest to the question."""
-    key = canonical_key(name)
 
     def score(passage: ReadPassage) -> tuple[float, int]:
-        opening = passage.sentences[0] if passage.sentences else None
-        likeness = _likeness(key, passage) or (opening and f" {key} " in f" {canonical_key(opening.text[:200])} ") or 0
-        return float(likeness), len(wanted & (passage.title_stems | (opening.stems if opening else frozenset())))
+        opening = passage.sentences[0].text if passage.sentences else ""
+        named = f" {canonical_key(name)} " in f" {canonical_key(opening[:200])} "
+        return _likeness(name, passage) or named * _IN_PASSING, len(wanted & (passage.title_stems | stem_set(opening)))
 
     best = max(passages, key=score, default=None)
     return best if best and score(best)[0] else None
 
 
-def _likeness(key: str, passage: ReadPassage) -> float:
-    title, plain = canonical_key(passage.title), passage.key
-    if key == title and key != plain:
-        return 4.0
-    if key == plain:
-        return 3.0
-    words, others = set(key.split()), set(plain.split())
-    if words and (words <= others or (others and others <= words)):
-        return 2.0 * min(len(words), len(others)) / max(len(words), len(others)) + 0.5
-    return 0.0
+def _likeness(name: str, passage: ReadPassage) -> float:
+    """Return the share of words that a name and a title have in common where one has all of the other's, else 0."""
+    words, others = set(canonical_key(name).split()), set(passage.key.split())
+    return len(words & others) / len(words | others) if words & others in (words, others) else 0.0

@@ -7,6 +7,7 @@ One database holds any number of indexes, each in a schema of its own. All else 
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -75,10 +76,16 @@ def address_of(place: str | Address) -> Address:
     return place if isinstance(place, Address) else Address.parse(place)
 
 
+def as_argument(place: object) -> str:
+    """Return a place as a command line takes it: a shell would read the `?` of an address, and blanks in a path."""
+    return shlex.quote(str(place))
+
+
 def refuse_address(path: Path) -> None:
     """Raise SettingsError where an address of a database stands in place of the path of a file."""
     if path.parts and path.parts[0] in {scheme.rstrip("/") for scheme in _SCHEMES}:
         raise SettingsError(
             "an address of a PostgreSQL database was given where files are needed: it serves `ras-agent index FILES "
-            "--out ADDRESS`, `ask`, `eval` and `study` with --index ADDRESS, --cache and --triple-cache"
+            "--out ADDRESS`, `kg build ADDRESS`, `ask`, `eval` and `study` with --index ADDRESS, --cache and "
+            "--triple-cache"
         )

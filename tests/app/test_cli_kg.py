@@ -246,3 +246,12 @@ def test_an_edit_that_cannot_be_made_says_why(cli: Cli, bell_index: Path, words:
     cli("kg", "build", "bell.index")
     result = cli("kg", "edit", "bell.index", *words)
     assert (result.exit_code, result.stderr) == (1, f"ras-agent: {message}\n")
+
+
+def test_a_long_place_has_a_line_of_its_own(cli: Cli, bell_index: Path) -> None:
+    place = "b" * 60
+    bell_index.rename(bell_index.with_name(place))
+    assert cli("kg", "build", place).stdout.splitlines()[:2] == [
+        place,
+        "       6 facts of 4 passages · 8 entities · 0 equivalences · 4 passages read",
+    ]

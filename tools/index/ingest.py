@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ras_agent.address import Address, place_of
+from ras_agent.address import Address, as_argument, place_of
 from ras_agent.errors import IngestError
 from ras_agent.filters import read_metadata
 from ras_agent.records import Passage
@@ -353,7 +353,7 @@ class _IngestRun:
             remedy = "give a file as it is called there, its path, that of a folder, or an id"
             if self._index is not None and name in self._index.document_ids():
                 command, method = (
-                    f"`ras-agent kg delete {self._index} {name}`",
+                    f"`ras-agent kg delete {as_argument(self._index)} {as_argument(name)}`",
                     f"PassageIndex.delete_document({name!r})",
                 )
                 remedy = f"it was added otherwise, {method if self._index.path is None else command} takes it out"

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ras_agent.address import Address, place_of
+from ras_agent.address import Address, as_argument, place_of
 from ras_agent.errors import IngestError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Failure, Passage
@@ -91,7 +91,7 @@ def add_triples(
             if before not in (origin, "") and hash_of(name) in held:
                 raise IngestError(
                     f"{place} has a file {name} already, from {before}: rename this one, or take the other out, "
-                    f"`ras-agent kg delete {place} {name}`"
+                    f"`ras-agent kg delete {as_argument(place)} {as_argument(name)}`"
                 )
         before_edits = len(writer.edits())
         with store.database.writing():

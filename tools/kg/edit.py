@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ras_agent.address import Address, place_of
+from ras_agent.address import Address, as_argument, place_of
 from ras_agent.errors import EditError, IndexNotFound
 from ras_agent.review import person
 from ras_agent.tools.index.store import PassageIndex
@@ -47,7 +47,7 @@ def _with_graph(index: str | Path | Address) -> PassageIndex:
     place = place_of(index)
     passages = PassageIndex.open(place)
     if not KGIndex.exists(passages):
-        raise IndexNotFound(f"{place} has no knowledge graph: make it with `ras-agent kg build {place}`")
+        raise IndexNotFound(f"{place} has no knowledge graph: make it with `ras-agent kg build {as_argument(place)}`")
     return passages
 
 
@@ -131,7 +131,7 @@ def undo_edit(
             raise EditError(f"{index} has no edits: there is nothing to take back")
         taken = edits[-1] if number is None else next((edit for edit in edits if edit.number == number), None)
         if taken is None:
-            raise EditError(f"{index} has no edit {number}: `ras-agent kg edit {index} list` shows all")
+            raise EditError(f"{index} has no edit {number}: `ras-agent kg edit {as_argument(index)} list` shows all")
         return work.without(taken)
 
 
@@ -186,9 +186,8 @@ class _Editing:
         if entity is None:
             if not must:
                 return ()
-            raise EditError(
-                f"{self._path} has no entity {name!r}; `ras-agent kg export {self._path} facts.tsv` lists all facts"
-            )
+            export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
+            raise EditError(f"{self._path} has no entity {name!r}; `{export}` lists all facts")
         numbers: list[int] = self.graph.mentions.row(entity).tolist()
         return self._anchors(self.graph.documents[number] for number in numbers[:MOST_ANCHORS])
 
@@ -230,13 +229,13 @@ class _Editing:
         message = f"{self._path} has no fact ({' | '.join(fact)})"
         head = self.graph.entity_id(fact[0])
         if head is None:
-            return f"{message}: it has no entity {fact[0]!r}; `ras-agent kg export {self._path} facts.tsv` lists all"
+            export = f"ras-agent kg export {as_argument(self._path)} facts.tsv"
+            return f"{message}: it has no entity {fact[0]!r}; `{export}` lists all"
         edges = [edge for edge in self.graph.edges_of(head).tolist() if edge in self.graph.facts]
         near = [self.graph.triple(edge) for edge in edges[:_SHOWN]]
         some = " ".join(f"({one.subject} | {one.predicate} | {one.object})" for one in near)
-        return (
-            f"{message}; of {fact[0]!r} it has {some or 'none'}: `ras-agent kg stats {self._path} --entity` lists all"
-        )
+        stats = f"ras-agent kg stats {as_argument(self._path)} --entity {as_argument(fact[0])}"
+        return f"{message}; of {fact[0]!r} it has {some or 'none'}: `{stats}` lists all"
 
 
 def _fact(fact: Fact) -> Fact:

@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from ras_agent.address import as_argument
 from ras_agent.errors import IndexMismatch
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
@@ -74,7 +75,7 @@ def graph_of(index: PassageIndex) -> KGIndex:
     """
     if not KGIndex.exists(index):
         raise IndexMismatch(
-            f"{index} has no knowledge graph: make it with `ras-agent kg build {index}`, or give one, "
+            f"{index} has no knowledge graph: make it with `ras-agent kg build {as_argument(index)}`, or give one, "
             "retriever(..., graph=...)"
         )
     graph = KGIndex.open(index)
@@ -131,7 +132,7 @@ def rows_of_documents(index: PassageIndex, graph: KGIndex) -> npt.NDArray[np.int
             where = index.path or index.database.where
             warnings.warn(
                 f"{number:,} of {count:,} passages {what} the knowledge graph and cannot be found through it: "
-                f"`ras-agent kg build {where}` brings it up to date",
+                f"`ras-agent kg build {as_argument(where)}` brings it up to date",
                 stacklevel=3,
             )
     return np.where(changed, -1, rows)

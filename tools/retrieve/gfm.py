@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ras_agent.address import as_argument
 from ras_agent.arrays import Doubles, Floats, Ints
 from ras_agent.errors import IndexMismatch, MissingExtra, SettingsError, WeightsError
 from ras_agent.protocols import Embedder
@@ -286,7 +287,8 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
         spec = encoder if ":" in encoder or encoder == "minilm" else f"st:{encoder}"
         raise IndexMismatch(
             f"the GFM network reads vectors of {encoder}, the knowledge graph holds those of {identity.name}: build it "
-            f"with that encoder, `ras-agent kg build {graph.where} --embedder {spec}`, or give other weights"
+            f"with that encoder, `ras-agent kg build {as_argument(graph.where)} --embedder {spec}`, or give other "
+            "weights"
         )
     vectors = graph.relation_vectors
     if vectors.shape[1] != config.text_width:

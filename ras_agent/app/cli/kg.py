@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import hang, inert, inert_json, print_finished, progress_bar, quantity, screen
@@ -187,9 +188,8 @@ def stats(options: StatsOptions) -> None:
     else:
         number = graph.entity_id(options.entity)
         if number is None:
-            raise SettingsError(
-                f"{index} has no entity {options.entity!r}; `ras-agent kg export {index} facts.tsv` lists all facts"
-            )
+            export = f"ras-agent kg export {as_argument(index)} facts.tsv"
+            raise SettingsError(f"{index} has no entity {options.entity!r}; `{export}` lists all facts")
         table = about(graph, number)
     if options.as_json:
         typer.echo(inert_json(json.dumps(table, ensure_ascii=False, indent=2)))

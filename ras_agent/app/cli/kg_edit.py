@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ras_agent.address import as_argument
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import IndexFolder, Quiet
 from ras_agent.app.cli.terminal import inert, inert_json, quantity, screen
@@ -60,7 +61,7 @@ def edit(options: EditOptions) -> None:
         raise SettingsError(f"unknown edit {action!r}; known: {', '.join(_WORDS)}")
     least = sum(not word.startswith("[") for word in parameters)
     if not least <= len(words) <= len(parameters):
-        usage = f"ras-agent kg edit {index} {' '.join((action, *parameters))}"
+        usage = f"ras-agent kg edit {as_argument(index)} {' '.join((action, *parameters))}"
         raise SettingsError(f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}")
     if (options.passage or options.quote) and action != "add":
         raise SettingsError("--passage and --quote say where an added fact is stated, and nothing is added here")
@@ -92,7 +93,8 @@ def _apply(options: EditOptions, words: list[str]) -> EditReport:
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)
     if words and not words[0].isdecimal():
-        raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: ras-agent kg edit {index} list")
+        listing = f"ras-agent kg edit {as_argument(index)} list"
+        raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: {listing}")
     return edits.undo_edit(index, int(words[0]) if words else None)
 
 

@@ -124,7 +124,15 @@ _PIECE = re.compile(f"[ \n{_UNSPACED}]|[^ \n{_UNSPACED}]+")
 
 
 def hang(console: Console, label: Text, body: Text, indent: int) -> None:
-    """Print `label` padded to `indent` cells, and `body` to its right, wrapped there."""
+    """Print `label` padded to `indent` cells, and `body` to its right, wrapped there.
+
+    A label of more than half a line, such as an address, has one to itself, and the body is below.
+    """
+    if indent > console.width // 2:
+        alone = label.copy()
+        alone.rstrip()
+        console.print(alone, soft_wrap=True)
+        label, indent = Text(), MARGIN
     lines = body.wrap(console, max(console.width - indent, 20)) or [Text()]
     for number, line in enumerate(lines):
         head = Text.assemble(label if number == 0 else "")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from ras_agent.address import as_argument
 from ras_agent.errors import IndexMismatch, IngestError, SettingsError, UnknownName
 from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question, context_passage
@@ -146,7 +147,7 @@ def write_set_of(
     if kg.manifest.embedder is None:
         raise IndexMismatch(
             f"the knowledge graph of {index} holds no vectors: build it with an embedder, "
-            f"`ras-agent kg build {index} --embedder minilm`"
+            f"`ras-agent kg build {as_argument(index)} --embedder minilm`"
         )
     documents = set(kg.documents)
     labelled, skipped = labelled_questions(questions or (), index, documents)

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from ras_agent.address import Address
+from ras_agent.address import Address, as_argument
 from ras_agent.app.cli import build_program
 from ras_agent.app.sample import sample_passages
 from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, IngestError, SettingsError, StoreError
@@ -231,7 +231,7 @@ def test_another_version_and_a_damaged_row_say_what_to_do(index: PassageIndex, a
 
 @pytest.mark.parametrize("name", ["ppr", "pcst", "graph"])
 def test_what_searches_a_knowledge_graph_says_that_there_is_none(index: PassageIndex, name: str) -> None:
-    told = says("postgresql://", "has no knowledge graph", "make it with `ras-agent kg build postgresql://")
+    told = says("postgresql://", "has no knowledge graph", "make it with `ras-agent kg build 'postgresql://")
     with pytest.raises(IndexMismatch, match=told):
         retriever_over(index, name)
 
@@ -376,3 +376,15 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(text: s
         PassageIndex.open(text)
     assert "secret@" not in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("place", "argument"),
+    [
+        (Address.parse("postgresql://me@host/texts?schema=notes"), "'postgresql://me@host/texts?schema=notes'"),
+        (Address.parse("postgresql://me@host/texts"), "postgresql://me@host/texts"),
+        (Path("my texts"), "'my texts'"),
+    ],
+)
+def test_a_message_gives_a_place_as_a_shell_takes_it(place: Address | Path, argument: str) -> None:
+    assert as_argument(place) == argument

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from threading import Lock
 from typing import Any, Self
 
@@ -117,13 +120,24 @@ def _stemmer(language: str) -> Any:
     return Stemmer.Stemmer(language)
 
 
+@cache
+def _lists_of_bm25s() -> Mapping[str, Any]:
+    """Return bm25s's lists of stop words by name, read from their file alone.
+
+    The package itself would import JAX wherever that is installed, which takes most of a graphics processor's memory.
+    """
+    package = find_spec("bm25s")
+    if package is None or not package.origin:
+        raise ImportError("bm25s is not installed: install ras-agent again, with what it depends on")
+    return run_path(str(Path(package.origin).with_name("stopwords.py")))
+
+
 def _stop_words(language: str | None) -> tuple[str, ...]:
     """Return the language's common function words; none for a language without a list."""
     if language is None or language in WITHOUT_STEMS:
         return ()
-    from bm25s import stopwords
-
-    listed = getattr(stopwords, "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}", ())
+    name = "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}"
+    listed: Sequence[str] = _lists_of_bm25s().get(name, ())
     if language == ENGLISH:
         return (*listed, *_TAILS)
     # as words are compared: "daß" becomes "dass"

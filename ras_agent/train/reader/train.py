@@ -56,7 +56,7 @@ _RANGES = {
     **FIT_RANGES,
     **dict.fromkeys(("batch_tokens",), COUNT),
     **dict.fromkeys(("qamr", "policyqa", "nq_swap", "pairs"), NATURAL),
-    **dict.fromkeys(("negatives", "held_out"), SHARE),
+    **dict.fromkeys(("negatives", "held_out", "dropout"), SHARE),
     "tokens": _TOKENS,
 }
 
@@ -73,7 +73,8 @@ class ReaderTrainingConfig(FitConfig):
     hops.
     qamr, policyqa, nq_swap: how many of their questions are taken. pairs: made questions about two things.
     tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
-    examples that also get a passage that does not answer. held_out: the share of SQuAD's passages kept to score with.
+    examples that also get a passage that does not answer. dropout: of the encoder; 0 where each example is seen once.
+    held_out: the share of SQuAD's passages kept to score with.
     """
 
     data: Path
@@ -91,6 +92,7 @@ class ReaderTrainingConfig(FitConfig):
     beta2: float = 0.98
     bf16: bool | None = True
     negatives: float = 0.15
+    dropout: float = 0.0
     batch_tokens: int = 4096
     held_out: float = 0.02
     # what is held out is for the scores on the card
@@ -122,7 +124,7 @@ def train(config: ReaderTrainingConfig) -> FitResult:
 
     torch.manual_seed(config.seed)
     examples, held_out = training_examples(config)
-    model = TrainableReader.begin(config.start_from)
+    model = TrainableReader.begin(config.start_from, config.dropout)
     rows = list(items(examples, reader_tokenizer()))
     rng = random.Random(config.seed)
     epochs = [row_batches(rows, config.tokens, config.batch_tokens, rng) for _ in range(config.epochs)]

@@ -23,19 +23,23 @@ HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}
 class TrainableReader(nn.Module):
     """Encoder without its pooler, and linear heads of its last states: answers, descriptions and verdicts."""
 
-    def __init__(self, encoder: Any) -> None:
+    def __init__(self, encoder: Any, dropout: float = 0.0) -> None:
         super().__init__()
         self.encoder = encoder
         self.encoder.embeddings.requires_grad_(False)
+        for module in self.encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
         self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, outputs) for name, outputs in HEADS.items()})
 
     @classmethod
-    def begin(cls, start_from: Path | None = None) -> Self:
+    def begin(cls, start_from: Path | None = None, dropout: float = 0.0) -> Self:
         """Return the packaged MiniLM with new heads, or with the layers and heads of a stored reader.
 
+        dropout: of its states and attention weights in training.
         Raises WeightsError where a file holds other weights than a reader's.
         """
-        model = cls(torch_minilm(packaged_minilm()))
+        model = cls(torch_minilm(packaged_minilm()), dropout)
         if start_from is not None:
             stored = {_module_name(name): torch.from_numpy(array) for name, array in load_weights(start_from).items()}
             kept = {name: tensor for name, tensor in model.state_dict().items() if _is_embedding(name)}
@@ -43,12 +47,6 @@ class TrainableReader(nn.Module):
                 raise WeightsError(f"{start_from}: not a reader's weights; unlike in {', '.join(sorted(unlike)[:3])}")
             model.load_state_dict(stored | kept)
         return model
-
-    def train(self, mode: bool = True) -> Self:
-        """Switch to training mode, but leave the encoder without dropout: each example is seen once or twice."""
-        super().train(mode)
-        self.encoder.train(False)
-        return self
 
     def loss(self, batch: Sequence[Row]) -> Tensor:
         """Return the mean negative log likelihood of what a batch's rows ask for.
@@ -58,21 +56,30 @@ class TrainableReader(nn.Module):
         device = next(self.parameters()).device
         inputs = {name: value.to(device) for name, value in pad(batch).items()}
         hidden = self.encoder(**inputs).last_hidden_state.float()  # (B, T, 384)
+        judged = [number for number, row in enumerate(batch) if row.verdict >= 0]
+        asked = [number for number, row in enumerate(batch) if row.verdict < 0]
         with torch.autocast(device.type, enabled=False):
-            losses = []
-            for number, row in enumerate(batch):
-                if row.verdict >= 0:
-                    target = torch.tensor(row.verdict, device=device)
-                    losses.append(cross_entropy(self.heads["verdicts"](hidden[number, 0]), target))
-                    continue
-                head = self.heads["spans" if row.text else "descriptions"]
-                first, last = places(row)
-                allowed = torch.tensor([0, *range(first, last)], device=device)
-                likelihood = head(hidden[number, allowed]).log_softmax(0)  # (places, 2)
-                start, end = torch.tensor(row.gold, device=device).T
-                start, end = (torch.where(one > 0, one - first + 1, 0) for one in (start, end))
-                losses.append(-torch.logsumexp(likelihood[start, 0] + likelihood[end, 1], 0))
-            return torch.stack(losses).mean()
+            verdicts = torch.tensor([batch[number].verdict for number in judged], dtype=torch.int64, device=device)
+            total = cross_entropy(self.heads["verdicts"](hidden[judged, 0]), verdicts, reduction="sum")
+            if asked:
+                total = total - self._span_likelihoods(hidden[asked], [batch[number] for number in asked]).sum()
+            return total / len(batch)
+
+    def _span_likelihoods(self, hidden: Tensor, rows: Sequence[Row]) -> Tensor:
+        """Return the log likelihood of each row's gold spans, (R,), from the states (R, T, 384)."""
+        allowed = torch.zeros(hidden.shape[:2], dtype=torch.bool)
+        gold = torch.full((len(rows), max(len(row.gold) for row in rows), 2), -1)
+        for number, row in enumerate(rows):
+            allowed[number, slice(*places(row))] = True
+            gold[number, : len(row.gold)] = torch.tensor(row.gold)
+        allowed[:, 0] = True
+        of_text = torch.tensor([bool(row.text) for row in rows], device=hidden.device)[:, None, None]
+        logits = torch.where(of_text, self.heads["spans"](hidden), self.heads["descriptions"](hidden))  # (R, T, 2)
+        blank = ~allowed.to(hidden.device)[:, :, None]
+        likelihood = logits.masked_fill(blank, -torch.inf).log_softmax(1)
+        ends = gold.to(hidden.device)  # (R, G, 2)
+        of_spans = likelihood.gather(1, ends.clamp(min=0)).sum(2)
+        return of_spans.masked_fill(ends[:, :, 0] < 0, -torch.inf).logsumexp(1)
 
     def save(self, file: Path) -> None:
         """Write the whole network and its heads as the reader of the offline mode loads them."""

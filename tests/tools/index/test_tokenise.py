@@ -1,5 +1,8 @@
 """Terms of passages and queries, in any script."""
 
+import subprocess
+import sys
+
 import pytest
 
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -63,3 +66,12 @@ def test_a_language_without_stemmer_is_refused_with_those_there_are() -> None:
 def test_it_can_be_written_down_and_made_again() -> None:
     again = Tokeniser.from_dict(Tokeniser("german", stem=False).to_dict())
     assert again.terms("Die Häuser") == ["häuser"]
+
+
+def test_stop_words_are_read_without_the_package_that_would_import_jax() -> None:
+    code = (
+        "import sys; from ras_agent.tools.index.tokenise import Tokeniser; print(Tokeniser().terms('the sea')); "
+        "print(sorted({'bm25s', 'jax'} & sys.modules.keys()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[:2] == ["['sea']", "[]"]

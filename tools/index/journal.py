@@ -95,11 +95,11 @@ class Journal:
     def drop_empty_sources(self) -> None:
         """Forget the sources that no file is left of, so that their names are free, and what was given to them."""
         for path in self.sources():
-            if not self.files_in(path):
+            if not self._holds_files(path):
                 self._connection.execute("DELETE FROM sources WHERE path = ?", (os.fsencode(path),))
         for table in ("fields", "metadata"):
             for (path,) in self._connection.execute(f"SELECT path FROM {table}").fetchall():
-                if not self.files_in(_path(path)):
+                if not self._holds_files(_path(path)):
                     self._connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
     def fields_at(self, path: Path) -> str:
@@ -137,6 +137,10 @@ class Journal:
             JournalFile(label, _path(place), stamp)
             for label, place, stamp in self._connection.execute(query, _within(path))
         ]
+
+    def _holds_files(self, path: Path) -> bool:
+        query = f"SELECT 1 FROM files WHERE {_WITHIN} LIMIT 1"
+        return self._connection.execute(query, _within(path)).fetchone() is not None
 
     def put_file(self, label: str, path: Path, stamp: str) -> None:
         place = os.fsencode(path)
@@ -195,7 +199,7 @@ class Journal:
         self.drop_document(name)
         if known is None:
             return
-        if self.documents_of(known.file):
+        if self._connection.execute("SELECT 1 FROM documents WHERE file = ? LIMIT 1", (known.file,)).fetchone():
             self._connection.execute("UPDATE files SET stamp = '' WHERE label = ?", (known.file,))
         else:
             self.drop_file(known.file)

@@ -52,17 +52,14 @@ class LayerStep(NamedTuple):
 
 
 @cpu_loop()
-def write_inputs(layer: Any, low: int, inputs: Any, begin: int, end: int) -> None:
-    """Write to `inputs` (rows, 2d) the states of the rows from `low` on, and beside them the sums of messages."""
+def write_sums(layer: Any, low: int, sums: Any, begin: int, end: int) -> None:
+    """Write to `sums` (rows, d) the sums of messages of the rows from `low` on."""
     width = layer.states.shape[1]
     states, factors = layer.states, layer.factors
     for row in range(begin, end):
-        own, first = states[layer.before[low + row]], layer.initial[layer.origin[low + row]]
-        line, sums = inputs[row, :width], inputs[row, width:]
+        first, line = layer.initial[layer.origin[low + row]], sums[row]
         for column in range(width):
-            line[column] = own[column]
-        for column in range(width):
-            sums[column] = first[column]
+            line[column] = first[column]
         target, asked = layer.entity[low + row], layer.question[low + row]
         message, last = layer.indptr[target], layer.indptr[target + 1]
         while message + 1 < last:
@@ -72,47 +69,29 @@ def write_inputs(layer: Any, low: int, inputs: Any, begin: int, end: int) -> Non
             state2, factor2 = states[layer.place[layer.source[message], asked]], factors[layer.relation[message]]
             message += 1
             for column in range(width):
-                sums[column] += state[column] * factor[column] + state2[column] * factor2[column]
+                line[column] += state[column] * factor[column] + state2[column] * factor2[column]
         if message < last:
             state, factor = states[layer.place[layer.source[message], asked]], factors[layer.relation[message]]
             for column in range(width):
-                sums[column] += state[column] * factor[column]
-
-
-@cpu_loop()
-def add_layer_gradients(layer: Any, low: int, of_inputs: Any, sums: Any, begin: int, end: int) -> None:
-    """Add to the states, factors and initial states of the layer `sums` their gradients by the inputs' (rows, 2d)."""
-    width, part = layer.states.shape[1], end - begin
-    states, factors, of_states, of_factors = layer.states, layer.factors, sums.states, sums.factors
-    for row in range(len(of_inputs)):
-        of_line, of_sum = of_inputs[row, begin:end], of_inputs[row, width + begin : width + end]
-        of_own = of_states[layer.before[low + row], begin:end]
-        of_first = sums.initial[layer.origin[low + row], begin:end]
-        for column in range(part):
-            of_own[column] += of_line[column]
-        for column in range(part):
-            of_first[column] += of_sum[column]
-        target, asked = layer.entity[low + row], layer.question[low + row]
-        for message in range(layer.indptr[target], layer.indptr[target + 1]):
-            sender, kind = layer.place[layer.source[message], asked], layer.relation[message]
-            state, factor = states[sender, begin:end], factors[kind, begin:end]
-            of_state, of_factor = of_states[sender, begin:end], of_factors[kind, begin:end]
-            for column in range(part):
-                of_state[column] += of_sum[column] * factor[column]
-            for column in range(part):
-                of_factor[column] += of_sum[column] * state[column]
+                line[column] += state[column] * factor[column]
 
 
 @cpu_loop(reorder=True)
 def write_next_states(
-    mixed: Any, states: Any, norm_weight: Any, norm_bias: Any, following: Any, begin: int, end: int
+    layer: Any, low: int, own: Any, mixed: Any, norm_weight: Any, norm_bias: Any, following: Any, begin: int, end: int
 ) -> None:
-    """Write to `following` (rows, d) the layer norm of `mixed` (rows, d), rectified, plus `states` (rows, >= d)."""
+    """Complete `mixed` (rows, d), and write to `following` (rows, d) its layer norm, rectified, plus the states before.
+
+    own: (R before the layer, d), what the linear map makes of these states; `mixed` has the sums' part so far. Rows are
+    those from `low` on.
+    """
     width = mixed.shape[1]
     for row in range(begin, end):
-        line, state, to = mixed[row], states[row], following[row]
+        state, part = layer.states[layer.before[low + row]], own[layer.before[low + row]]
+        line, to = mixed[row], following[row]
         mean = np.float32(0)
         for column in range(width):
+            line[column] += part[column]
             mean += line[column]
         mean /= np.float32(width)
         square = np.float32(0)
@@ -122,6 +101,38 @@ def write_next_states(
         for column in range(width):
             normed = (line[column] - mean) * scale * norm_weight[column] + norm_bias[column]
             to[column] = max(normed, np.float32(0)) + state[column]
+
+
+@cpu_loop()
+def add_layer_gradients(
+    layer: Any, low: int, gradient: Any, of_mixed: Any, of_sums: Any, totals: Any, of_own: Any, begin: int, end: int
+) -> None:
+    """Add the gradients of the states, factors and initial states to the layer `totals`, and of their maps to `of_own`.
+
+    gradient, of_mixed, of_sums: (rows, d), of the next states, of the linear map and of the sums of messages. of_own:
+    (R before the layer, d), of what the linear map makes of these states.
+    """
+    part, states, factors, of_states, of_factors = end - begin, layer.states, layer.factors, totals.states, totals.factors
+    for row in range(len(of_sums)):
+        given, of_line, of_sum = gradient[row, begin:end], of_mixed[row, begin:end], of_sums[row, begin:end]
+        before = layer.before[low + row]
+        of_state, of_part = of_states[before, begin:end], of_own[before, begin:end]
+        of_first = totals.initial[layer.origin[low + row], begin:end]
+        for column in range(part):
+            of_state[column] += given[column]
+        for column in range(part):
+            of_part[column] += of_line[column]
+        for column in range(part):
+            of_first[column] += of_sum[column]
+        target, asked = layer.entity[low + row], layer.question[low + row]
+        for message in range(layer.indptr[target], layer.indptr[target + 1]):
+            sender, kind = layer.place[layer.source[message], asked], layer.relation[message]
+            state, factor = states[sender, begin:end], factors[kind, begin:end]
+            of_sender, of_factor = of_states[sender, begin:end], of_factors[kind, begin:end]
+            for column in range(part):
+                of_sender[column] += of_sum[column] * factor[column]
+            for column in range(part):
+                of_factor[column] += of_sum[column] * state[column]
 
 
 @cpu_loop(reorder=True)

@@ -24,10 +24,10 @@ from ras_agent.train.gfm.kernels import (
     LayerStep,
     add_layer_gradients,
     add_score_gradients,
-    write_inputs,
     write_next_states,
     write_norm_gradients,
     write_scores,
+    write_sums,
 )
 from ras_agent.train.gfm.rows import LayerRows, Places, batch_rows, layer_graphs
 
@@ -162,39 +162,46 @@ class _Layer(Function):
         norm_bias: Tensor,
     ) -> Tensor:
         width, step = states.shape[1], LayerStep.of(graph, earlier, rows, states, factors, initial)
-        inputs = torch.empty(len(rows), 2 * width)  # [state; aggregated messages]
-        mixed, following = torch.empty(len(rows), width), torch.empty(len(rows), width)
+        of_state, of_sum = weight.chunk(2, dim=1)
+        own = torch.empty_like(states)  # mapped before the layer, where more entities are one row than after it
+        for block in _blocks(len(states), width):
+            torch.addmm(bias, states[block], of_state.t(), out=own[block])
+        sums, mixed, following = (torch.empty(len(rows), width) for _ in range(3))
         for block in _blocks(len(rows), width):
-            write_inputs.share(len(inputs[block]), step, block.start, inputs[block])
-            torch.addmm(bias, inputs[block], weight.t(), out=mixed[block])
-            given = mixed[block], inputs[block], norm_weight, norm_bias, following[block]
-            write_next_states.share(len(mixed[block]), *given)
+            write_sums.share(len(sums[block]), step, block.start, sums[block])
+            torch.mm(sums[block], of_sum.t(), out=mixed[block])
+            given = own, mixed[block], norm_weight, norm_bias, following[block]
+            write_next_states.share(len(mixed[block]), step, block.start, *given)
         ctx.given = graph, earlier, rows
-        ctx.save_for_backward(states, factors, initial, weight, norm_weight, norm_bias, inputs, mixed)
+        ctx.save_for_backward(states, factors, initial, weight, norm_weight, norm_bias, sums, mixed)
         return following
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        states, factors, initial, weight, norm_weight, norm_bias, inputs, mixed = ctx.saved_tensors
+        states, factors, initial, weight, norm_weight, norm_bias, sums, mixed = ctx.saved_tensors
         graph, earlier, rows = ctx.given
         step = LayerStep.of(graph, earlier, rows, states, factors, initial)
         totals = [torch.zeros_like(one) for one in (states, factors, initial)]
-        sums = LayerStep.of(graph, earlier, rows, *totals)
+        of_own = torch.zeros_like(states)
+        layer_totals = LayerStep.of(graph, earlier, rows, *totals)
         norm_weight, norm_bias = norm_weight.detach(), norm_bias.detach()
         gradient, width = gradient.contiguous(), states.shape[1]
         of_weight, of_vectors = torch.zeros_like(weight), torch.zeros(3, width)
-        size = min(len(mixed), _block_rows(width))
-        mixed_buffer, inputs_buffer = torch.empty(size, width), torch.empty(size, 2 * width)
+        (for_state, for_sum), (of_state, of_sum) = weight.chunk(2, dim=1), of_weight.chunk(2, dim=1)
+        buffers = torch.empty(2, min(len(mixed), _block_rows(width)), width)
         for block in _blocks(len(mixed), width):
-            of_mixed, of_inputs = (one[: block.stop - block.start] for one in (mixed_buffer, inputs_buffer))
+            of_mixed, of_sums = buffers[:, : block.stop - block.start]
             given = mixed[block], norm_weight, norm_bias, gradient[block], of_mixed
             for part in write_norm_gradients.share(len(of_mixed), *given):
                 of_vectors += torch.from_numpy(part)
-            of_weight.addmm_(of_mixed.t(), inputs[block])
-            torch.mm(of_mixed, weight, out=of_inputs)
-            of_inputs[:, :width] += gradient[block]  # the state itself is added to the update
-            add_layer_gradients.share(width, step, block.start, of_inputs, sums)
+            of_sum.addmm_(of_mixed.t(), sums[block])
+            torch.mm(of_mixed, for_sum, out=of_sums)
+            given = gradient[block], of_mixed, of_sums, layer_totals, of_own
+            add_layer_gradients.share(width, step, block.start, *given)
+        for block in _blocks(len(states), width):
+            of_state.addmm_(of_own[block].t(), states[block])
+            totals[0][block].addmm_(of_own[block], for_state)
         of_norm_weight, of_norm_bias, of_bias = of_vectors
         return None, None, None, *totals, of_weight, of_bias, of_norm_weight, of_norm_bias
 

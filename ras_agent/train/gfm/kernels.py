@@ -112,7 +112,8 @@ def add_layer_gradients(
     gradient, of_mixed, of_sums: (rows, d), of the next states, of the linear map and of the sums of messages. of_own:
     (R before the layer, d), of what the linear map makes of these states.
     """
-    part, states, factors, of_states, of_factors = end - begin, layer.states, layer.factors, totals.states, totals.factors
+    part, states, factors = end - begin, layer.states, layer.factors
+    of_states, of_factors = totals.states, totals.factors
     for row in range(len(of_sums)):
         given, of_line, of_sum = gradient[row, begin:end], of_mixed[row, begin:end], of_sums[row, begin:end]
         before = layer.before[low + row]

@@ -129,11 +129,13 @@ class _RelationStates(Function):
         of_matrix, of_weight = torch.zeros_like(matrix), torch.zeros_like(weight)
         of_offset, of_bias = torch.zeros(2, len(weight))
         ones = torch.ones(_block_rows(len(weight)))
+        mask = torch.ops.aten.threshold_backward.grad_input  # in place and at once, unlike a product with `after > 0`
         for block in _blocks(len(inputs), len(weight)):
             of_mapped = torch.zeros(len(inputs[block]), len(weight))
             for side, sign in enumerate(ctx.signs):
                 after, given = hidden[side, block], gradient[side, block]
-                of_hidden = (given @ weight).mul_(after > 0)
+                of_hidden = torch.mm(given, weight)
+                mask(of_hidden, after, 0, grad_input=of_hidden)
                 of_mapped.add_(of_hidden, alpha=sign)
                 of_weight.addmm_(given.t(), after)
                 of_offset.addmv_(of_hidden.t(), ones[: len(given)])
@@ -197,8 +199,8 @@ class _Layer(Function):
                 of_vectors += torch.from_numpy(part)
             of_sum.addmm_(of_mixed.t(), sums[block])
             torch.mm(of_mixed, for_sum, out=of_sums)
-            given = gradient[block], of_mixed, of_sums, layer_totals, of_own
-            add_layer_gradients.share(width, step, block.start, *given)
+            of_layer = gradient[block], of_mixed, of_sums, layer_totals, of_own
+            add_layer_gradients.share(width, step, block.start, *of_layer)
         for block in _blocks(len(states), width):
             of_state.addmm_(of_own[block].t(), states[block])
             totals[0][block].addmm_(of_own[block], for_state)

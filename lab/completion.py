@@ -37,7 +37,7 @@ def ranks(gfm_set: GFMSet, weights: Mapping[str, Tensor], facts: int, seed: int,
     found: list[int] = []
     rng = np.random.default_rng(seed)
     edges = np.asarray(gfm_set.kg.edges)
-    relations = len(gfm_set.inverse)
+    relations = len(gfm_set.kg.relations)
     while len(found) < facts:
         # one negative is drawn and not read: all entities are ranked
         example = completion_example([gfm_set], batch, 0, 1, rng)

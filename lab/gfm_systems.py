@@ -170,7 +170,7 @@ def _network_of(case: GFMCase, config: GFMConfig) -> tuple[GFMConfig, Mapping[st
     if "questions" in case:
         shipped, weights = weights_of()
         config = replace(shipped, width=shipped.width * WIDER)
-        graph = GFMGraph.from_edges(entities, edges, case["vectors"], -case["vectors"], shipped.message_target)
+        graph = GFMGraph.from_edges(entities, edges, case["vectors"], None, shipped.message_target)
         return config, widened(weights, WIDER), graph, case["questions"]
     rng = np.random.default_rng(1)
     vectors = rng.normal(size=(2, int(case["relations"]), config.text_width)).astype(np.float32) / 28
@@ -247,7 +247,7 @@ def _floor(products: float, moved: float, touched: float, device: str, way: str,
 
     tensor_cores = way != "float32" and device.startswith("cuda")
     dtype = torch.bfloat16 if tensor_cores else torch.float32
-    rows = ROWS_AT_ONCE if device == "cpu" else 16 * ROWS_AT_ONCE
+    rows = ROWS_AT_ONCE if device == "cpu" else 32 * ROWS_AT_ONCE
     left, right = (torch.randn(size, d, dtype=dtype, device=device) for size in (rows, d))
     rate = 2 * rows * d * d / _best(lambda: left @ right, device)
     source = torch.randn(_COPIED, device=device)

@@ -54,7 +54,7 @@ def compare(kg: KGIndex, questions: Path, width: int, batch: int, steps: int) ->
     from ras_agent.train.gfm.scores import batch_scores
 
     case = real_case(kg, questions, batch, 0, trained=True)
-    graph = GFMGraph.from_edges(int(case["entities"]), case["edges"], case["vectors"], -case["vectors"])
+    graph = GFMGraph.from_edges(int(case["entities"]), case["edges"], case["vectors"], None)
     start = np.zeros((len(case["indptr"]) - 1, graph.entities), dtype=np.float32)
     for row, part in enumerate(zip(case["indptr"][:-1], case["indptr"][1:], strict=True)):
         start[row, case["starts"][slice(*part)]] = case["weights"][slice(*part)]

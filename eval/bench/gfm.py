@@ -56,7 +56,7 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     embedder = resolve_embedder("minilm")
     relations = [f"was {verb} {end}" for verb, end in product(_VERBS, _ENDS)]
     vectors = np.asarray(embedder.embed(relations), dtype=np.float32)
-    graph = GFMGraph.from_edges(entities, drawn_facts(entities, len(relations), facts), vectors, -vectors)
+    graph = GFMGraph.from_edges(entities, drawn_facts(entities, len(relations), facts), vectors, None)
     starts = [_start(graph, seed) for seed in range(len(_QUESTIONS))]
     questions = np.stack([query_vector(embedder, question) for question in _QUESTIONS])
     threads = torch.get_num_threads()

@@ -6,7 +6,7 @@ question: the background. A question changes only what its entities reach (ras_a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,16 +102,14 @@ class GraphCache:
         return size
 
 
-def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> list[LayerWeights]:
-    """Return the weights layer by layer, the matrices as `dtype`."""
-    layers = []
+def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> Iterator[LayerWeights]:
+    """Yield the weights layer by layer, the matrices as `dtype`."""
     for number in range(layer_count(weights)):
         at = f"entity_model.layers.{number}"
         matrix = weights[f"{at}.linear.weight"]
         of_state, of_total = (half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1))
         norm_weight, norm_bias = weights[f"{at}.layer_norm.weight"], weights[f"{at}.layer_norm.bias"]
-        layers.append(LayerWeights(of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias))
-    return layers
+        yield LayerWeights(of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias)
 
 
 def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
@@ -138,20 +136,20 @@ def build_cache(
     """
     import torch
 
-    layers = layer_weights(weights, torch.float32)
-    width, count, relations = layers[0].bias.shape[0], graph.entities, len(graph.vectors)
+    layers, width = layer_count(weights), len(weights["rel_mlp.bias"])
+    count, relations = graph.entities, graph.relations
     hidden = len(head.bias) // width  # rows of a state's width
     alike = nodes is None  # all entities leave layer 0 alike
     if half_cache is None:
-        rows = len(layers) * relations + (len(layers) - alike + hidden) * count
+        rows = layers * relations + (layers - alike + hidden) * count
         half_cache = 4 * (width + 1) * rows > cache_bytes
     row = 2 * width + 4 if half_cache else 4 * width + 4
-    bytes_left = cache_bytes - len(layers) * relations * row
-    relations_of = _RelationStates(weights, torch.from_numpy(graph.vectors))
+    bytes_left = cache_bytes - layers * relations * row
+    relations_of = _RelationStates(weights, graph)
     relation_states, pre_norm, deviations, uncached_from = [], [], [], None
     state: Tensor | None = None if nodes is None else nodes.initial
     following: Tensor | None = None
-    for number, layer in enumerate(layers):
+    for number, layer in enumerate(layer_weights(weights, torch.float32)):
         relation_states.append(empty_rows(relations, width, half_cache))
         if number or not alike:
             relations_of.write(number, relation_states[-1])
@@ -199,17 +197,16 @@ class _RelationStates:
     where that is smaller. Of relations whose inverses are their negated vectors it is computed once for both.
     """
 
-    def __init__(self, weights: Mapping[str, Tensor], vectors: Tensor) -> None:
-        """Prepare the vectors (R, text width)."""
+    def __init__(self, weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
+        """Prepare the relations' vectors."""
         import torch
 
-        self._weights, half = weights, len(vectors) // 2
-        self._negated = 2 * half == len(vectors) and torch.equal(vectors[:half], -vectors[half:])
+        self._weights, negated = weights, graph.inverse_vectors is None
         width = weights["rel_mlp.weight"].shape[0]
-        self._composed = vectors.shape[1] < width * (2 if self._negated else 1)
-        self._rows = vectors if self._composed else relation_inputs(weights, vectors)
-        if not self._composed:
-            self._negated = False
+        self._composed = graph.relation_vectors.shape[1] < width * (2 if negated else 1)
+        self._negated = negated and self._composed
+        self._vectors = graph.relation_vectors if self._negated else graph.vectors
+        self._inputs = None if self._composed else relation_inputs(weights, torch.from_numpy(self._vectors))
 
     def write(self, layer: int, states: CachedRows) -> None:
         """Write the relation states of one layer to `states` (R, d), block by block."""
@@ -223,9 +220,15 @@ class _RelationStates:
             bias = bias + first @ self._weights["rel_mlp.bias"]
             first = first @ self._weights["rel_mlp.weight"]
         first, second = first.t().contiguous(), second.t().contiguous()
-        count = len(self._rows) // 2 if self._negated else len(self._rows)
+        count = len(self._vectors)
         for begin in range(0, count, ROWS_AT_ONCE):
-            hidden = self._rows[begin : min(begin + ROWS_AT_ONCE, count)] @ first
+            block = slice(begin, min(begin + ROWS_AT_ONCE, count))
+            rows = (
+                torch.from_numpy(np.array(self._vectors[block])).float()
+                if self._inputs is None
+                else self._inputs[block]
+            )
+            hidden = rows @ first
             if self._negated:
                 states.write(count + begin, torch.addmm(last, (bias - hidden).relu_(), second))
             states.write(begin, torch.addmm(last, hidden.add_(bias).relu_(), second))

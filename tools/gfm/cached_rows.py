@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _LARGEST = 32767
-_NUMBERS_AT_ONCE = 1 << 20  # a block of rows is 4 MB and stays in the cache
+_NUMBERS_AT_ONCE = 1 << 19  # a block of rows is 2 MB and stays in the cache
 
 
 @dataclass(frozen=True, slots=True)

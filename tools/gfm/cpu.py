@@ -90,15 +90,15 @@ class FastGFM:
             raise SettingsError(f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact")
 
         self.graph, self.weights = graph, weights
-        self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)
         with torch.inference_mode():
             self._dtype = torch.bfloat16 if half_products else torch.float32
-            self._layers = layer_weights(weights, self._dtype)
-            width = self._layers[0].bias.shape[0]
+            width = len(weights["rel_mlp.bias"])
             self._rows = max(1, NUMBERS_AT_ONCE // width)
             self._head = ScoreHead.of(weights, self.head_name, width)
             self._nodes = self._node_inputs()
             self.cache: GraphCache = build_cache(weights, graph, self._head, cache_bytes, half_cache, self._nodes)
+            # after the cache, whose making takes most memory
+            self._layers = list(layer_weights(weights, self._dtype))
             self._bounds = layer_bounds(self.cache, self._layers)
             norm = spectral_norms(self._head.state_weight.mT) * self._head.output.norm()
             # how far a logit moves, at most, for each unit of length of a change of the last state
@@ -106,6 +106,7 @@ class FastGFM:
             # a sigmoid's slope is at most 1/4
             self.negligible = 4 * tolerance / max(self._score_gain, 1e-30)
             self._score_state = self._head.state_weight.to(self._dtype)
+        self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)
 
     def _node_inputs(self) -> NodeInputs | None:
         """Return what the network reads of the nodes themselves; GFM-RAG's reads nothing."""

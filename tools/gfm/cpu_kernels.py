@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ROWS_AT_ONCE = 2048  # a block of rows of width 512 is 4 MB and stays in the cache
+ROWS_AT_ONCE = 1024  # a block of rows of width 512 is 2 MB and stays in the cache
 _FEW_ROWS = 256  # one thread does so many as fast as two
 _SETTING = Lock()
 _REORDERED_SUMS = {"reassoc", "nsz", "contract"}  # not "nnan": what is not a number stays so

@@ -301,7 +301,7 @@ class DeviceGFM:
 def bytes_needed(weights: Mapping[str, Tensor], graph: GFMGraph) -> int:
     """Estimate the memory that one question takes on a device in float32, with all that lasts."""
     width, layers = len(weights["question_mlp.bias"]), layer_count(weights)
-    lasting = layers * len(graph.vectors) * width + 2 * sum(tensor.numel() for tensor in weights.values())
+    lasting = layers * graph.relations * width + 2 * sum(tensor.numel() for tensor in weights.values())
     numbers = lasting + 2 * graph.entities * width + 10 * ROWS_PER_BLOCK * width
     return int(4 * numbers + 24 * (graph.messages + graph.entities))
 

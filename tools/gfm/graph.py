@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ras_agent.arrays import Floats, Ints
+
+Vectors = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +20,36 @@ class GFMGraph:
     indptr: (N + 1,); the messages to entity e are numbers indptr[e] to indptr[e + 1] - 1.
     source: (M,), the entity that each message comes from.
     relation: (M,), 0 to R - 1.
-    vectors: (R, text width), the relations' sentence vectors.
+    relation_vectors: (K, text width), the sentence vectors of relations 0 to K - 1, as they are stored.
+    inverse_vectors: (I, text width), of the relations from K on; None for K inverses whose vectors are those of their
+        relations times -1, which are not written down.
     """
 
     indptr: Ints
     source: Ints
     relation: Ints
-    vectors: Floats
+    relation_vectors: Vectors
+    inverse_vectors: Vectors | None = None
+
+    @property
+    def relations(self) -> int:
+        """Return the number of relations with their inverses, R."""
+        inverses = self.relation_vectors if self.inverse_vectors is None else self.inverse_vectors
+        return len(self.relation_vectors) + len(inverses)
+
+    @property
+    def vectors(self) -> Floats:
+        """Return (R, text width), the sentence vectors of all relations, written anew in float32."""
+        return self.vectors_of(np.arange(self.relations))
+
+    def vectors_of(self, relations: Ints) -> Floats:
+        """Return (k, text width), the sentence vectors of the relations of these numbers (k,)."""
+        given, later = self.relation_vectors, relations >= len(self.relation_vectors)
+        vectors = np.empty((len(relations), given.shape[1]), dtype=np.float32)
+        vectors[~later] = given[relations[~later]]
+        inverses = relations[later] - len(given)
+        vectors[later] = -given[inverses] if self.inverse_vectors is None else self.inverse_vectors[inverses]
+        return vectors
 
     @property
     def entities(self) -> int:
@@ -45,13 +71,14 @@ class GFMGraph:
         cls,
         entities: int,
         edges: npt.NDArray[np.integer],
-        vectors: Floats,
-        inverse: Floats,
+        vectors: Vectors,
+        inverse: Vectors | None,
         message_target: str = "head",
     ) -> GFMGraph:
         """Make the graph of facts `edges` (E, 3): head, relation, tail. A fact gives one message in each direction.
 
-        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses.
+        vectors, inverse: (relations, text width), sentence vectors of the relations and of their inverses;
+            None for inverses whose vectors are the relations' times -1.
         message_target: "head" or "tail", the end of a fact that its relation's message goes to (see GFMConfig).
         Raises ValueError for a number out of range.
         """
@@ -59,16 +86,16 @@ class GFMGraph:
         head, relation, tail = facts.T
         if len(facts) and (facts.min() < 0 or max(head.max(), tail.max()) >= entities):
             raise ValueError(f"edges name entities outside of 0..{entities - 1}")
-        if vectors.shape != inverse.shape or (len(facts) and relation.max() >= len(vectors)):
-            raise ValueError(f"{len(vectors)} relation vectors and {len(inverse)} inverse ones do not fit the edges")
+        inverses = vectors if inverse is None else inverse
+        if vectors.shape != inverses.shape or (len(facts) and relation.max() >= len(vectors)):
+            raise ValueError(f"{len(vectors)} relation vectors and {len(inverses)} inverse ones do not fit the edges")
         target = np.concatenate((head, tail) if message_target == "head" else (tail, head))
         source = np.concatenate((tail, head) if message_target == "head" else (head, tail))
         relations = np.concatenate((relation, relation + len(vectors)))
         order = np.lexsort((relations, target * entities + source))  # two sorts in place of three
         indptr = np.zeros(entities + 1, dtype=np.int64)
         np.cumsum(np.bincount(target, minlength=entities), out=indptr[1:])
-        both = np.concatenate((vectors, inverse)).astype(np.float32, copy=False)
-        return cls(indptr, source[order], relations[order], both)
+        return cls(indptr, source[order], relations[order], vectors, inverse)
 
 
 @dataclass(frozen=True, slots=True)

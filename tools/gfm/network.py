@@ -31,6 +31,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ras_agent.tools.gfm.cached_rows import CachedRows
 from ras_agent.tools.gfm.graph import GFMGraph
 
@@ -52,11 +54,12 @@ class GraphTensors:
     vectors: Tensor
 
     @classmethod
-    def of(cls, graph: GFMGraph, device: str = "cpu") -> GraphTensors:
-        """Copy the arrays of `graph` to a device."""
+    def of(cls, graph: GFMGraph, device: str = "cpu", *, vectors: bool = True) -> GraphTensors:
+        """Copy the arrays of `graph` to a device; the vectors only if `vectors`, else there are none."""
         import torch
 
-        arrays = (graph.source, graph.relation, graph.target, graph.vectors)
+        given = graph.vectors if vectors else np.empty((0, 0), dtype=np.float32)
+        arrays = (graph.source, graph.relation, graph.target, given)
         return cls(graph.entities, *(torch.from_numpy(array).to(device) for array in arrays))
 
 

@@ -62,7 +62,7 @@ def message_gradients(
     with torch.enable_grad():
         ones = [torch.ones(graph.messages, requires_grad=True, device=device) for _ in range(layer_count(weights))]
         vectors = torch.from_numpy(question)[None].to(device)
-        tensors = GraphTensors.of(graph, str(device))
+        tensors = GraphTensors.of(graph, str(device), vectors=relation_states is None)
         if nodes is None:
             logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
         else:

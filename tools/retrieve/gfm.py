@@ -300,22 +300,24 @@ def _checked_vectors(graph: KGIndex, config: GFMConfig) -> Vectors:
     return vectors
 
 
-def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
-    """Return the vectors of the inverse relations (R, text width). Raises IndexMismatch as `gfm` does.
+def inverse_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats | None:
+    """Return the vectors of the inverse relations (R, text width), None where they are the relations' times -1.
+
+    Raises IndexMismatch as `gfm` does.
 
     Vectors that are embedded from texts are stored in the graph's database. embedder: the one that made the graph's
     vectors, if it is at hand; by default the one that the graph names.
     """
     _checked_vectors(graph, config)
     if config.inverse == "negated":
-        return -relation_vectors(graph, config, embedder)
+        return None
     embedder = embedder or graph.embedder
     assert embedder is not None  # vectors come with the embedder that made them
     texts = [f"{config.relation_prefix}inverse_{name}" for name in graph.relations]
     return stored_vectors(graph.database, "inverse", embedder, texts, graph.relations, part=graph.is_part)
 
 
-def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Floats:
+def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = None) -> Vectors:
     """Return the vectors of the relations (R, text width).
 
     A graph holds them in 16 bits, for which published weights were not made. So for these they are embedded once more,
@@ -324,7 +326,7 @@ def relation_vectors(graph: KGIndex, config: GFMConfig, embedder: Embedder | Non
     """
     vectors = _checked_vectors(graph, config)
     if config.question_prefix is None and not config.relation_prefix:
-        return np.asarray(vectors, dtype=np.float32)
+        return vectors
     embedder = embedder or graph.embedder
     assert embedder is not None
     texts = [f"{config.relation_prefix}{name}" for name in graph.relations]
@@ -337,7 +339,7 @@ def messages_of(graph: KGIndex, config: GFMConfig, embedder: Embedder | None = N
     embedder: see `inverse_vectors`.
     """
     vectors = relation_vectors(graph, config, embedder)
-    inverse = -vectors if config.inverse == "negated" else inverse_vectors(graph, config, embedder)
+    inverse = inverse_vectors(graph, config, embedder)
     return GFMGraph.from_edges(len(graph.entities), np.asarray(graph.edges), vectors, inverse, config.message_target)
 
 

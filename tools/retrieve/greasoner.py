@@ -301,10 +301,11 @@ def edges_of_nodes(graph: KGIndex) -> Ints:
     return np.concatenate((np.asarray(graph.edges, dtype=np.int64), stated, linked))
 
 
-def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats) -> GFMGraph:
+def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats | None) -> GFMGraph:
     """Make the network's graph of all nodes and edges.
 
-    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their inverses.
+    vectors, inverse: (relations, text width), of the relations in the order of `relation_names`, and of their inverses;
+        see GFMGraph.from_edges.
     """
     nodes = NodeNumbers(graph).documents + len(graph.documents)
     return GFMGraph.from_edges(nodes, edges_of_nodes(graph), vectors, inverse)
@@ -312,11 +313,14 @@ def messages_of_nodes(graph: KGIndex, vectors: Floats, inverse: Floats) -> GFMGr
 
 @dataclass(frozen=True, slots=True)
 class NodeVectors:
-    """Vectors of a graph's texts: nodes (N, text width), relations and inverses (R, text width)."""
+    """Vectors of a graph's texts: nodes (N, text width), relations and inverses (R, text width).
+
+    inverses: None where they are the relations' times -1.
+    """
 
     nodes: Floats
     relations: Floats
-    inverses: Floats
+    inverses: Floats | None
 
     @classmethod
     def of(
@@ -332,7 +336,7 @@ class NodeVectors:
         names, inverses = relation_texts(graph)
         relations = vectors_of("relations", names, relation_names(graph))
         if config.inverse == "negated":
-            return cls(nodes, relations, -relations)
+            return cls(nodes, relations, None)
         return cls(nodes, relations, vectors_of("inverses", inverses, relation_names(graph)))
 
 

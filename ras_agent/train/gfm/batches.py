@@ -84,7 +84,7 @@ def completion_example(
         # the documents drawn state nothing: draw again, among those that state something
         stating = np.unique(gfm_set.kg.arrays.sources["document"])
         graph = _part(gfm_set, np.sort(rng.permutation(stating)[:documents])).graph
-    relations = len(graph.vectors) // 2
+    relations = graph.relations // 2
     forward = np.flatnonzero(graph.relation < relations)
     facts = rng.choice(forward, min(batch, len(forward)), replace=False)
     target, source, relation = graph.target[facts], graph.source[facts], graph.relation[facts]
@@ -100,7 +100,7 @@ def completion_example(
     others = [_others(graph, begin, kind, negatives, rng) for begin, kind in zip(begins, kinds, strict=True)]
     candidates = np.concatenate((ends[:, None], np.stack(others)), axis=1)
     rest = _without(graph, target, source, relation, relations)
-    return GFMExample(gfm_set.name, rest, graph.vectors[kinds], start, targets, candidates)
+    return GFMExample(gfm_set.name, rest, graph.vectors_of(kinds), start, targets, candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,12 @@ def pick_documents(kg: KGIndex, questions: Sequence[LinkedQuestion], size: int, 
     return np.union1d(first, rng.permutation(rest)[: max(0, size - len(first))])
 
 
-def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str = "head") -> GraphPart:
+def part_of(kg: KGIndex, documents: Ints, inverse: Floats | None, message_target: str = "head") -> GraphPart:
     """Return the part of `kg` that the documents `documents` (D,), ascending, state.
 
     Facts of these entities that no document states, such as equivalences, belong to it too.
-    inverse: (R, text width), the vectors of the inverse relations. Raises ValueError for a graph without vectors.
+    inverse: (R, text width), the vectors of the inverse relations; see GFMGraph.from_edges.
+    Raises ValueError for a graph without vectors.
     """
     if kg.relation_vectors is None:
         raise ValueError("the knowledge graph holds no vectors: build it with an embedder")
@@ -172,7 +173,8 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats, message_target: str =
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
     vectors = np.asarray(kg.relation_vectors, dtype=np.float32)[relations]
-    graph = GFMGraph.from_edges(len(entities), edges, vectors, inverse[relations], message_target)
+    inverses = None if inverse is None else inverse[relations]
+    graph = GFMGraph.from_edges(len(entities), edges, vectors, inverses, message_target)
     sizes = by_document.row_sizes()[documents]
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     columns = np.searchsorted(entities, mentions).astype(np.int32)

@@ -46,7 +46,8 @@ REMEDY = "write the set anew with `ras-agent kg examples --network greasoner`"
 class ReasonerSet:
     """Graph of N nodes with their vectors, and its questions, whose `entities` are the nodes that they start from.
 
-    edges: (E, 3) head, relation, tail. nodes: (N, text width), relations and inverses: (R, text width).
+    edges: (E, 3) head, relation, tail. nodes: (N, text width), relations and inverses: (R, text width), these
+    None where they are the relations' times -1.
     documents: the number of the first document's node; the documents are the last nodes.
     """
 
@@ -55,7 +56,7 @@ class ReasonerSet:
     edges: Ints
     nodes: Floats
     relations: Floats
-    inverses: Floats
+    inverses: Floats | None
     documents: int
     questions: Sequence[LinkedQuestion]
 
@@ -68,7 +69,8 @@ class ReasonerSet:
         try:
             arrays, _ = read_arrays(folder / _NODES)
             first, parts = int(arrays["documents"][0]), {name: arrays[name] for name in ("nodes", "relations")}
-            inverses, edges = arrays["inverses"], arrays["edges"].astype(np.int64)
+            inverses = None if config.inverse == "negated" else arrays["inverses"]
+            edges = arrays["edges"].astype(np.int64)
         except (OSError, ValueError, KeyError) as error:
             raise IndexMismatch(f"{folder / _NODES} is damaged ({error}): {REMEDY}") from error
         questions = [one for some in read_linked(folder).values() for one in some]
@@ -91,8 +93,8 @@ class ReasonerSet:
         kinds, relation = np.unique(edges[:, 1], return_inverse=True)
         ends = np.searchsorted(numbers, edges[:, [0, 2]])
         edges = np.column_stack((ends[:, 0], relation, ends[:, 1]))
-        vectors = (self.relations[kinds].astype(np.float32), self.inverses[kinds].astype(np.float32))
-        return GFMGraph.from_edges(len(numbers), edges, *vectors), numbers
+        inverses = None if self.inverses is None else self.inverses[kinds]
+        return GFMGraph.from_edges(len(numbers), edges, self.relations[kinds], inverses), numbers
 
 
 def is_reasoner_set(folder: Path) -> bool:
@@ -143,8 +145,9 @@ def write_reasoner_set(
         "documents": np.array([numbers.documents], dtype=np.int64),
         "nodes": vectors.nodes.astype(np.float16),
         "relations": vectors.relations.astype(np.float16),
-        "inverses": vectors.inverses.astype(np.float16),
     }
+    if vectors.inverses is not None:
+        arrays["inverses"] = vectors.inverses.astype(np.float16)
     write_arrays(folder / _NODES, arrays)
     write_questions(folder, labelled, asked)
     (folder / _NETWORK).write_text(json.dumps(config.to_dict(), indent=1) + "\n")

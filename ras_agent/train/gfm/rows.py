@@ -51,7 +51,9 @@ def layer_graphs(graph: GFMGraph, start: Floats, layers: int, *, alike: bool) ->
     sent = np.flatnonzero(start[:, graph.source].any(axis=0))
     relations, relation = np.unique(graph.relation[sent], return_inverse=True)
     indptr = np.searchsorted(sent, graph.indptr)
-    return [GFMGraph(indptr, graph.source[sent], relation, graph.vectors[relations]), *[graph] * (layers - 1)]
+    vectors = graph.vectors_of(relations)
+    first = GFMGraph(indptr, graph.source[sent], relation, vectors, vectors[:0])
+    return [first, *[graph] * (layers - 1)]
 
 
 def batch_rows(graphs: Sequence[GFMGraph], start: Floats, *, alike: bool = True) -> list[LayerRows]:
@@ -89,7 +91,7 @@ def _following_rows(graph: GFMGraph, earlier: LayerRows, first: LayerRows, silen
     place = np.empty_like(earlier.place)
     keys, *columns = np.empty((5, place.size), dtype=np.int64)
     table = np.full(1 << (2 * place.size).bit_length(), -1, dtype=np.int32)  # at most half full
-    messages = graph.indptr, graph.source, graph.relation, max(1, len(graph.vectors))
+    messages = graph.indptr, graph.source, graph.relation, max(1, graph.relations)
     count = _share_rows(*messages, silent, earlier.place, first.place, place, table, keys, *columns)
     return LayerRows(place, *(column[:count].copy() for column in columns))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -79,23 +80,18 @@ def _relation_states(weights: Mapping[str, Tensor], graphs: Sequence[GFMGraph]) 
     before, of_bias = weights["rel_mlp.weight"], weights["rel_mlp.bias"]  # (d, text width), (d,)
     # before the rectifier all is linear: one product with the vectors, which need no gradient, or narrower ones
     at_once = 2 * before.shape[1] <= 3 * before.shape[0]
-    vectors = {id(graph): torch.from_numpy(graph.vectors) for graph in (graphs[0], graphs[-1])}
-    negated = {graph: _negated(rows) for graph, rows in vectors.items()}
-    inputs = {graph: rows[: len(rows) // 2] if negated[graph] else rows for graph, rows in vectors.items()}
-    if not at_once:
-        inputs = {graph: linear(rows, before) for graph, rows in inputs.items()}
-    for layer, graph in enumerate(map(id, graphs)):
+    inputs = {}
+    for graph in (graphs[0], graphs[-1]):
+        vectors = graph.relation_vectors if graph.inverse_vectors is None else graph.vectors
+        rows = torch.from_numpy(vectors.astype(np.float32, copy=False))
+        inputs[id(graph)] = rows if at_once else linear(rows, before)
+    for layer, graph in enumerate(graphs):
         at = f"entity_model.layers.{layer}.relation_projection"
         matrix, bias = weights[f"{at}.0.weight"], weights[f"{at}.0.bias"]
         offset = torch.addmv(bias, matrix, of_bias)
         given = offset, weights[f"{at}.2.weight"], weights[f"{at}.2.bias"]
-        yield states(negated[graph], inputs[graph], matrix @ before if at_once else matrix, *given)
-
-
-def _negated(vectors: Tensor) -> bool:
-    """Tell whether the second half of the relations, their inverses, have the vectors of the first half negated."""
-    half = len(vectors) // 2
-    return half > 0 and torch.equal(vectors[:half], -vectors[half:])
+        negated = graph.inverse_vectors is None
+        yield states(negated, inputs[id(graph)], matrix @ before if at_once else matrix, *given)
 
 
 class _RelationStates(Function):

@@ -12,9 +12,9 @@ from ras_agent.tools.gfm.network import project_relations, relation_inputs  # no
 from ras_agent.tools.gfm.weights import GFMConfig, initial_weights  # noqa: E402
 
 
-@pytest.mark.parametrize("inverse", [-1.0, 0.5], ids=["negated inverses", "other inverses"])
+@pytest.mark.parametrize("inverse", [None, -1.0, 0.5], ids=["negated inverses", "the same, written", "other inverses"])
 @pytest.mark.parametrize("text_width", [6, 12, 40], ids=["narrow texts", "middling texts", "wide texts"])
-def test_relation_states_are_those_of_the_plain_network(text_width: int, inverse: float) -> None:
+def test_relation_states_are_those_of_the_plain_network(text_width: int, inverse: float | None) -> None:
     weights = initial_weights(GFMConfig(text_width, 8, 3), 0)
     rng = np.random.default_rng(0)
     weights = {
@@ -22,9 +22,10 @@ def test_relation_states_are_those_of_the_plain_network(text_width: int, inverse
     }
     vectors = rng.normal(size=(5, text_width)).astype(np.float32)
     facts = np.column_stack((rng.integers(0, 9, 30), rng.integers(0, 5, 30), rng.integers(0, 9, 30)))
-    graph = GFMGraph.from_edges(9, facts, vectors, vectors * np.float32(inverse))
+    graph = GFMGraph.from_edges(9, facts, vectors, None if inverse is None else vectors * np.float32(inverse))
     cache = build_cache(weights, graph, ScoreHead.of(weights, "entity_model.mlp", 8), 10**9, False)
-    inputs = relation_inputs(weights, torch.from_numpy(graph.vectors))
+    both = np.concatenate((vectors, vectors * np.float32(-1 if inverse is None else inverse)))
+    inputs = relation_inputs(weights, torch.from_numpy(both))
     for layer, states in enumerate(cache.relation_states):
         expected = project_relations(weights, layer, inputs)
         assert float((states.values - expected).abs().max()) < 1e-5  # sums in another order

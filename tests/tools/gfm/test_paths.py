@@ -24,7 +24,7 @@ GRAPH = GFMGraph(
     indptr=np.array([0, 0, 1, 2, 4, 5]),
     source=np.array([0, 0, 1, 2, 3]),
     relation=np.zeros(5, dtype=np.int64),
-    vectors=np.zeros((1, 4), dtype=np.float32),
+    relation_vectors=np.zeros((1, 4), dtype=np.float32),
 )
 
 

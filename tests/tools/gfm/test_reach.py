@@ -143,7 +143,7 @@ def test_a_questions_own_entities_and_what_is_not_a_number_are_always_scored() -
 
 def test_the_bounds_of_a_layer_are_its_largest_factors(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array) for name, array in small["weights"].items()}
-    layers = layer_weights(weights, torch.float32)
+    layers = list(layer_weights(weights, torch.float32))
     cache = build_cache(weights, small["graph"], ScoreHead.of(weights, "entity_model.mlp", 8), 10**9, False)
     bounds = layer_bounds(cache, layers)
     for number, bound in enumerate(bounds):
@@ -188,9 +188,9 @@ def test_a_graph_without_relations_and_entities_has_no_bounds() -> None:
 def test_a_small_change_of_the_messages_changes_no_state_by_more_than_the_bound(small: dict[str, Any]) -> None:
     weights = {name: torch.from_numpy(array).double() for name, array in small["weights"].items()}
     single = {name: tensor.float() for name, tensor in weights.items()}
-    layer = layer_weights(weights, torch.float64)[1]
+    layer = list(layer_weights(weights, torch.float64))[1]
     cache = build_cache(single, small["graph"], ScoreHead.of(single, "entity_model.mlp", 8), 10**9, False)
-    bound = layer_bounds(cache, layer_weights(single, torch.float32))[1]
+    bound = layer_bounds(cache, list(layer_weights(single, torch.float32)))[1]
     background = cache.pre_norm[1].values.double()
     change = torch.from_numpy(np.random.default_rng(0).normal(size=(500, 1, 8))) * 1e-6
 

@@ -28,7 +28,7 @@ def _graph(entities: int, *, negated: bool, facts: int = 260, seed: int = 0) -> 
     """Facts among nine tenths of the entities; the others are in none."""
     rng = np.random.default_rng(seed)
     vectors = rng.normal(size=(9, 12)).astype(np.float32)
-    inverse = -vectors if negated else rng.normal(size=(9, 12)).astype(np.float32)
+    inverse = None if negated else rng.normal(size=(9, 12)).astype(np.float32)
     ends = rng.integers(0, entities * 9 // 10, (facts, 2))
     return GFMGraph.from_edges(
         entities, np.column_stack((ends[:, 0], rng.integers(0, 9, facts), ends[:, 1])), vectors, inverse

@@ -2,8 +2,8 @@
 
     python -m lab.scale --sizes 10000,100000
 
-Passages and queries are those of ras_agent.eval.bench.retrieval. Vectors are drawn and not embedded: 384 numbers around
-a thousand centres, so that they have near neighbours as texts have. Facts are drawn too: 18 a passage between 11 names
+Passages and queries are those of ras_agent.eval.bench.retrieval, vectors are ras_agent.eval.bench.dense's, drawn and
+not embedded. Facts are drawn too: 18 a passage between 11 names
 a passage, as the offline extractor finds in 2WikiMultihopQA, half of them names of a Zipf distribution. Each part has a
 process of its own:
 
@@ -17,7 +17,6 @@ what was made and searches.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import resource
 import subprocess
@@ -34,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from lab import child_environment
-from ras_agent.arrays import Floats
+from ras_agent.eval.bench.dense import DrawnEmbedder
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.protocols import Retriever
@@ -48,26 +47,6 @@ from ras_agent.tools.retrieve.registered import retriever_over
 _AT_ONCE, _K = 20_000, 10
 _FACTS, _NAMES, _RELATIONS = 18, 11, 2_000
 _PARTS = ("bm25", "flat", "hnsw", "graph")
-_WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
-
-
-class Drawn:
-    """An embedder whose vectors are drawn, near one of a thousand centres that the text's first word chooses."""
-
-    name, dimension = "drawn", _WIDTH
-
-    def __init__(self) -> None:
-        self._centres = np.random.default_rng(0).standard_normal((_CENTRES, _WIDTH)).astype(np.float32)
-
-    def embed(self, texts: Sequence[str]) -> Floats:
-        """Return unit vectors, (len(texts), 384), the same for the same text."""
-        vectors = np.stack([self._drawn(text) for text in texts])
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
-
-    def _drawn(self, text: str) -> Floats:
-        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
-        noise = rng.standard_normal(_WIDTH, dtype=np.float32)
-        return np.asarray(self._centres[rng.integers(_CENTRES)] + _SPREAD * noise, dtype=np.float32)
 
 
 def measure(size: int, queries: int, parts: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -113,7 +92,9 @@ def _in_process(job: str, part: str, size: int, queries: int, folder: str) -> di
 def _make(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     passages = synthetic_passages(size)
     vectors = VectorSettings("hnsw") if part == "hnsw" else None
-    index = PassageIndex.create(folder / "an.index", Drawn() if part in {"flat", "hnsw"} else None, vectors=vectors)
+    index = PassageIndex.create(
+        folder / "an.index", DrawnEmbedder() if part in {"flat", "hnsw"} else None, vectors=vectors
+    )
     ids: list[str] = []
     drawing, before = 0.0, 0
     began = time.process_time()
@@ -142,7 +123,7 @@ def _bytes_in(folder: Path) -> int:
 
 def _search(part: str, size: int, queries: int, folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
-    index = PassageIndex.open(folder / "an.index", Drawn() if part in {"flat", "hnsw"} else None)
+    index = PassageIndex.open(folder / "an.index", DrawnEmbedder() if part in {"flat", "hnsw"} else None)
     retriever = retriever_over(index, {"bm25": "bm25", "graph": "ppr"}.get(part, "dense"))
     texts = synthetic_queries(queries)
     if part == "graph":

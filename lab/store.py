@@ -50,9 +50,10 @@ from typing import Any
 import numpy as np
 
 from lab.recombined import recombined_passages
-from lab.scale import Drawn, drawn_facts
+from lab.scale import drawn_facts
 from ras_agent.address import Address
 from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.dense import DrawnEmbedder
 from ras_agent.eval.bench.retrieval import synthetic_passages, synthetic_queries
 from ras_agent.program import run_program
 from ras_agent.records import Extraction, Passage
@@ -77,7 +78,7 @@ SHOWN = (
 """Costs in milliseconds that are drawn against size, if they were measured"""
 
 
-class _Timed(Drawn):
+class _Timed(DrawnEmbedder):
     """Drawn vectors, with the processor time that drawing them took."""
 
     seconds = 0.0

@@ -27,6 +27,7 @@ PARTS = {
     "start": "ras_agent.eval.bench.start",
     "overhead": "ras_agent.eval.bench.overhead",
     "retrieval": "ras_agent.eval.bench.retrieval",
+    "dense": "ras_agent.eval.bench.dense",
     "walk": "ras_agent.eval.bench.walk",
     "gfm": "ras_agent.eval.bench.gfm",
     "postgres": "ras_agent.eval.bench.postgres",

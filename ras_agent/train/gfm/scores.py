@@ -83,7 +83,7 @@ def _relation_states(weights: Mapping[str, Tensor], graphs: Sequence[GFMGraph]) 
     inputs = {}
     for graph in (graphs[0], graphs[-1]):
         vectors = graph.relation_vectors if graph.inverse_vectors is None else graph.vectors
-        rows = torch.from_numpy(vectors.astype(np.float32, copy=False))
+        rows = torch.from_numpy(np.array(vectors, dtype=np.float32))
         inputs[id(graph)] = rows if at_once else linear(rows, before)
     for layer, graph in enumerate(graphs):
         at = f"entity_model.layers.{layer}.relation_projection"

@@ -78,6 +78,7 @@ def test_a_part_without_its_server_is_left_out_and_said(
     ("part", "peer", "said"),
     [
         ("retrieval", "bm25s", "retrieval is left out: no peer to measure: pip install bm25s"),
+        ("dense", "faiss", "dense is left out: no peer to measure: pip install faiss-cpu"),
         ("walk", "rustworkx", "walk is left out: the benchmark's peer needs an extra: pip install 'ras-agent[graph]'"),
         ("gfm", "numba", "gfm is left out: the GFM network needs an extra: pip install 'ras-agent[gnn]'"),
     ],
@@ -94,7 +95,7 @@ def test_a_part_without_its_peer_is_left_out_and_said_under_the_table(
 def test_every_part_gives_rows_with_one_bar_each(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rustworkx", reason="the peer, extra graph")
     pytest.importorskip("torch", reason="extra gnn")
-    from ras_agent.eval.bench import gfm, graph, overhead, retrieval, start, throughput, walk
+    from ras_agent.eval.bench import dense, gfm, graph, overhead, retrieval, start, throughput, walk
     from ras_agent.eval.bench import postgres as in_postgres
 
     monkeypatch.setenv(in_postgres.SERVER, postgres)
@@ -102,13 +103,14 @@ def test_every_part_gives_rows_with_one_bar_each(postgres: str, monkeypatch: pyt
         *start.bench_rows(runs=1),
         *overhead.bench_rows(runs=2),
         *retrieval.bench_rows(sizes=(300,), queries=3),
+        *dense.bench_rows(sizes=(300,), queries=3),
         *walk.bench_rows(entities=200, facts=300),
         *gfm.bench_rows(entities=200, facts=300),
         *in_postgres.bench_rows(size=200, queries=3),
         *graph.bench_rows(runs=2, size=20),
         *throughput.bench_rows(rounds=1, at_least={4: 2.0}),
     ]
-    assert len(rows) == 3 + 3 + 3 + 1 + 2 + 1 + 3 + 1
+    assert len(rows) == 3 + 3 + 3 + 1 + 1 + 2 + 1 + 3 + 1
     assert len({row.name for row in rows}) == len(rows)
     assert all(row.ours > 0 and row.theirs > 0 and (row.at_most is None) != (row.at_least is None) for row in rows)
-    assert len(PARTS) == 8
+    assert len(PARTS) == 9

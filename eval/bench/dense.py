@@ -1,0 +1,82 @@
+"""The row of `dense` over an index of vectors beside FAISS, which compares the same vectors one by one; query by query.
+
+    python -m ras_agent.eval.bench --parts dense
+
+FAISS is asked directly: it is given a query's vector and returns row numbers. Ours is given the query's text, whose
+vector its retriever remembers, and returns passages, read from disk, with ties in the order of the corpus. A query's
+time is the fastest of three by the clock, on one thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from ras_agent.arrays import Floats
+from ras_agent.errors import SettingsError
+from ras_agent.eval.bench.retrieval import fastest, synthetic_passages, synthetic_queries
+from ras_agent.eval.bench.rows import BenchRow
+from ras_agent.tools.index.passages import indexed_text
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.registered import retriever_over
+
+_WIDTH, _CENTRES, _SPREAD = 384, 1000, 0.7
+_AT_ONCE, _K = 10_000, 10
+
+
+class DrawnEmbedder:
+    """An embedder that draws vectors of 384 numbers, near one of a thousand centres, so that a text has neighbours."""
+
+    name, dimension = "drawn", _WIDTH
+
+    def __init__(self) -> None:
+        self._centres = np.random.default_rng(0).standard_normal((_CENTRES, _WIDTH)).astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return unit vectors, (len(texts), 384), the same for the same text."""
+        vectors = np.stack([self._drawn(text) for text in texts])
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+    def _drawn(self, text: str) -> Floats:
+        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+        noise = rng.standard_normal(_WIDTH, dtype=np.float32)
+        return np.asarray(self._centres[rng.integers(_CENTRES)] + _SPREAD * noise, dtype=np.float32)
+
+
+def bench_rows(sizes: Sequence[int] = (10_000,), queries: int = 100) -> Iterator[BenchRow]:
+    """Measure `dense` at each size. Raises SettingsError where FAISS is not installed."""
+    if find_spec("faiss") is None:
+        raise SettingsError("no peer to measure: pip install faiss-cpu")
+    for size in sizes:
+        ours, theirs = (median(column) for column in zip(*_times(size, queries), strict=True))
+        yield BenchRow(f"dense, {size:,} passages", "ms", 1e3 * ours, "FAISS, vector given", 1e3 * theirs, at_most=2)
+
+
+def _times(size: int, queries: int) -> list[tuple[float, float]]:
+    """Return each query's seconds, ours and FAISS's."""
+    import faiss
+
+    embedder, bare = DrawnEmbedder(), faiss.IndexFlatIP(_WIDTH)
+    with tempfile.TemporaryDirectory() as folder:
+        index, passages = PassageIndex.create(Path(folder) / "bench.index", embedder), synthetic_passages(size)
+        with index.batch():
+            while batch := list(islice(passages, _AT_ONCE)):
+                index.add(batch)
+                bare.add(embedder.embed([indexed_text(passage) for passage in batch]))
+        retriever, times = retriever_over(index, "dense"), []
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            for text in synthetic_queries(queries):
+                vector = embedder.embed([text])
+                times.append((fastest(retriever.retrieve, text, _K), fastest(bare.search, vector, _K)))
+        finally:
+            faiss.omp_set_num_threads(threads)
+    return times

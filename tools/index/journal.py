@@ -240,6 +240,7 @@ class Journal:
         self.commit()
         if not self.erasing():
             return
+        self.begin()
         self._database.rewrite(JOURNAL_TABLES)
         self._connection.execute("DELETE FROM erasing")
         # the names lie in the file until it is swept: whoever writes next does it, should this process end before

@@ -91,7 +91,7 @@ class Database(Protocol):
         ...
 
     def rewrite(self, tables: Iterable[str]) -> None:
-        """Leave no copies of deleted rows in some tables, by a transaction of its own or within `writing`."""
+        """Leave no copies of deleted rows in some tables, within `writing`. Raises IndexMismatch for a damaged row."""
         ...
 
     def compact(self) -> None:

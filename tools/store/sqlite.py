@@ -191,21 +191,18 @@ class SqliteDatabase:
     def rewrite(self, tables: Iterable[str]) -> None:
         """Leave no copies of deleted rows in some tables."""
         # deleted rows are overwritten by zeros, but not the copies that were left of them as rows moved: the tables are
-        # emptied, which overwrites all of their pages, and filled again from memory with the same rows; where SQLite
-        # checks references it empties a table row by row, which takes as long as all else, so it does not here (within
-        # a transaction it cannot be told to stop)
-        with self._lock, self.named_errors():
-            connection = self._writer()
-            connection.execute("PRAGMA foreign_keys = OFF")
-            try:
-                with self.writing():
-                    for table in tables:
-                        connection.execute(f"CREATE TEMP TABLE copy AS SELECT * FROM main.{table} ORDER BY 1")
-                        connection.execute(f"DELETE FROM main.{table}")
-                        connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy")
-                        connection.execute("DROP TABLE copy")
-            finally:
-                connection.execute("PRAGMA foreign_keys = ON")
+        # emptied, which overwrites all of their pages, and filled again from memory, what refers to others last: SQLite
+        # would look for it at each row that goes. It goes row by row, and each is looked up in its indexes: one that a
+        # damaged page has changed is told, where emptying pages at once would write it anew as if it were right
+        tables = tuple(tables)
+        with self.writing() as connection:
+            for table in tables:
+                connection.execute(f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1")
+            for table in reversed(tables):
+                connection.execute(f"DELETE FROM main.{table}")
+            for table in tables:
+                connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy_{table}")
+                connection.execute(f"DROP TABLE copy_{table}")
 
     def compact(self) -> None:
         """Write the file anew without free space."""

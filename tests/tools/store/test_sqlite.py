@@ -294,8 +294,26 @@ def test_no_copy_of_a_deleted_name_is_left_in_the_file(tmp_path: Path) -> None:
             connection.executemany("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?)", rows)
     with database.writing() as connection:
         connection.executemany("DELETE FROM documents WHERE id = ?", [(name,) for name in gone])
-    database.rewrite(JOURNAL_TABLES)
+    with database.writing():
+        database.rewrite(JOURNAL_TABLES)
     assert database.sweep()
     content = (tmp_path / FILE).read_bytes()
     assert [name for name in gone if name[:16].encode() in content or name[15::-1].encode() in content] == []
     database.check()
+
+
+@pytest.mark.parametrize("occurrence", [0, 1], ids=["one", "other"])
+def test_a_damaged_name_is_told_and_not_written_anew(tmp_path: Path, occurrence: int) -> None:
+    make_file(tmp_path, [(statement, ()) for statement in (*PASSAGES, *JOURNAL, *UPLOADS)])
+    database = SqliteDatabase(tmp_path)
+    with database.writing() as connection:
+        connection.execute("INSERT INTO files VALUES ('zanderfeld.txt', ?, '')", (b"/a",))
+    assert database.sweep()
+    database.close()
+    parts = (tmp_path / FILE).read_bytes().split(b"zanderfeld")
+    assert len(parts) == 3  # the row and its index
+    name = [b"zanderfeld", b"zanderfeld"]
+    name[occurrence] = b"zunderfeld"
+    (tmp_path / FILE).write_bytes(parts[0] + name[0] + parts[1] + name[1] + parts[2])
+    with pytest.raises(IndexMismatch, match=says("damaged", "malformed")), database.writing():
+        database.rewrite(JOURNAL_TABLES)

@@ -32,7 +32,7 @@ _KNOWN = math.log(0.9)  # worth from which it need not be searched for
 _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
 _LEAD = 600  # characters of a passage of a pair
-_SOFTNESS = 4.0  # margins are divided by it before they are taken for log-odds
+_SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
 _SURE = math.log(0.4)  # worth of a chain whose answer goes before one to the whole question
 _LATER = 0.05  # what a place in a ranking costs
 

@@ -200,4 +200,5 @@ def test_a_stored_matrix_differs_by_half_a_step_of_its_rows_at_most(matrix: np.n
 def test_the_card_names_what_the_weights_were_made_of() -> None:
     card = json.loads((files("ras_agent.data") / "reader.json").read_text())
     assert card["base_sha256"] == MINILM_SHA256
-    assert set(card) >= {"made_by", "settings", "examples", "data_licences"}
+    assert set(card) >= {"made_by", "data_licences"}
+    assert all(training.keys() >= {"settings", "examples"} for training in card["trainings"])

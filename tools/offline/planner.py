@@ -11,7 +11,7 @@ from ras_agent.marks import ANSWER_IS
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import is_name
+from ras_agent.text.names import is_name, names_in
 from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
@@ -173,7 +173,7 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
     for step in steps:
         for rank, hit in enumerate(step.hits):
             ranks.setdefault(hit.passage.id, rank)
-    named = {word for mention in asked.mentions for word in stems(mention)}
+    named = {word for name in (*asked.compared, *names_in(asked.question)) for word in stems(name)}
     raw: dict[str, float] = {}
     for word in stems(question):
         holding = sum(word in passage.stems for passage in passages.values())

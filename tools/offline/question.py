@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.text.names import name_spans, names_in
+from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
 
-Kind = Literal["open", "yes_no", "choice", "shared"]
+Kind = Literal["open", "yes_no", "choice"]
 
 LONGEST_QUESTION = 2000
 """Characters of a question that are analysed; what is behind them is not read."""
@@ -21,10 +21,11 @@ _STATED = re.compile(
     r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]",
     re.IGNORECASE,
 )
+_PICKS_ONE = re.compile(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
 _AND = re.compile(r"\s+(?:and|than|&)\s+")
-_BETWEEN = re.compile(r"\bbetween\s+(.+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween\s+(.+?) and ((?:(?! and ).)+?)(?:,|\?|\bwhich\b|\bwho\b)", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:(?:the|a|an|both|either|of|in|between)\s+)+", re.IGNORECASE)
 _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|has|had)\b.*$", re.IGNORECASE)
 
@@ -33,15 +34,13 @@ _APPOSITION = re.compile(r",\s+(?:the|a|an|who|which|that|both|is|was|are|were|h
 class QuestionAnalysis:
     """Holds a question's shape.
 
-    kind: "yes_no"; "choice" picks one of `compared`; "shared" asks what the `compared` have in common; else "open".
-    mentions: names and quoted titles, in order. compared: two names, or none.
-    answer_type: None where the words do not tell. answer_noun: the folded words that the answer is one of ("drama
-    series"), empty for who, when, where.
+    kind: "yes_no"; "choice" picks one of `compared`; else "open". compared: two names, also where a question asks what
+    they have in common, or none. answer_type: None where the words do not tell. answer_noun: the folded words that the
+    answer is one of ("drama series"), empty for who, when, where.
     """
 
     question: str
     kind: Kind
-    mentions: tuple[str, ...]
     compared: tuple[str, ...]
     answer_type: AnswerType | None
     answer_noun: tuple[str, ...]
@@ -56,21 +55,17 @@ def analyse(question: str) -> QuestionAnalysis:
     """
     text = " ".join(question.split())[:LONGEST_QUESTION]
     # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
-    stated = text.startswith("Both ") or (text.endswith(".") and _STATED.fullmatch(text) is not None)
+    stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
     yes_no = _YES_NO.match(text) is not None or (stated and not ASKS.search(text))
     options = _options(text)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"
-    if yes_no and not options:
-        kind = "yes_no"
-    elif options or (pair and _picks_one(text)):
+    if options or (pair and not yes_no and _PICKS_ONE.search(text)):
         kind = "choice"
-    elif pair and _SHARED.search(text):
-        kind = "shared"
-    compared = pair if kind != "open" else ()
-    answer_type, answer_noun = (None, ()) if yes_no else expected_answer(text)
-    mentions = tuple(dict.fromkeys((*compared, *names_in(text))))
-    return QuestionAnalysis(text, kind, mentions, compared, answer_type, answer_noun)
+    elif yes_no:
+        kind = "yes_no"
+    compared = pair if kind != "open" or _SHARED.search(text) else ()
+    return QuestionAnalysis(text, kind, compared, *((None, ()) if yes_no else expected_answer(text)))
 
 
 def _options(text: str) -> tuple[str, ...]:
@@ -89,10 +84,8 @@ def _options(text: str) -> tuple[str, ...]:
 
 def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
     """Return two names side by side, "A and B", "A than B", or any two between; of yes or no its only two."""
-    between = _BETWEEN.search(text)
-    parts = tuple(_clean(part) for part in between[1].rsplit(" and ", 1)) if between else ()
-    if len(parts) == 2 and all(parts):
-        return parts
+    if between := _BETWEEN.search(text):
+        return _clean(between[1]), _clean(between[2])
     spans = name_spans(text)
     for match in _AND.finditer(text):
         left = next((span for span in spans if span[1] in (match.start(), match.start() - 1)), None)
@@ -100,10 +93,6 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
         if left and right and left != right:
             return _clean(text[slice(*left)]), _clean(text[slice(*right)])
     return tuple(text[slice(*span)] for span in spans) if yes_no and len(spans) == 2 else ()
-
-
-def _picks_one(text: str) -> bool:
-    return bool(re.search(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", text, re.IGNORECASE))
 
 
 def _last_name(text: str) -> str:
@@ -190,13 +179,9 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
 
 def _question_word(text: str) -> re.Match[str] | None:
     """Return the word that asks: the first, unless it begins a relative clause and a later one asks."""
-    found = list(ASKS.finditer(text))
-    asking = [
-        match
-        for match in found
-        if match.start() <= 4 or match.group().lower() not in _RELATIVE or _ASKED_OF.search(text[: match.start()])
-    ]
-    return next(iter(asking or found), None)
+    words = list(ASKS.finditer(text))
+    asking = (one for one in words if one[0].lower() not in _RELATIVE or _ASKED_OF.search(text[: one.start()]))
+    return next(asking, words[0] if words else None)
 
 
 def _noun(rest: str) -> tuple[str, ...]:
@@ -205,18 +190,14 @@ def _noun(rest: str) -> tuple[str, ...]:
     end = 0
     for match in _NOUN.finditer(rest):
         word = match.group().lower()
-        if rest[end : match.start()].strip(" \"“”'’") or (words and _ends_noun(word)):
-            break
-        if word in FUNCTION_WORDS and not (word in _DETERMINERS or (word == "of" and words and words[-1] in _SORTS)):
+        if rest[end : match.start()].strip(" \"“”'’") or (words and (word.endswith("ed") or word in _COMPARATIVES)):
             break
         if word not in FUNCTION_WORDS:
             words.append(word)
+        elif word not in _DETERMINERS and not (word == "of" and words and words[-1] in _SORTS):
+            break
         end = match.end()
-    return tuple(found for word in words for found in content_words(word))
-
-
-def _ends_noun(word: str) -> bool:
-    return word.endswith("ed") or word in _COMPARATIVES
+    return tuple(part for word in words for part in content_words(word))
 
 
 def head_type(noun: tuple[str, ...]) -> AnswerType | None:

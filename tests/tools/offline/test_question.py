@@ -59,9 +59,15 @@ def test_a_question_that_begins_with_a_verb_asks_for_yes_or_no(question: str, co
     assert asked.answer_type is None
 
 
-def test_a_question_for_what_two_have_in_common_is_shared() -> None:
+def test_which_of_two_is_a_choice_also_behind_a_verb() -> None:
+    asked = analyse("Was Ann Lee or Bo Day born first?")
+    assert asked.kind == "choice"
+    assert asked.compared[0] == "Ann Lee"
+
+
+def test_a_question_for_what_two_have_in_common_names_both() -> None:
     asked = analyse("What profession do Ann Lee and Bo Day have in common?")
-    assert asked.kind == "shared"
+    assert asked.kind == "open"
     assert asked.compared == ("Ann Lee", "Bo Day")
     assert asked.answer_noun == ("profession",)
 
@@ -88,11 +94,6 @@ def test_the_answer_type_follows_the_question_word_and_its_noun(
     asked = analyse(question)
     assert asked.answer_type == answer_type
     assert asked.answer_noun == noun
-
-
-def test_mentions_are_the_names_in_order() -> None:
-    asked = analyse('Which hedgehog did the singer of "A Blue Day" voice in  Rome?')
-    assert asked.mentions == ("A Blue Day", "Rome")
 
 
 def test_blank_and_foreign_questions_are_open() -> None:

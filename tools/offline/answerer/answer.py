@@ -9,19 +9,20 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Source, Step
+from ras_agent.records import Answer, Citation, Failure, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.compare import compare, sides_of, well_known
+from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
-from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, passages_of
+from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens_of
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
+from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import asks_for_sentences, sentences_that_say
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
@@ -67,46 +68,41 @@ class OfflineAnswerer:
         if refusal:
             failed = (Failure("answerer", refusal),)
             return Answer(f"No answer: {refusal}.", abstained=True, failures=failed, failed=refusal)
-        read = [one for one in _in_order(question, english, steps).values() if one.sentences]
-        answer = self._answer(question, graph, read, steps) if read else _UNKNOWN
-        if self._may_abstain and answer.confidence is not None and answer.confidence < self._least_confidence:
-            answer = replace(_UNKNOWN, confidence=answer.confidence)
-        return replace(answer, failures=failures)
+        given = {passage.id for passage in english}
+        # in the order in which the steps found them; all of them where they found none
+        read = [one for one in passages_of(steps).values() if one.id in given]
+        read = [one for one in read or read_passages(english[:MOST_READ]) if one.sentences]
+        reply = self._reply(question, read, steps) if read else None
+        unsure = reply is not None and (reply.confidence is not None and reply.confidence < self._least_confidence)
+        if reply is None or (self._may_abstain and (unsure or not reply.grounds)):
+            sure = reply.confidence if reply else None
+            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=sure, failures=failures)
+        return Answer(reply.text, cited(reply.grounds, graph), confidence=reply.confidence, failures=failures)
 
-    def _answer(
-        self, question: str, graph: QuestionGraph, passages: Sequence[ReadPassage], steps: Sequence[Step]
-    ) -> Answer:
+    def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         if asks_for_sentences(question):
-            return _quoted(sentences_that_say(question, passages[:_JUDGED]), graph)
-        if answer := _in_its_words(question, passages, [], graph):
-            return answer
+            return _quoted(sentences_that_say(question, passages[:_JUDGED]))
+        if reply := _in_its_words(analyse(question), passages, []):
+            return reply
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
         asked = analyse(chain.question)
+        links = [link.found.sentence for link in chain.links]
         if asked.kind == "choice":
-            return self._compared(asked, graph, passages)
+            return compare(asked, sides_of(asked, passages))
         if asked.kind == "yes_no":
-            return self._yes_or_no(asked, chain, graph, passages)
+            return self._yes_or_no(asked, links, passages)
         if chain.answered:
             text, listed = all_of_list(question, chain.answered.text, chain.answered.sentence)
-            grounds = [*(link.found.sentence for link in chain.links), *listed]
-            return Answer(text, cited(grounds, graph), confidence=_confidence(chain.worth, _OF_CHAINS))
-        led = {canonical_key(link.found.text) for link in chain.links}
-        whole = self._whole(question, passages[:_PAIRED], led)
+            return Reply(text, (*links, *listed), _confidence(chain.worth, _OF_CHAINS))
+        whole = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
         if whole is None:
-            return _UNKNOWN
+            return None
         text, listed = all_of_list(question, whole.text, whole.sentence)
         named = f" {whole.sentence.passage.key} " in f" {canonical_key(question)} "  # then nothing has to lead there
-        grounds = [one for one in (None if named else whole.named_by, *listed) if one]
-        sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if led else 1.0)
+        lead = () if named or whole.named_by is None else (whole.named_by,)
+        sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if links else 1.0)
         sure *= _UNHEARD if unheard_names(question, passages) else 1.0
-        return Answer(text, cited(grounds, graph), confidence=sure)
-
-    def _compared(self, asked: QuestionAnalysis, graph: QuestionGraph, passages: Sequence[ReadPassage]) -> Answer:
-        """Return which of two things it is, or whether something holds of both."""
-        found = compare(asked, sides_of(asked, passages))
-        if not found.grounds and self._may_abstain:
-            return _UNKNOWN
-        return Answer(found.answer, cited(found.grounds, graph), confidence=found.confidence)
+        return Reply(text, (*lead, *listed), sure)
 
     def _whole(self, question: str, passages: Sequence[ReadPassage], led: Set[str]) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
@@ -127,24 +123,14 @@ class OfflineAnswerer:
                 best = replace(one, worth=in_pairs + by_itself)
         return best
 
-    def _yes_or_no(
-        self, asked: QuestionAnalysis, chain: Chain, graph: QuestionGraph, passages: Sequence[ReadPassage]
-    ) -> Answer:
+    def _yes_or_no(self, asked: QuestionAnalysis, links: Sequence[Sentence], passages: Sequence[ReadPassage]) -> Reply:
         """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
-        led = [link.found.sentence for link in chain.links]
-        if led and (answer := _in_its_words(asked.question, passages, led, graph)):
-            return answer
-        if asked.compared and _AND.search(asked.question) and well_known(sides_of(asked, passages)):
-            return self._compared(asked, graph, passages)
-        return self._verdict(asked, led, graph, passages)
+        if links and (reply := _in_its_words(asked, passages, links)):
+            return reply
+        sides = sides_of(asked, passages) if asked.compared and _AND.search(asked.question) else ()
+        return compare(asked, sides) if sides and well_known(sides) else self._verdict(asked, links, passages)
 
-    def _verdict(
-        self,
-        asked: QuestionAnalysis,
-        led: Sequence[Sentence],
-        graph: QuestionGraph,
-        passages: Sequence[ReadPassage],
-    ) -> Answer:
+    def _verdict(self, asked: QuestionAnalysis, links: Sequence[Sentence], passages: Sequence[ReadPassage]) -> Reply:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.
 
         It seldom affirms what has a name, a figure or a denial that it lacks or has fewer times, and seldom denies what
@@ -171,34 +157,19 @@ class OfflineAnswerer:
         unlikely = not values <= held if verdict == "yes" else bool(told_of) and told_of <= held
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
-        return Answer(verdict, cited([*led, deciding], graph), confidence=told)
+        return Reply(verdict, (*links, deciding), told)
 
 
-_UNKNOWN = Answer(I_DO_NOT_KNOW, abstained=True)
-
-
-def _in_its_words(
-    question: str, passages: Sequence[ReadPassage], led: Sequence[Sentence], graph: QuestionGraph
-) -> Answer | None:
-    """Return what a sentence says of a question of yes or no in its words; led: the sentences that lead to it."""
-    asked = analyse(question)
+def _in_its_words(asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]) -> Reply | None:
+    """Return what a sentence says of a question of yes or no in its words; links: the sentences that lead to it."""
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
-    if said is None or said[0] not in ("yes", "no"):
-        return None
-    return Answer(said[0], cited([*led, said[1]], graph), confidence=_IN_ITS_WORDS)
+    return Reply(said[0], (*links, said[1]), _IN_ITS_WORDS) if said and said[0] in ("yes", "no") else None
 
 
-def _in_order(question: str, passages: Sequence[Passage], steps: Sequence[Step]) -> Mapping[str, ReadPassage]:
-    """Return what may be read, by id, in the order in which the steps found it; all of it where they found nothing."""
-    given = {passage.id for passage in passages}
-    found = {name: one for name, one in passages_of(steps).items() if name in given}
-    return found or passages_of([Step(1, question, tuple(Hit(passage, 0.0) for passage in passages))])
-
-
-def _quoted(sentences: Sequence[Sentence], graph: QuestionGraph) -> Answer:
+def _quoted(sentences: Sequence[Sentence]) -> Reply | None:
     """Return the sentences that are an answer themselves."""
     told = " ".join(" ".join(one.text for one in sentences).split())
-    return Answer(f"The text says: {told}", cited(sentences, graph)) if sentences else _UNKNOWN
+    return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
 
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:

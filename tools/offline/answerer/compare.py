@@ -33,12 +33,12 @@ _GUESSED = 0.1  # how sure an answer is where no passage is about one of the thi
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Holds the name of a side, or yes or no; at most a sentence a side; how often such an answer is right."""
+class Reply:
+    """Holds an answer, the sentences that it rests on, and how likely it is to be right, None where nobody knows."""
 
-    answer: str
+    text: str
     grounds: tuple[Sentence, ...]
-    confidence: float
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class Side:
         return max(self.sentences, key=lambda sentence: len(wanted & sentence.stems), default=None)
 
 
-def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Comparison:
+def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Reply:
     """Return the side that a question asks for, or whether every side says it, or shares what is to be the same."""
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, decided = _chosen(asked.question, sides)
-        return Comparison(chosen.name, grounds, _GUESSED if not known else 0.8 if decided else 0.6)
+        return Reply(chosen.name, grounds, _GUESSED if not known else 0.8 if decided else 0.6)
     about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
     same = list(_SAME.finditer(asked.question))
     if same:
@@ -79,7 +79,7 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Comparison:
     else:
         yes = all(about <= side.stems for side in sides)
         grounds = _each(side.best_sentence(about) for side in sides)
-    return Comparison("yes" if yes else "no", grounds, 0.75 if grounds and known else _GUESSED)
+    return Reply("yes" if yes else "no", grounds, 0.75 if grounds and known else _GUESSED)
 
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], bool]:

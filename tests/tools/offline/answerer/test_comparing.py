@@ -3,7 +3,7 @@
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.compare import Comparison, compare, sides_of
+from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reading import read
 
@@ -17,7 +17,7 @@ PASSAGES = [
 ]
 
 
-def compared(question: str) -> Comparison:
+def compared(question: str) -> Reply:
     asked = analyse(question)
     return compare(asked, sides_of(asked, read(PASSAGES)))
 
@@ -40,7 +40,7 @@ def test_each_side_gets_the_passage_about_it() -> None:
     ],
 )
 def test_a_choice_follows_dates_numbers_or_words(question: str, answer: str) -> None:
-    assert compared(question).answer == answer
+    assert compared(question).text == answer
 
 
 def test_a_choice_cites_both_sides() -> None:
@@ -60,4 +60,4 @@ def test_a_choice_cites_both_sides() -> None:
     ],
 )
 def test_a_verdict_needs_every_side(question: str, yes: bool) -> None:
-    assert compared(question).answer == ("yes" if yes else "no")
+    assert compared(question).text == ("yes" if yes else "no")

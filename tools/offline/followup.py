@@ -11,7 +11,7 @@ the wrong name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ras_agent.records import Exchange
@@ -42,6 +42,7 @@ _LEAVES_OUT_A_VERB = re.compile(
     r"\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z", re.IGNORECASE
 )
 _A_PLACE = re.compile(r"\b(?:in|at|from|to|into|near|through|on) (?:the )?\Z")
+_ASKS_WHERE = re.compile(r"where\b|in (?:which|what)\b", re.IGNORECASE)
 _PERSONAL = re.compile(
     r"\b(?:born|died?|marr\w+|wife|husband|mother|father|parents?|child\w*|nationality|wrote|writ\w+|grow up|grew up"
     r"|lived?|stud\w+|attend\w*|invent\w*|discover\w*)\b"
@@ -49,15 +50,12 @@ _PERSONAL = re.compile(
 _LAST_NOUN = re.compile(r"\b(the [a-z-]+)\?\Z")
 _YEAR = re.compile(r"\b\d{4}\b")
 _ITS_PART = re.compile(r"\bthe [a-z]+(?: [a-z]+)? of\b")
-_PREPOSITION = re.compile(r"(in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE)
+_PREPOSITION = re.compile(r"(?:in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE)
 _WORD_THAT_ASKS = re.compile(
     r"(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z", re.IGNORECASE
 )
 _ASKED_WITH = re.compile(r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)", re.IGNORECASE)
-_MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE)
 _CITED = re.compile(r" ?\[\d+\]")
-_NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
-_LONGEST_NAME = 8  # words
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +107,14 @@ def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
     about = _ABOUT.match(rest)
     fragment = (rest[about.end() :] if about else rest).rstrip("?!. ")
     last = " ".join(exchanges[-1].question.split())[:LONGEST_QUESTION]
-    if _MEASURE.match(fragment):
-        return f"{_capital(fragment)} is {_meant('it', exchanges)}?"
     if _WORD_THAT_ASKS.match(fragment):
         return _asked_otherwise(last, fragment)
-    if about or (lead and not ASKS.search(fragment) and len(fragment.split()) <= _LONGEST_NAME):
+    if about or (lead and not ASKS.search(fragment)):
         if other := _with_other_part(last, fragment):
             return other
         if about or not _ENGLISH.match(rest):
             raise _Unclear
     return _capital(_with_names(rest, exchanges))
-
-
-# ---- what a question leaves out
 
 
 def _asked_otherwise(last: str, word: str) -> str:
@@ -137,16 +130,12 @@ def _with_other_part(last: str, part: str) -> str:
 
     Raises _Unclear where it has several.
     """
-    preposition = _PREPOSITION.match(part)
-    bare = part[preposition.end() :] if preposition else part
+    bare = _PREPOSITION.sub("", part, count=1) if _PREPOSITION.match(part) else part
     if _YEAR.fullmatch(bare):
         return _replaced(last, [match.span() for match in _YEAR.finditer(last)], bare)
     if is_name(bare.removeprefix("the ")):
-        spans = [_with_article(last, span) for span in name_spans(last)]
-        if preposition:
-            spans = [span for span in spans if last[: span[0]].lower().endswith(f" {preposition[0].lower()}")]
-        return _replaced(last, spans, bare)
-    if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
+        return _replaced(last, [_with_article(last, span) for span in name_spans(last)], bare)
+    if part.startswith("the "):
         return _replaced(last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of")
     return ""
 
@@ -156,9 +145,6 @@ def _replaced(text: str, spans: Sequence[tuple[int, int]], part: str) -> str:
         raise _Unclear
     ((start, end),) = spans
     return text[:start] + part + text[end:]
-
-
-# ---- what its pronouns stand for
 
 
 def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
@@ -189,7 +175,7 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
     """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
     noun, sure = match["noun"].lower(), match["which"].lower() != "the"
     wanted = head_type((noun,))
-    for thing in _things(exchanges):
+    for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, "")):
         like = sure and wanted not in (None, "thing") and thing.type == wanted and not thing.noun
         if noun in thing.noun or like:
             return thing.name
@@ -198,54 +184,41 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
 
 def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name that "he", "it", "they" or "there" stands for, from the latest turn on. Raises _Unclear."""
-    for exchange in reversed(exchanges[-1:] if pronoun == "they" else exchanges):
-        for thing in _about(exchange, pronoun):
-            is_one = {
-                "he": thing.type in ("person", None) and not thing.many,
-                "it": thing.type != "person",
-                "they": thing.many,
-                "there": thing.type == "place",
-            }
-            if is_one[pronoun]:
-                return thing.name
+    for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)):
+        is_one = {
+            "he": thing.type in ("person", None) and not thing.many,
+            "it": thing.type != "person",
+            "they": thing.many,
+            "there": thing.type == "place",
+        }
+        if is_one[pronoun]:
+            return thing.name
     raise _Unclear
-
-
-def _things(exchanges: Sequence[Exchange]) -> Iterator[_Thing]:
-    return (thing for exchange in reversed(exchanges) for thing in _about(exchange, ""))
 
 
 def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
     """Return what a turn was about, the likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
     question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
     asked = analyse(question)
-    kind = asked.answer_type
-    answered: list[_Thing] = []
-    if asked.kind == "open" and kind not in _NO_THING and (name := _answer_name(exchange.answer, question)):
-        answered = [_Thing(name, kind, asked.answer_noun)]
-    person: AnswerType | None = "person" if _PERSONAL.search(question) and kind != "person" else None
-    spans = list(_subjects(question))
-    if pronoun == "he":
-        spans = [span for span in spans if not _A_PLACE.search(question[: span[0]])]
-    subjects = [_Thing(question[slice(*span)], person) for span in spans] if len(spans) == 1 else []
-    if kind == "person" and subjects:  # "Who wrote Emma?": a person is asked for, by a thing
-        subjects = [_Thing(subjects[0].name, "thing")]
-    first = re.match(r"where\b|in (?:which|what)\b", question, re.IGNORECASE)
-    return [*subjects, *answered] if first and pronoun in ("it", "he") else [*answered, *subjects]
-
-
-def _subjects(question: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the names that a question is about, with their articles; without a name, of its last noun."""
+    name = _answer_name(exchange.answer, question) if asked.kind == "open" else ""
+    answered = [_Thing(name, asked.answer_type, asked.answer_noun)] if name else []
     spans = [_with_article(question, span) for span in name_spans(question)]
     if not spans and (noun := _LAST_NOUN.search(question)):
-        yield noun.span(1)
-    yield from spans
+        spans = [noun.span(1)]
+    if pronoun == "he":
+        spans = [span for span in spans if not _A_PLACE.search(question[: span[0]])]
+    # "Who wrote Emma?": a person is asked for, by a thing
+    is_a: AnswerType | None = "person" if _PERSONAL.search(question) else None
+    is_a = "thing" if asked.answer_type == "person" else is_a
+    subjects = [_Thing(question[slice(*span)], is_a) for span in spans] if len(spans) == 1 else []
+    first = pronoun in ("it", "he") and _ASKS_WHERE.match(question)
+    return [*subjects, *answered] if first else [*answered, *subjects]
 
 
 def _answer_name(answer: str, question: str) -> str:
     """Return the name that an answer is or holds; "" if it holds none, or several that the question has not."""
     text = _CITED.sub("", " ".join(answer.split())[:LONGEST_QUESTION]).strip(' ."')
-    if is_name(text) and len(text.split()) <= _LONGEST_NAME:
+    if is_name(text):
         return text
     new = list(dict.fromkeys(name for name in names_in(text) if name not in question and is_name(name)))
     return new[0] if len(new) == 1 else ""

@@ -71,12 +71,11 @@ from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
-from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.planner import OfflinePlanner
 from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import read
-from ras_agent.tools.offline.said import sentences_that_say
+from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
@@ -271,7 +270,7 @@ READERS = {
     ),
     "all_of_list": TextReader(
         lambda text: [all_of_list("Who?", "Ulm", one) for one in read([Passage("p", f"Ulm, {text}")])[0].sentences],
-        "tools.offline.lists",
+        "tools.offline.said",
     ),
     "offline roles": TextReader(_offline, OFFLINE),
     "wording": TextReader(

@@ -23,7 +23,7 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS, stems, word_set
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
 from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, holds, read
 
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another
@@ -177,7 +177,7 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
     found: list[Found] = []
     for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
         start = len(lead) + len(_text(other)) - len(other.text)
-        names = next((sentence for sentence in one.sentences if f" {other.key} " in _padded(sentence.text)), None)
+        names = next((sentence for sentence in one.sentences if holds(sentence.text, other.topic)), None)
         for span in spans:
             if span.start >= start:
                 found += (replace(answer, named_by=names) for answer in _in_passage(question, other, [span], start, 0))
@@ -186,17 +186,12 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
     return _each_once(found)
 
 
-def _padded(text: str) -> str:
-    return f" {canonical_key(text)} "
-
-
 def _text(passage: ReadPassage) -> str:
     return with_title(passage.title, passage.text)
 
 
 def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int) -> Iterator[Found]:
     """Yield the answers that spans are in a passage whose text begins at `offset`; a title is none."""
-    asked = _padded(question)
     for span in spans:
         start, end = span.start - offset, min(span.end - offset, len(passage.text))
         if start < 0:
@@ -205,7 +200,7 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         end = ended.start() if ended else end
         text = _named(passage, start, start + len(_without_loose_end(passage.text[start:end])))
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
-        if sentence is None or not canonical_key(text) or _padded(text) in asked or not fits(question, text):
+        if sentence is None or not canonical_key(text) or holds(question, text) or not fits(question, text):
             continue
         worth = _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank
         yield Found(text, worth, _telling(question, text, sentence))
@@ -249,10 +244,9 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
     A reader points at a name where a text first has it, which need not be where the text says what was asked. Where
     the answer is what the passage is about, each of its sentences tells of it.
     """
-    passage, said = sentence.passage, _padded(answer)
-    about = canonical_key(answer) in passage.keys
+    about = canonical_key(answer) in sentence.passage.keys
     asked = set(stems(question)) - set(stems(answer))
-    holding = [one for one in passage.sentences if about or said in _padded(one.text)]
+    holding = [one for one in sentence.passage.sentences if about or holds(one.text, answer)]
     return max((sentence, *holding), key=lambda one: len(asked & one.stems))
 
 

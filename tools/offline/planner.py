@@ -17,7 +17,7 @@ from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import ReadPassage, nearness, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, holds, nearness, tokens_of
 from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
@@ -66,9 +66,9 @@ class OfflinePlanner:
         if len(steps) > self._most_bridges:
             leads = "one more name has" if self._most_bridges == 1 else f"{self._most_bridges} more names have"
             return Plan("sufficient", reason=f"{leads} been looked up, which is the most; what was read has to do")
-        earlier = [f" {search} " for search in searches - {canonical_key(question)}]
+        earlier = searches - {canonical_key(question)}
         for bridge in bridges(evidence, graph):
-            if not any(f" {canonical_key(bridge.name)} " in search for search in earlier):
+            if not any(holds(search, bridge.name) for search in earlier):
                 return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
         return Plan("sufficient", reason="no name is left that may lead on")
 

@@ -40,6 +40,12 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     return tuple(found)
 
 
+def holds(text: str, name: str) -> bool:
+    """Return whether a text has the words of a name side by side, in whatever writing."""
+    key = canonical_key(name)
+    return key != "" and f" {key} " in f" {canonical_key(text)} "
+
+
 def nearness(words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]) -> float:
     """Return how near wanted words are to places, first and last word of each: 1 / (1 + words between), added."""
     gaps: dict[str, int] = {}

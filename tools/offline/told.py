@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Citation, EvidenceLayout, Hit, Passage, Source, Step, Triple
+from ras_agent.records import Answer, Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.review import overruled
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.stated_facts import sentence_of
+from ras_agent.tools.offline.reading import holds
 
 
 class Retold:
@@ -93,21 +94,15 @@ def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, 
     for fact in gone:
         read = [span for span in spans if any(one.overlaps(Source(passage.id, *span)) for one in fact.sources)]
         among = read if fact.sources else spans
-        both = [span for span in among if _holds_ends(passage.text[slice(*span)], fact)]
+        ends = (fact.subject, fact.object)
+        both = [span for span in among if all(holds(passage.text[slice(*span)], end) for end in ends)]
         found.update(both or read)
     yield from sorted(found)
 
 
-def _holds_ends(sentence: str, fact: Triple) -> bool:
-    padded = f" {canonical_key(sentence)} "
-    return all(f" {canonical_key(end)} " in padded for end in (fact.subject, fact.object))
-
-
 def _with(steps: Sequence[Step], now: dict[str, Passage]) -> Sequence[Step]:
-    def hit_now(hit: Hit) -> Hit:
-        return replace(hit, passage=now.get(hit.passage.id, hit.passage))
-
-    return [replace(step, hits=tuple(map(hit_now, step.hits))) for step in steps] if now else steps
+    hits = (tuple(replace(hit, passage=now.get(hit.passage.id, hit.passage)) for hit in step.hits) for step in steps)
+    return [replace(step, hits=of_step) for step, of_step in zip(steps, hits, strict=True)] if now else steps
 
 
 def _where_read(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.reading import Sentence, read
+from ras_agent.tools.offline.said import all_of_list
 
 BULLETS = "Maintainers\n\n- Ann Ray\n- Bo Lind\n- Cy Falk\n\nLicence: free."
 

@@ -18,12 +18,11 @@ from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of, w
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
-from ras_agent.tools.offline.lists import all_of_list
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, holds, tokens_of
 from ras_agent.tools.offline.reading import read as read_passages
-from ras_agent.tools.offline.said import asks_for_sentences, sentences_that_say
+from ras_agent.tools.offline.said import all_of_list, asks_for_sentences, sentences_that_say
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 LEAST_CONFIDENCE = 0.4
@@ -98,7 +97,7 @@ class OfflineAnswerer:
         if whole is None:
             return None
         text, listed = all_of_list(question, whole.text, whole.sentence)
-        named = f" {whole.sentence.passage.key} " in f" {canonical_key(question)} "  # then nothing has to lead there
+        named = holds(question, whole.sentence.passage.topic)  # then nothing has to lead there
         lead = () if named or whole.named_by is None else (whole.named_by,)
         sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if links else 1.0)
         sure *= _UNHEARD if unheard_names(question, passages) else 1.0

@@ -10,7 +10,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems, word_set
 from ras_agent.tools.offline.question import QuestionAnalysis
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, holds, nearness, tokens_of
 
 # words of a choice; whether they compare dates, else numbers; the sign of what is asked for: 1 the most, -1 the least
 _ORDERS = (
@@ -183,7 +183,7 @@ def _about(name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]) -
 
     def score(passage: ReadPassage) -> tuple[float, int]:
         opening = passage.sentences[0].text if passage.sentences else ""
-        named = f" {canonical_key(name)} " in f" {canonical_key(opening[:200])} "
+        named = holds(opening[:200], name)
         return _likeness(name, passage) or named * _IN_PASSING, len(wanted & (passage.title_stems | stem_set(opening)))
 
     best = max(passages, key=score, default=None)

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ras_agent.text.names import DEMONYM
 from ras_agent.tools.offline.extractor.topics import Topic
@@ -19,6 +20,7 @@ from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
 
+_PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
 _REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
@@ -55,8 +57,10 @@ class _Frame:
     def predicate(self, preposition: str, *, near: bool = True) -> str:
         """Return the words that lead to an object; the longest lose words in the middle, where they say least."""
         words = f"{self.prefix} {self.verb} {self.direct} {self.near if near else ''} {preposition}".split()
-        head = f"{self.prefix} {self.verb}".split()[:4]
-        return " ".join(words if len(words) <= _LONGEST_PREDICATE else head + words[len(head) - _LONGEST_PREDICATE :])
+        if len(words) > _LONGEST_PREDICATE:
+            head = f"{self.prefix} {self.verb}".split()[:4]
+            words = head + words[len(head) - _LONGEST_PREDICATE :]
+        return " ".join(words)
 
 
 class _Reader:
@@ -152,29 +156,49 @@ class _Reader:
                 self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
             self.preposition, self.last = "", None
             return at + 1
+        end, place = self._place(at, phrase)
         subject, predicate = self.frame.subject, self.frame.predicate(self.preposition, near=phrase.tag != "D")
         partitive = phrase.words == 1 and phrase.tag in "NJF" and self._after(at) == "of"
         describes = partitive or (not phrase.name and phrase.tag in "NJ" and (phrase.opener != "" or not phrase.inner))
-        listed = self.listed if mark and last and not self.preposition else None
-        if listed and last:
+        if mark and last and not self.preposition and self.listed:
             if mark == "," and last.name and describes:
                 self.frame = _Frame(self.topic.resolved(last.name), verb="is", copula=True, until_comma=True)
-                self.outer = listed
+                self.outer = self.listed
                 subject, predicate = self.frame.subject, "is"
             elif not (mark == "," and phrase.name and last.opener and not last.name):
-                subject, predicate = listed  # else "his wife, Yoko Ono": the noun before leads to the name
-        if not partitive:  # "part of": these words only lead to the phrase after them
+                subject, predicate = self.listed  # else "his wife, Yoko Ono": the noun before leads to the name
+        if place:
+            self._add(subject, f"{predicate} {phrase.description}".strip(), ", ".join(place))
+            for inner, outer in pairwise(place):
+                self._add(inner, "is in", outer)
+        elif not partitive:  # "part of": these words only lead to the phrase after them
             for fact in facts_about(subject, predicate, phrase, self.topic):
                 self._add(*fact)
             for other in self.also if not self.preposition else ():
                 self._add(other, predicate, phrase.text)
         self.listed = (subject, predicate)
-        if self.preposition and phrase.tag != "D":
-            self.frame.near = f"{self.preposition} {phrase.text}" if phrase.tag in "NJ" else ""
-        elif not self.preposition and not (listed and phrase.name):
+        if not self.preposition:
             self.frame.direct, self.frame.near = phrase.text, ""
+        elif phrase.tag in "NJ" and not place:
+            self.frame.near = f"{self.preposition} {phrase.text}"
+        elif phrase.tag != "D":
+            self.frame.near = ""
         self.preposition, self.last = "", phrase
-        return at + 1
+        return end
+
+    def _place(self, at: int, phrase: NounPhrase) -> tuple[int, list[str]]:
+        """Return where a chain "York, Pennsylvania, United States" ends, and its parts; no parts if it is none."""
+        if phrase.tag != "E" or not phrase.name or self.preposition.split(" ")[-1] not in _PLACING:
+            return at + 1, []
+        end, parts = at + 1, [phrase.name]
+        while end + 1 < len(self.chunks) and self.chunks[end].text == ",":
+            following = self.chunks[end + 1].np
+            if following is None or following.tag != "E" or following.text != following.name or following.opener:
+                break
+            parts.append(following.name)
+            end += 2
+        listed = any(chunk.kind == "c" for chunk in self.chunks[end : end + 2])
+        return (end, parts) if 1 < len(parts) < 5 and not listed else (at + 1, [])
 
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
@@ -220,6 +244,9 @@ class _Reader:
         verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
         if inner is None or inner.tag == "D" or verb is None or verb.kind != "vg":
             return at + 1
+        if word == "whose":
+            self.frame.prefix = f"{self.frame.prefix} {inner.text}"
+            return at + 2
         subject = self.topic.label if inner.tag == "o" else self.topic.resolved(inner.name or inner.text)
         if last is not None and last.name:  # "Red Tide, which the band released"
             self._add(subject, verb.text, self.frame.subject)
@@ -343,7 +370,8 @@ def facts_about(subject: str, predicate: str, phrase: NounPhrase, topic: Topic) 
         yield subject, predicate, phrase.text
         rest = phrase.text
         if predicate in _COPULAS and not phrase.name:  # "is a 1999 American film"
-            if dated := _YEAR.match(rest):
+            dated = _YEAR.match(rest)
+            if dated:
                 yield subject, "is dated", dated["year"]
                 rest = dated["rest"]
             for name in phrase.inner:

@@ -143,8 +143,8 @@ class MixedPolicy:
 
     seed: int = 0
     finish: float = 0.0
-    first: Sequence[float] = (0.45, 0.1, 0.45)  # question, words, name of the question
-    later: Sequence[float] = (0.25, 0.1, 0.35, 0.2, 0.1)  # the same, then title and name in facts
+    first: Sequence[float] = (0.8, 0.05, 0.15)  # question, words, name of the question
+    later: Sequence[float] = (0.05, 0.05, 0.6, 0.2, 0.1)  # the same, then title and name in facts
 
     def __post_init__(self) -> None:
         self._random, self._refused = random.Random(self.seed), False

@@ -4,7 +4,7 @@
 
 FAISS is asked directly: it is given a query's vector and returns row numbers. Ours is given the query's text, whose
 vector its retriever remembers, and returns passages, read from disk, with ties in the order of the corpus. A query's
-time is the fastest of three by the clock, on one thread.
+time is the fastest of three by the clock; FAISS has one thread.
 """
 
 from __future__ import annotations

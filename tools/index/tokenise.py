@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
-from runpy import run_path
 from threading import Lock
+from types import ModuleType
 from typing import Any, Self
 
 from ras_agent.text.languages import ENGLISH, WITHOUT_STEMS
@@ -121,15 +122,18 @@ def _stemmer(language: str) -> Any:
 
 
 @cache
-def _lists_of_bm25s() -> Mapping[str, Any]:
-    """Return bm25s's lists of stop words by name, read from their file alone.
+def _lists_of_bm25s() -> ModuleType:
+    """Return bm25s's module of stop words, loaded from its file alone.
 
     The package itself would import JAX wherever that is installed, which takes most of a graphics processor's memory.
     """
     package = find_spec("bm25s")
     if package is None or not package.origin:
         raise ImportError("bm25s is not installed: install ras-agent again, with what it depends on")
-    return run_path(str(Path(package.origin).with_name("stopwords.py")))
+    loader = SourceFileLoader("stopwords", str(Path(package.origin).with_name("stopwords.py")))
+    lists = ModuleType(loader.name)
+    loader.exec_module(lists)
+    return lists
 
 
 def _stop_words(language: str | None) -> tuple[str, ...]:
@@ -137,7 +141,7 @@ def _stop_words(language: str | None) -> tuple[str, ...]:
     if language is None or language in WITHOUT_STEMS:
         return ()
     name = "STOPWORDS_EN" if language == "english" else f"STOPWORDS_{language.upper()}"
-    listed: Sequence[str] = _lists_of_bm25s().get(name, ())
+    listed: Sequence[str] = getattr(_lists_of_bm25s(), name, ())
     if language == ENGLISH:
         return (*listed, *_TAILS)
     # as words are compared: "daß" becomes "dass"

@@ -21,6 +21,15 @@ _STATED = re.compile(
     r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]",
     re.IGNORECASE,
 )
+ORDERS = (
+    (word_set("later latest last recently newer newest younger youngest after recent"), True, 1),
+    (word_set("first earlier earliest older oldest before initially prior preceded"), True, -1),
+    (word_set("more most larger largest bigger biggest greater greatest higher highest taller tallest"), False, 1),
+    (word_set("deeper wider heavier farther further longer longest"), False, 1),
+    (word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"), False, -1),
+)
+"""Words of a choice; whether they order dates, else numbers; the sign of what is asked for, 1 for the most."""
+_OF_TIME = word_set("before after prior preceded initially last")  # behind a verb, more often than of a choice
 _PICKS_ONE = re.compile(r"\bbetween\b.*\b(?:which|who)\b|\bwhich (?:one|of)\b", re.IGNORECASE)
 _SHARED = re.compile(r"\b(?:in common|both|shared?(?: by)?|share)\b", re.IGNORECASE)
 _OR = re.compile(r"\s+or\s+")
@@ -57,10 +66,13 @@ def analyse(question: str) -> QuestionAnalysis:
     # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
     stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
     yes_no = _YES_NO.match(text) is not None or (stated and not ASKS.search(text))
-    options = _options(text)
+    # "Can I pay with Visa or Mastercard?" asks for no choice, "Was A or B born first?" does
+    words = set(re.findall(r"\w+", text.lower())) - _OF_TIME
+    orders = not yes_no or any(words & listed for listed, *_ in ORDERS)
+    options = _options(text, yes_no)
     pair = options or _pair(text, yes_no)
     kind: Kind = "open"
-    if options or (pair and not yes_no and _PICKS_ONE.search(text)):
+    if (options and orders) or (pair and not yes_no and _PICKS_ONE.search(text)):
         kind = "choice"
     elif yes_no:
         kind = "yes_no"
@@ -68,7 +80,7 @@ def analyse(question: str) -> QuestionAnalysis:
     return QuestionAnalysis(text, kind, compared, *((None, ()) if yes_no else expected_answer(text)))
 
 
-def _options(text: str) -> tuple[str, ...]:
+def _options(text: str, yes_no: bool) -> tuple[str, ...]:
     """Return the two sides of the last "or" between names; () without one."""
     for match in reversed(list(_OR.finditer(text))):
         right = _clean(_APPOSITION.sub("", text[match.end() :]))
@@ -77,6 +89,8 @@ def _options(text: str) -> tuple[str, ...]:
         left = _clean(listed) if listed != before else ""
         if not left[:1].isupper() and not left[:1].isdigit():
             left = _last_name(before)
+        if yes_no and (names := name_spans(right)) and not names[0][0]:
+            right = right[slice(*names[0])]  # behind a verb the question goes on: "or Bo Day born first?"
         if left and (right[:1].isupper() or right[:1].isdigit()):
             return left, right
     return ()

@@ -47,7 +47,7 @@ def holds(text: str, name: str) -> bool:
 
 
 def nearness(words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]) -> float:
-    """Return how near wanted words are to places, first and last word of each: 1 / (1 + words between), added."""
+    """Return how near wanted words are to places, first and last word of each: 1 / (1 + distance in words), added."""
     gaps: dict[str, int] = {}
     for at, word in enumerate(words):
         if word in wanted and places:

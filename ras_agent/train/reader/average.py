@@ -33,7 +33,10 @@ def average(files: Sequence[Path], out: Path) -> None:
         if held != shapes[0]:
             raise WeightsError(f"{file}: other weights than {files[0]} has; average readers of one architecture")
     save_weights({name: np.mean([reader[name] for reader in readers], axis=0) for name in readers[0]}, out)
-    shared = {key: value for key, value in cards[0].items() if all(card.get(key) == value for card in cards)}
+    own = {"what", "made_by"}
+    shared = {
+        key: one for key, one in cards[0].items() if key not in own and all(card.get(key) == one for card in cards)
+    }
     card = {
         **shared,
         "what": "all-MiniLM-L6-v2 as a reader: the mean of the weights of several trainings",

@@ -56,8 +56,9 @@ _RANGES = {
     **FIT_RANGES,
     **dict.fromkeys(("batch_tokens",), COUNT),
     **dict.fromkeys(("qamr", "policyqa", "nq_swap", "pairs"), NATURAL),
-    **dict.fromkeys(("negatives", "held_out", "dropout"), SHARE),
+    **dict.fromkeys(("negatives", "held_out"), SHARE),
     "tokens": _TOKENS,
+    "dropout": Range(0, 0.9),
 }
 
 
@@ -73,7 +74,7 @@ class ReaderTrainingConfig(FitConfig):
     hops.
     qamr, policyqa, nq_swap: how many of their questions are taken. pairs: made questions about two things.
     tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
-    examples that also get a passage that does not answer. dropout: of the encoder; 0 where each example is seen once.
+    examples that also get a passage that does not answer. dropout: of the encoder.
     held_out: the share of SQuAD's passages kept to score with.
     """
 

@@ -23,13 +23,10 @@ HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}
 class TrainableReader(nn.Module):
     """Encoder without its pooler, and linear heads of its last states: answers, descriptions and verdicts."""
 
-    def __init__(self, encoder: Any, dropout: float = 0.0) -> None:
+    def __init__(self, encoder: Any) -> None:
         super().__init__()
         self.encoder = encoder
         self.encoder.embeddings.requires_grad_(False)
-        for module in self.encoder.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = dropout
         self.heads = nn.ModuleDict({name: nn.Linear(WIDTH, outputs) for name, outputs in HEADS.items()})
 
     @classmethod
@@ -39,7 +36,7 @@ class TrainableReader(nn.Module):
         dropout: of its states and attention weights in training.
         Raises WeightsError where a file holds other weights than a reader's.
         """
-        model = cls(torch_minilm(packaged_minilm()), dropout)
+        model = cls(torch_minilm(packaged_minilm(), dropout))
         if start_from is not None:
             stored = {_module_name(name): torch.from_numpy(array) for name, array in load_weights(start_from).items()}
             kept = {name: tensor for name, tensor in model.state_dict().items() if _is_embedding(name)}
@@ -89,12 +86,18 @@ class TrainableReader(nn.Module):
         )
 
 
-def torch_minilm(folder: Path) -> Any:
-    """Return the encoder of a folder with MiniLM's files, without its pooler, in evaluation mode."""
+def torch_minilm(folder: Path, dropout: float | None = None) -> Any:
+    """Return the encoder of a folder with MiniLM's files, without its pooler, in evaluation mode.
+
+    dropout: in training, of states and attention weights; None for what the folder says.
+    """
     from safetensors.torch import load_file
     from transformers import BertConfig, BertModel
 
-    network = BertModel(BertConfig.from_json_file(str(folder / "config.json")), add_pooling_layer=False)
+    config = BertConfig.from_json_file(str(folder / "config.json"))
+    if dropout is not None:
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    network = BertModel(config, add_pooling_layer=False)
     known = dict(network.named_parameters())
     weights = load_file(folder / "model.safetensors")
     network.load_state_dict({name: tensor for name, tensor in weights.items() if name in known})

@@ -62,7 +62,20 @@ def test_a_question_that_begins_with_a_verb_asks_for_yes_or_no(question: str, co
 def test_which_of_two_is_a_choice_also_behind_a_verb() -> None:
     asked = analyse("Was Ann Lee or Bo Day born first?")
     assert asked.kind == "choice"
-    assert asked.compared[0] == "Ann Lee"
+    assert asked.compared == ("Ann Lee", "Bo Day")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Can I pay with Visa or Mastercard?",
+        "Does Larch run on Linux or Windows?",
+        "Did Ann Lee work for Siemens or BMW before the war?",
+        "Has Ann Lee ever lived in Paris or London?",
+    ],
+)
+def test_an_or_behind_a_verb_that_nothing_orders_asks_for_yes_or_no(question: str) -> None:
+    assert analyse(question).kind == "yes_no"
 
 
 def test_a_question_for_what_two_have_in_common_names_both() -> None:

@@ -201,4 +201,4 @@ def test_the_card_names_what_the_weights_were_made_of() -> None:
     card = json.loads((files("ras_agent.data") / "reader.json").read_text())
     assert card["base_sha256"] == MINILM_SHA256
     assert set(card) >= {"made_by", "data_licences"}
-    assert all(training.keys() >= {"settings", "examples"} for training in card["trainings"])
+    assert all(training.keys() >= {"made_by", "settings", "examples"} for training in card["trainings"])

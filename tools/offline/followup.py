@@ -55,7 +55,10 @@ _WORD_THAT_ASKS = re.compile(
     r"(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z", re.IGNORECASE
 )
 _ASKED_WITH = re.compile(r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)", re.IGNORECASE)
+_MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE)
 _CITED = re.compile(r" ?\[\d+\]")
+# an answer of these types is nothing that "it" stands for: "Monday", "Some 90,000 (Nokia Annual Report)"
+_NO_THING: frozenset[AnswerType | None] = frozenset(("date", "number", "nationality"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ def _completed(text: str, exchanges: Sequence[Exchange]) -> str:
     about = _ABOUT.match(rest)
     fragment = (rest[about.end() :] if about else rest).rstrip("?!. ")
     last = " ".join(exchanges[-1].question.split())[:LONGEST_QUESTION]
+    if _MEASURE.match(fragment):
+        return f"{_capital(fragment)} is {_meant('it', exchanges)}?"
     if _WORD_THAT_ASKS.match(fragment):
         return _asked_otherwise(last, fragment)
     if about or (lead and not ASKS.search(fragment)):
@@ -128,14 +133,16 @@ def _asked_otherwise(last: str, word: str) -> str:
 def _with_other_part(last: str, part: str) -> str:
     """Return the last question with `part` in place of its like: a year, a name, what is asked of a name; "" if none.
 
-    Raises _Unclear where it has several.
+    After a preposition, a name's like is what follows the same one. Raises _Unclear where there are several.
     """
-    bare = _PREPOSITION.sub("", part, count=1) if _PREPOSITION.match(part) else part
+    preposition = _PREPOSITION.match(part)
+    bare, before = (part[preposition.end() :], f" {preposition[0].lower()}") if preposition else (part, "")
     if _YEAR.fullmatch(bare):
         return _replaced(last, [match.span() for match in _YEAR.finditer(last)], bare)
     if is_name(bare.removeprefix("the ")):
-        return _replaced(last, [_with_article(last, span) for span in name_spans(last)], bare)
-    if part.startswith("the "):
+        spans = [_with_article(last, span) for span in name_spans(last)]
+        return _replaced(last, [span for span in spans if last[: span[0]].lower().endswith(before)], bare)
+    if part.startswith("the ") and part == part.lower() and len(part.split()) <= 3:
         return _replaced(last, [match.span() for match in _ITS_PART.finditer(last)], f"{part} of")
     return ""
 
@@ -200,7 +207,8 @@ def _about(exchange: Exchange, pronoun: str) -> list[_Thing]:
     """Return what a turn was about, the likeliest first: after "Where is the Louvre?", "it" is the Louvre."""
     question = " ".join(exchange.question.split())[:LONGEST_QUESTION]
     asked = analyse(question)
-    name = _answer_name(exchange.answer, question) if asked.kind == "open" else ""
+    is_named = asked.kind == "open" and asked.answer_type not in _NO_THING
+    name = _answer_name(exchange.answer, question) if is_named else ""
     answered = [_Thing(name, asked.answer_type, asked.answer_noun)] if name else []
     spans = [_with_article(question, span) for span in name_spans(question)]
     if not spans and (noun := _LAST_NOUN.search(question)):

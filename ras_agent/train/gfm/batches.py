@@ -172,7 +172,7 @@ def part_of(kg: KGIndex, documents: Ints, inverse: Floats | None, message_target
     edges = np.asarray(kg.edges)[edge_mask].astype(np.int64)
     relations, edges[:, 1] = np.unique(edges[:, 1], return_inverse=True)
     edges[:, [0, 2]] = np.searchsorted(entities, edges[:, [0, 2]])
-    vectors = np.asarray(kg.relation_vectors, dtype=np.float32)[relations]
+    vectors = np.asarray(kg.relation_vectors[relations], dtype=np.float32)
     inverses = None if inverse is None else inverse[relations]
     graph = GFMGraph.from_edges(len(entities), edges, vectors, inverses, message_target)
     sizes = by_document.row_sizes()[documents]

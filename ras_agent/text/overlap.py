@@ -32,6 +32,12 @@ class Sentence:
         return total
 
 
+def holds(text: str, name: str) -> bool:
+    """Return whether a text has the words of a name side by side, in whatever writing."""
+    key = canonical_key(name)
+    return key != "" and f" {key} " in f" {canonical_key(text)} "
+
+
 def sentences_of(text: str) -> tuple[Sentence, ...]:
     """Return the sentences of `text`, in order."""
     return tuple(Sentence(start, end, canonical_key(text[start:end])) for start, end in sentence_spans(text))

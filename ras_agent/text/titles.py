@@ -31,6 +31,11 @@ def file_title(name: str) -> str:
     return _APART.sub("", stem if dot and stem else last).replace("_", " ").strip()
 
 
+def with_title(title: str, text: str) -> str:
+    """Return a text behind its title, which often names what the text then calls "he" or "the city"."""
+    return f"{title}. {text}" if title else text
+
+
 def unescaped(title: str) -> str:
     """Replace the HTML references of a title by the characters that they stand for.
 

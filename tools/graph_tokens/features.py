@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from threading import Lock
 
 import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.protocols import Embedder
+from ras_agent.recent import RecentResults
 from ras_agent.text.canonical import canonical_key
 
 Fact = tuple[str, str, str]
@@ -27,9 +26,8 @@ class GraphVectors:
     """
 
     def __init__(self, embedder: Embedder, most: int = _MOST_TEXTS) -> None:
-        self.embedder, self._most = embedder, most
-        self._vectors: OrderedDict[str, Floats] = OrderedDict()
-        self._lock = Lock()
+        self.embedder = embedder
+        self._vectors: RecentResults[str, Floats] = RecentResults(most)
 
     @property
     def width(self) -> int:
@@ -66,14 +64,5 @@ class GraphVectors:
 
     def of_texts(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors, shape (len(texts), d)."""
-        with self._lock:
-            vectors = {text: self._vectors[text] for text in dict.fromkeys(texts) if text in self._vectors}
-        if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
-            vectors |= dict(zip(new, self.embedder.embed(new), strict=True))
-        with self._lock:
-            for text, vector in vectors.items():
-                self._vectors[text] = vector
-                self._vectors.move_to_end(text)
-            while len(self._vectors) > self._most:
-                self._vectors.popitem(last=False)
-        return np.stack([vectors[text] for text in texts]) if texts else np.empty((0, self.width), np.float32)
+        vectors = self._vectors.of(texts, self.embedder.embed)
+        return np.stack(vectors) if texts else np.empty((0, self.width), np.float32)

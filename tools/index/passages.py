@@ -18,6 +18,7 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import ErasedPassage, IndexMismatch
 from ras_agent.filters import OWN_FIELDS, texts_of
 from ras_agent.records import Passage
+from ras_agent.text.titles import with_title
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.store.database import Connection, Database
 
@@ -54,8 +55,8 @@ class Row(NamedTuple):
 
 
 def indexed_text(passage: Passage) -> str:
-    """Return title and text as one: a title often names what the text then calls "he" or "the city"."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+    """Return title and text as one."""
+    return with_title(passage.title, passage.text)
 
 
 def hash_of(text: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.text.overlap import best_sentence, holds, sentences_of
 
 STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
@@ -72,9 +72,7 @@ def pieces_about(fact: Sequence[str], texts: Sequence[str]) -> list[int]:
 def mentions(text: str, name: str) -> bool:
     """Return whether a text holds a name, whatever its case and articles."""
     key = canonical_key(name)
-    if not key.isascii():  # scripts without spaces between words
-        return key in canonical_key(text)
-    return f" {key} " in f" {canonical_key(text)} "
+    return holds(text, name) if key.isascii() else key in canonical_key(text)  # scripts without spaces between words
 
 
 def _listed(metadata: Mapping[str, Any]) -> Sequence[Any] | None:

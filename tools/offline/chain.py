@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
+from ras_agent.text.overlap import holds
+from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS, stems, word_set
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
-from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, holds, read
+from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another

@@ -13,12 +13,13 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage, Plan, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, names_in
+from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import ReadPassage, holds, nearness, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, nearness, tokens_of
 from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3

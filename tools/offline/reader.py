@@ -8,9 +8,8 @@ does not tell. `ras_agent.train.reader.train` made the weights; the JSON card ne
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
@@ -20,9 +19,10 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
+from ras_agent.recent import RecentResults
 from ras_agent.records import Span
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
-from ras_agent.tools.offline.reader_weights import load_weights
+from ras_agent.tools.embed.stored_bert import CLS, SEP, bert_tokenizer, load_weights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -31,13 +31,7 @@ QUESTION_TOKENS = 64
 WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is read in overlapping windows
 OVERLAP_TOKENS = 48
 ANSWER_TOKENS = 24
-CLS, SEP = 101, 102
 _REMEMBERED = 512  # questions, and pairs of question and text; planner and answerer read the same ones at each hop
-
-
-def with_title(title: str, text: str) -> str:
-    """Return a text as the reader has learnt to see it: its title is its first sentence."""
-    return f"{title}. {text}" if title else text
 
 
 class Verdict(NamedTuple):
@@ -66,8 +60,8 @@ class Reader:
         self._weights = None if weights is None else Path(weights)
         self._spans = spans
         self._loading = Lock()
-        self._remembered: OrderedDict[tuple[str, str], Reading] = OrderedDict()
-        self._described = lru_cache(_REMEMBERED)(lambda question: self._loaded().described(question))
+        self._readings: RecentResults[tuple[str, str], Reading] = RecentResults(_REMEMBERED)
+        self._descriptions: RecentResults[str, Span | None] = RecentResults(_REMEMBERED)
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return one list for each text: up to `spans` answers that do not overlap, best first."""
@@ -79,26 +73,17 @@ class Reader:
 
     def readings(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """Return what each text says to a question."""
-        network = self._loaded()
-        with self._loading:
-            known = {text: self._remembered.get((question, text)) for text in texts}
-        new = [text for text, reading in known.items() if reading is None]
-        known.update(zip(new, network.read(question, new, self._spans), strict=True))
-        with self._loading:
-            for text, reading in known.items():
-                if reading is not None:
-                    self._remembered[question, text] = reading
-                    self._remembered.move_to_end((question, text))
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
-        return [reading for text in texts if (reading := known[text]) is not None]
+        return self._readings.of(
+            [(question, text) for text in texts],
+            lambda new: self._loaded().read(question, [text for _, text in new], self._spans),
+        )
 
     def described(self, question: str) -> Span | None:
         """Return the part of a question that describes something without naming it, None where it asks for no words.
 
         Its margin says how much likelier that is than that the question describes nothing, in logits.
         """
-        return self._described(question)
+        return self._descriptions.of([question], lambda _: [self._loaded().described(question)])[0]
 
     def _loaded(self) -> _Network:
         with self._loading:
@@ -126,19 +111,7 @@ def _load(file: Path) -> _Network:
         network = bert(weights)
     except KeyError as error:
         raise WeightsError(f"{file}: not a reader's weights: {error} is missing") from None
-    return _Network(network, reader_tokenizer(), {name: weights[name] for name in weights if name.startswith("heads.")})
-
-
-def reader_tokenizer() -> Tokenizer:
-    """Return MiniLM's tokenizer, that of uncased BERT, without special tokens, padding or truncation."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    with as_file(files("ras_agent.data") / "reader_vocab.txt") as file:
-        pieces = models.WordPiece.from_file(str(file), unk_token="[UNK]")
-    tokenizer = Tokenizer(pieces)
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer
+    return _Network(network, bert_tokenizer(), {name: weights[name] for name in weights if name.startswith("heads.")})
 
 
 class _Network:

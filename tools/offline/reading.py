@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 
+from ras_agent.recent import RecentResults
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
@@ -38,12 +37,6 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         word = _POSSESSIVE.sub("", fold(match.group()))
         found.append(Token(match.start(), match.end(), word, "" if word in FUNCTION_WORDS else stem(word)))
     return tuple(found)
-
-
-def holds(text: str, name: str) -> bool:
-    """Return whether a text has the words of a name side by side, in whatever writing."""
-    key = canonical_key(name)
-    return key != "" and f" {key} " in f" {canonical_key(text)} "
 
 
 def nearness(words: Sequence[str], wanted: Set[str], places: Sequence[tuple[int, int]]) -> float:
@@ -127,31 +120,15 @@ class ReadPassage:
         return bool(other.key) and f" {other.key} " in self._spaced
 
 
-class PassageMemo:
-    """Holds the passages read last, with at most `most` characters; may be used from several threads at once."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._size, self._lock = most, 0, Lock()
-        self._read: OrderedDict[tuple[str, ...], ReadPassage] = OrderedDict()
-
-    def read(self, passage: Passage) -> ReadPassage:
-        content = passage.id, passage.title, passage.text, passage.own_title
-        with self._lock:
-            found = self._read.pop(content, None)
-            if found is None:
-                found = ReadPassage(passage)
-                self._size += len(passage.text)
-            self._read[content] = found
-            while self._size > self._most:
-                self._size -= len(self._read.popitem(last=False)[1].text)
-            return found
-
-
 MOST_READ = 500
 """The most passages that a role of the offline mode compares with each other; it reads the first of more."""
-_MEMO = PassageMemo(most=1_000_000)  # about 40 MB when every part has been read
+# a million characters are about 40 MB when every part has been read
+_READ: RecentResults[tuple[str, str, str, str], ReadPassage] = RecentResults(
+    1_000_000, lambda passage: len(passage.text)
+)
 
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the passages as read, each once, in order; what was read of them before is not read again."""
-    return tuple(dict.fromkeys(map(_MEMO.read, passages)))
+    contents = {(one.id, one.title, one.text, one.own_title): one for one in passages}
+    return tuple(_READ.of(list(contents), lambda new: [ReadPassage(contents[content]) for content in new]))

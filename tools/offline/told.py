@@ -13,9 +13,9 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.review import overruled
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.stated_facts import sentence_of
-from ras_agent.tools.offline.reading import holds
 
 
 class Retold:

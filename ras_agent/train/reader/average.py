@@ -19,7 +19,7 @@ import numpy as np
 
 from ras_agent.errors import WeightsError
 from ras_agent.program import run_program
-from ras_agent.tools.offline.reader_weights import load_weights, save_weights
+from ras_agent.tools.embed.stored_bert import load_weights, save_weights
 
 
 def average(files: Sequence[Path], out: Path) -> None:

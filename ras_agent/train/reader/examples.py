@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ras_agent.eval.question_file import read_records
 from ras_agent.records import Passage
-from ras_agent.tools.offline.reader import with_title
+from ras_agent.text.titles import with_title
 from ras_agent.train.data import training_set
 
 VERDICTS = ("true", "false", "not said")

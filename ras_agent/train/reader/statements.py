@@ -16,10 +16,9 @@ from collections.abc import Iterator, Sequence
 from ras_agent.records import Passage
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.text.titles import bare_title
+from ras_agent.text.titles import bare_title, with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold
-from ras_agent.tools.offline.reader import with_title
 from ras_agent.train.reader.examples import ReaderExample
 from ras_agent.train.reader.forms import QuestionForm, form_of
 

@@ -23,7 +23,8 @@ from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.program import run_program
 from ras_agent.records import Passage
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
-from ras_agent.tools.offline.reader import QUESTION_TOKENS, reader_tokenizer
+from ras_agent.tools.embed.stored_bert import bert_tokenizer
+from ras_agent.tools.offline.reader import QUESTION_TOKENS
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
 from ras_agent.train.data import digest, passages_in, two_wiki_passages
 from ras_agent.train.loop import FIT_RANGES, FitConfig, FitResult, fit
@@ -126,7 +127,7 @@ def train(config: ReaderTrainingConfig) -> FitResult:
     torch.manual_seed(config.seed)
     examples, held_out = training_examples(config)
     model = TrainableReader.begin(config.start_from, config.dropout)
-    rows = list(items(examples, reader_tokenizer()))
+    rows = list(items(examples, bert_tokenizer()))
     rng = random.Random(config.seed)
     epochs = [row_batches(rows, config.tokens, config.batch_tokens, rng) for _ in range(config.epochs)]
     settings = {"examples": digest(examples)}

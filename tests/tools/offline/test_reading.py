@@ -2,7 +2,7 @@
 
 from ras_agent.records import Hit, Passage, Step
 from ras_agent.tools.offline.planner import gather
-from ras_agent.tools.offline.reading import MOST_READ, PassageMemo, read
+from ras_agent.tools.offline.reading import MOST_READ, read
 
 LEITH = Passage("leith", "The Water of Leith is a river. It flows through Edinburgh.", "Water of Leith")
 
@@ -22,22 +22,6 @@ def test_a_passage_that_was_changed_is_read_anew() -> None:
 def test_equal_texts_of_two_passages_are_told_apart() -> None:
     other = Passage("copy", LEITH.text, LEITH.title)
     assert [passage.id for passage in read([LEITH, other, LEITH])] == ["leith", "copy"]
-
-
-def test_the_passages_read_longest_ago_are_given_up_beyond_the_bound() -> None:
-    memo = PassageMemo(most=10)
-    first, second, third = (Passage(name, "12345", name) for name in "abc")
-    oldest, newer = memo.read(first), memo.read(second)
-    assert memo.read(first) is oldest  # now read later than the second
-    memo.read(third)
-    assert memo.read(first) is oldest
-    assert memo.read(second) is not newer
-
-
-def test_a_passage_beyond_the_bound_is_read_and_not_held() -> None:
-    memo = PassageMemo(most=3)
-    assert memo.read(LEITH).sentences
-    assert memo.read(LEITH) is not memo.read(LEITH)
 
 
 def test_a_passage_tells_of_another_one_by_its_title_in_any_writing() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ras_agent.errors import WeightsError
-from ras_agent.tools.offline.reader_weights import load_weights, save_weights
+from ras_agent.tools.embed.stored_bert import load_weights, save_weights
 from ras_agent.train.reader.average import average, main
 
 

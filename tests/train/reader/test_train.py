@@ -19,8 +19,8 @@ from safetensors.numpy import load_file, save_file
 from ras_agent.errors import SettingsError, WeightsError
 from ras_agent.records import Passage
 from ras_agent.tools.embed.minilm import packaged_weights
+from ras_agent.tools.embed.stored_bert import load_weights
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reader_weights import load_weights
 from ras_agent.train.reader.batches import Item, Row, row_batches, token_span
 from ras_agent.train.reader.examples import ReaderExample
 from ras_agent.train.reader.train import ReaderTrainingConfig, hard_negatives, train, training_examples

@@ -12,6 +12,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Passage, Source, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
+from ras_agent.text.overlap import holds
+from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of, well_known
@@ -19,8 +21,8 @@ from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
-from ras_agent.tools.offline.reader import Reader, with_title
-from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, holds, tokens_of
+from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
 from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import all_of_list, asks_for_sentences, sentences_that_say
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems
 from ras_agent.tools.offline.question import ORDERS, QuestionAnalysis
-from ras_agent.tools.offline.reading import ReadPassage, Sentence, holds, nearness, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
 
 _DEATH = stem_set("died death dead dies passed")
 _SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.protocols import Embedder
+from ras_agent.recent import RecentResults
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
@@ -32,9 +32,8 @@ class EncoderScorer:
         self._embedder: Embedder = resolve_embedder(embedder)
         if head is not None:
             head.check(self._embedder)
-        self._head, self._size = head, cached
-        self._cache: OrderedDict[str, Floats] = OrderedDict()
-        self._lock = Lock()
+        self._head = head
+        self._cache: RecentResults[str, Floats] = RecentResults(cached)
         # a beam asks at every length and start
         self._question = remembering(self._embedder, 256).embed_query
 
@@ -52,19 +51,11 @@ class EncoderScorer:
 
     def _vectors(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors (len(texts), d)."""
-        with self._lock:
-            missing = [text for text in dict.fromkeys(texts) if text not in self._cache]
-            here = {text: self._cache[text] for text in texts if text in self._cache}
-        if missing:
-            fresh = self._embedder.embed(missing)
-            if self._head is not None:
-                fresh = self._head.text(fresh)
-            here.update(zip(missing, fresh, strict=True))
-            with self._lock:
-                self._cache.update({text: here[text] for text in missing})
-                while len(self._cache) > self._size:
-                    self._cache.popitem(last=False)
-        return np.stack([here[text] for text in texts])
+        return np.stack(self._cache.of(texts, self._embedded))
+
+    def _embedded(self, texts: Sequence[str]) -> Floats:
+        vectors = self._embedder.embed(texts)
+        return vectors if self._head is None else self._head.text(vectors)
 
 
 FORMAT, VERSION = "ras-agent path encoder", 1

@@ -1,14 +1,15 @@
-"""How the reader's weights are stored: matrices as whole numbers of eight bits, with a factor for each of their rows.
+"""BERT as this package stores it, so that reading needs no other package: its weights in eight bits, its tokenizer.
 
-The file holds the whole network, so that reading needs no other package: MiniLM's embeddings, which training leaves as
-they are, its trained layers, and the heads. Rounded, they answer as before (lab/reader.md), in a quarter of the bytes.
+A file of weights holds a whole network: embeddings, layers and heads. Matrices are whole numbers, with a factor for
+each of their rows; the packaged reader, rounded so, answers as before (lab/reader.md), in a quarter of the bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,11 @@ from safetensors.numpy import load_file, save_file
 from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CLS, SEP = 101, 102
+"""The tokens of uncased BERT that begin a text and end a segment."""
 _FACTORS = ".row_factors"
 _STEPS = 127
 
@@ -41,7 +47,7 @@ def load_weights(file: Path) -> dict[str, Floats]:
     try:
         stored = load_file(file)
     except (OSError, SafetensorError) as error:
-        raise WeightsError(f"{file}: the reader's weights cannot be read ({error}); install ras-agent again") from error
+        raise WeightsError(f"{file}: the weights cannot be read ({error}); install ras-agent again") from error
     weights: dict[str, Floats] = {}
     for name, array in stored.items():
         if not name.endswith(_FACTORS):
@@ -49,3 +55,15 @@ def load_weights(file: Path) -> dict[str, Floats]:
             if (factors := stored.get(name + _FACTORS)) is not None:
                 weights[name] *= factors.astype(np.float32)
     return weights
+
+
+def bert_tokenizer() -> Tokenizer:
+    """Return the tokenizer of uncased BERT, which is MiniLM's too, without special tokens, padding or truncation."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    with as_file(files("ras_agent.data") / "reader_vocab.txt") as file:
+        pieces = models.WordPiece.from_file(str(file), unk_token="[UNK]")
+    tokenizer = Tokenizer(pieces)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer

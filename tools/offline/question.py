@@ -8,6 +8,7 @@ from typing import Literal
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
+from ras_agent.tools.offline import lexicon
 
 Kind = Literal["open", "yes_no", "choice"]
 
@@ -134,38 +135,7 @@ _COMPARATIVES = word_set("first earlier later older younger larger smaller longe
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 """Nouns of dates that an answer tells in figures; an age may be told in words."""
 
-_NOUNS: dict[AnswerType, frozenset[str]] = {
-    "person": word_set(
-        """person man woman boy girl people actor actress author writer singer musician artist director producer player
-        politician president king queen prince princess emperor governor senator mayor minister leader founder inventor
-        composer poet novelist scientist physicist chemist mathematician philosopher painter architect engineer
-        astronaut coach manager host comedian rapper guitarist drummer bassist vocalist father mother son daughter wife
-        husband brother sister spouse child parent celebrity star judge general commander officer chief owner
-        businessman executive character footballer driver champion winner creator designer developer model journalist
-        filmmaker chef historian"""
-    ),
-    "place": word_set(
-        """place location city town village country state county province region district island islands river lake
-        mountain continent capital area neighborhood neighbourhood borough suburb street road highway airport
-        venue stadium arena park hotel building castle birthplace hometown seat territory nation bay ocean sea canal
-        bridge"""
-    ),
-    "date": word_set("year date day month century decade era birthday birthdate time age"),
-    "number": word_set(
-        """number population percentage amount total length height weight width depth distance area size capacity count
-        score rank ratio record"""
-    ),
-    "organisation": word_set(
-        """company band group team club organization organisation university college school party agency network
-        channel station label studio publisher corporation firm league conference institution institute magazine
-        newspaper army airline brand retailer manufacturer church government"""
-    ),
-    "work": word_set(
-        """film movie song album single book novel series show sitcom play opera musical poem game documentary episode
-        painting story comic manga anime trilogy franchise soundtrack programme program"""
-    ),
-    "nationality": frozenset({"nationality", "ethnicity", "citizenship"}),
-}
+_NOUNS: dict[AnswerType, frozenset[str]] = lexicon.words("answers")
 
 
 def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:

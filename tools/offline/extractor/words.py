@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import MONTHS
-from ras_agent.tools.offline.extractor import lexicon
+from ras_agent.tools.offline import lexicon
 
 _MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
 _YEAR = r"(?:1\d{3}|20\d{2})"

@@ -33,6 +33,7 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.records import JSON, Citation, Plan, Triple
 from ras_agent.shape import Record
+from ras_agent.text.normal_form import encodable
 
 Place = Literal["plan", "facts", "answer"]
 Action = Literal["approve", "edit", "remove", "add", "ask"]
@@ -249,7 +250,7 @@ def _read(key: str, value: object, where: str) -> Any:
     most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
     if len(value) > most:
         raise ReviewError(f"{where}: {len(value):,} characters, and it may have {most:,}")
-    text = value.encode("utf-8", "replace").decode("utf-8").strip()
+    text = encodable(value).strip()
     return " ".join(text.split()) if key in ("by", "subject", "predicate", "object") else text
 
 

@@ -1,4 +1,4 @@
-"""Unicode normal forms in time linear in the text's length, whatever its marks."""
+"""Text as Unicode has it: normal forms, in time linear in its length whatever its marks, and lone surrogates."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ _LONG_RUN = re.compile(rf"(?<![^\w\s\x00-\x7f])[^\w\s\x00-\x7f]{{{_MOST_MARKS + 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
     """Return the normal form `form` of `text`. Of more than 30 combining marks in a row, the later ones are dropped."""
     return text if text.isascii() else unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
+
+
+def encodable(text: str) -> str:
+    """Return a text with "?" for lone surrogates, which UTF-8 cannot encode and tokenizers do not take."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _without_most_marks(run: re.Match[str]) -> str:

@@ -47,6 +47,10 @@ class Figure:
     kind: FigureKind
     order: float
 
+    @property
+    def is_date(self) -> bool:
+        return self.kind not in ("number", "ordinal")
+
 
 # The grammar of dates. A name of a month needs its capital in running text, where "may" and "march" are verbs.
 _MONTH_NUMBERS = {form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])} | {"sept": 9}

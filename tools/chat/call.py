@@ -15,6 +15,7 @@ from ras_agent.calling import in_thread
 from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import JSON, Triple
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
@@ -283,7 +284,7 @@ def _messages(model: Any, request: Request) -> list[Any]:
 
 
 def _message(turn: Turn) -> Any:
-    text = turn.text.encode("utf-8", "replace").decode()
+    text = encodable(turn.text)
     if not turn.calls and not turn.thoughts:
         return turn.role, text
     from langchain_core.messages import AIMessage, ToolMessage

@@ -16,6 +16,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.chat.retry import diagnosis
 from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, server_of
@@ -131,7 +132,7 @@ class SentenceTransformerEmbedder:
         if self._model is None:
             self._model = _load(self._path)
         encode = getattr(self._model, method, self._model.encode)  # before version 5 there is only `encode`
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # tokenizers take no lone surrogates
+        clean = list(map(encodable, texts))
         vectors = encode(clean, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True)
         return _unit(vectors) if self._unit_length else np.asarray(vectors, dtype=np.float32)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.bert_bfloat16 import BFloat16Bert, multiplies_bfloat16
 from ras_agent.tools.embed.packaged_minilm import packaged_minilm
@@ -62,8 +63,7 @@ class MiniLMEmbedder:
         if not texts:
             return np.empty((0, WIDTH), dtype=np.float32)
         network = _network()
-        # the tokenizer takes no lone surrogates
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]
+        clean = list(map(encodable, texts))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(clean))}
         tokens = [encoding.ids for encoding in network.tokenizer.encode_batch(list(distinct))]
         vectors = np.empty((len(distinct), WIDTH), dtype=np.float32)

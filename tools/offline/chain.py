@@ -16,6 +16,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name
@@ -23,7 +25,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS, stems, word_set
-from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, head_type
+from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 
@@ -89,11 +91,13 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
     passages: those that may be read, by id.
     """
     searched = {canonical_key(step.subquery): step for step in steps}
-    before = list(passages.values())[:_READ_BEFORE]
+    every = list(passages.values())
 
     def answer_to(asked: str) -> Found | None:
         step = searched.get(canonical_key(asked))
-        best = next(iter(answers(asked, reader, read_by(step, passages) if step else before)), None)
+        hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages] if step else []
+        texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]  # a search may have found nothing
+        best = next(iter(answers(asked, reader, texts)), None)
         return best if best and (step or best.worth > _KNOWN) else None
 
     chain = Chain(question)
@@ -144,19 +148,13 @@ def asking_for(description: str) -> str:
     head, *rest = _HEAD_ENDS.split(description, maxsplit=1)
     noun = (head.split() or words)[-1].lower()
     agent = _AGENT.search(noun) or (noun.endswith("er") and rest and rest[0].startswith("of "))
-    somebody = head_type((noun,)) == "person" or (head_type((noun,)) == "thing" and agent)
+    somebody = type_of((noun,)) == "person" or (type_of((noun,)) == "thing" and agent)
     return f"{'Who' if somebody else 'What'} is {description}?"
 
 
 # what ends the noun phrase with which a description begins
 _HEAD_ENDS = re.compile(r" (?=(?:of|that|who|whom|which|where|whose|in|from|at|on|for|by|to|with|near)\b)|,")
 _AGENT = re.compile(r"(?:or|ist|ian|ess|man|wright)$")
-
-
-def read_by(step: Step, passages: Mapping[str, ReadPassage]) -> list[ReadPassage]:
-    """Return what a step found of `passages`, in order; all of them where it found none."""
-    hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages]
-    return hits[:_READ] or list(passages.values())[:_READ]
 
 
 def answers(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> list[Found]:
@@ -204,7 +202,7 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or holds(question, text) or not fits(question, text):
             continue
-        worth = _log_sigmoid(span.margin / _SOFTNESS) - _LATER * rank
+        worth = -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank  # log sigmoid of the margin
         yield Found(text, worth, _telling(question, text, sentence))
 
 
@@ -261,7 +259,7 @@ def fits(question: str, answer: str) -> bool:
     wanted, noun = expected_answer(question)
     figures, named = figures_in(answer), is_name(answer)
     if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
-        dated = any(figure.kind not in ("number", "ordinal") for figure in figures)
+        dated = any(figure.is_date for figure in figures)
         if noun and noun[-1] in _IN_DIGITS and not any(map(str.isdigit, answer)):
             return False
         return dated or not named or any(word.lower() in MONTHS for word in answer.split())
@@ -273,10 +271,6 @@ def fits(question: str, answer: str) -> bool:
 
 
 _IN_DIGITS = word_set("year date")
-
-
-def _log_sigmoid(logit: float) -> float:
-    return -math.log1p(math.exp(-logit)) if logit > -30 else logit
 
 
 def _each_once(found: Sequence[Found]) -> list[Found]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ras_agent.records import Exchange
 from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.offline.question import ASKS, LONGEST_QUESTION, AnswerType, analyse, head_type
+from ras_agent.tools.offline.question import ASKS, LONGEST_QUESTION, AnswerType, analyse, type_of
 from ras_agent.tools.roles import RoleOptions
 
 _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
@@ -181,7 +181,7 @@ def _with_names(text: str, exchanges: Sequence[Exchange]) -> str:
 def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name for "that city" or "the river", and the words as they are where they describe something new."""
     noun, sure = match["noun"].lower(), match["which"].lower() != "the"
-    wanted = head_type((noun,))
+    wanted = type_of((noun,))
     for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, "")):
         like = sure and wanted not in (None, "thing") and thing.type == wanted and not thing.noun
         if noun in thing.noun or like:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
-from ras_agent.tools.offline import lexicon
+from ras_agent.tools.offline import english
 
 Kind = Literal["open", "yes_no", "choice"]
 
@@ -135,7 +135,7 @@ _COMPARATIVES = word_set("first earlier later older younger larger smaller longe
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 """Nouns of dates that an answer tells in figures; an age may be told in words."""
 
-_NOUNS: dict[AnswerType, frozenset[str]] = lexicon.words("answers")
+_NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
 def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
@@ -158,7 +158,7 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
         return ("number", _noun(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
     copula = _COPULA.match(rest)
     noun = _noun(rest[copula.end() :] if copula else rest)
-    return _type_of(noun), noun
+    return type_of(noun), noun
 
 
 def _question_word(text: str) -> re.Match[str] | None:
@@ -184,12 +184,7 @@ def _noun(rest: str) -> tuple[str, ...]:
     return tuple(part for word in words for part in content_words(word))
 
 
-def head_type(noun: tuple[str, ...]) -> AnswerType | None:
-    """Return the type by the last word alone: "song index" is no work."""
-    return _type_of(noun[-1:])
-
-
-def _type_of(noun: tuple[str, ...]) -> AnswerType | None:
+def type_of(noun: tuple[str, ...]) -> AnswerType | None:
     """Return by the last two words, the last one first: "New York city" is a place. "name" could name anything."""
     for word in reversed(noun[-2:]):
         if word in {"name", "names"}:

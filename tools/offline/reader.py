@@ -21,6 +21,7 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
 from ras_agent.recent import RecentResults
 from ras_agent.records import Span
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.stored_bert import CLS, SEP, bert_tokenizer, load_weights
 
@@ -121,8 +122,8 @@ class _Network:
         self.network, self.tokenizer, self.heads = network, tokenizer, heads
 
     def read(self, question: str, texts: Sequence[str], count: int) -> list[Reading]:
-        asked = self.tokenizer.encode(_clean(question), add_special_tokens=False).ids[:QUESTION_TOKENS]
-        windows = list(self._windows([_clean(text) for text in texts], WINDOW_TOKENS - len(asked) - 3))
+        asked = self.tokenizer.encode(encodable(question), add_special_tokens=False).ids[:QUESTION_TOKENS]
+        windows = list(self._windows([encodable(text) for text in texts], WINDOW_TOKENS - len(asked) - 3))
         first = len(asked) + 2
         rows = [[CLS, *asked, SEP, *window.ids, SEP] for window in windows]
         spans: list[list[Span]] = [[] for _ in texts]
@@ -139,7 +140,7 @@ class _Network:
         ]
 
     def described(self, question: str) -> Span | None:
-        encoding = self.tokenizer.encode(_clean(question), add_special_tokens=False)
+        encoding = self.tokenizer.encode(encodable(question), add_special_tokens=False)
         asked = encoding.ids[:QUESTION_TOKENS]
         if not asked:
             return None
@@ -179,10 +180,6 @@ def _best(spans: Sequence[Span], count: int) -> Iterator[Span]:
     none = min((span.no_answer for span in spans), default=0.0)
     for span in sorted(spans, key=lambda span: (-span.margin, span.start))[:count]:
         yield Span(span.start, span.end, span.margin + none, none)
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()  # the tokenizer takes no lone surrogates
 
 
 def _verdict(logits: Sequence[Floats]) -> Verdict:

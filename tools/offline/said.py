@@ -29,19 +29,19 @@ _MOST = 4  # sentences of a summary
 _FEWEST_WORDS = 4  # of a sentence that says something
 
 
-def asks_for_sentences(question: str) -> bool:
-    """Return whether sentences answer a question, and no name or figure: a date is never a reason.
+def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[Sentence] | None:
+    """Return the sentences that say why, or what a text says on the whole, in order; [] where none bears on it.
 
-    >>> asks_for_sentences("Why did the mill close?"), asks_for_sentences("When did the mill close?")
-    (True, False)
+    None for a question that a name or a figure answers; to why, a date is no answer.
+
+    >>> sentences_that_say("Why did the mill close?", []), sentences_that_say("When did the mill close?", [])
+    ([], None)
     """
-    return bool(_WHY.match(question) or _WHOLE.match(question))
-
-
-def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences of a passage that answer such a question, in order; [] where none bears on it."""
+    asks_why = _WHY.match(question)
+    if not asks_why and not _WHOLE.match(question):
+        return None
     asked = {stem for word in question.split() if word.strip("?.,").lower() not in _ASKED_SO for stem in stems(word)}
-    return _reason(asked, passages) if _WHY.match(question) else _section(asked, passages)
+    return _reason(asked, passages) if asks_why else _section(asked, passages)
 
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:

@@ -19,6 +19,7 @@ from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Passage, Source, Triple
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.store.cache import read_value
 from ras_agent.tools.workers.remote_cache import open_cache
@@ -74,8 +75,8 @@ class TripleCache:
         """Store a passage's facts. extractor, title: for a human reader of the cache."""
         facts = [[fact.subject, fact.predicate, fact.object, *map(_span, fact.sources[:1])] for fact in cached.triples]
         calls = [call.to_dict() for call in cached.calls]
-        value = _encodable(json.dumps({"facts": facts, "calls": calls}, ensure_ascii=False)).encode()
-        self._stored.put(key, value, _encodable(f"{extractor} {title}"))
+        value = encodable(json.dumps({"facts": facts, "calls": calls}, ensure_ascii=False)).encode()
+        self._stored.put(key, value, encodable(f"{extractor} {title}"))
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -242,8 +243,3 @@ def _fact(item: list[Any]) -> Triple:
     if not all(isinstance(name, str) for name in (subject, predicate, object_, *(by for _, _, by in spans))):
         raise TypeError("a fact is three texts, and where they were read")
     return Triple(subject, predicate, object_, tuple(Source("", start, end, extractor=by) for start, end, by in spans))
-
-
-def _encodable(text: str) -> str:
-    """Return `text` with "?" for lone surrogates, which UTF-8 cannot encode."""
-    return text.encode("utf-8", "replace").decode()

@@ -24,7 +24,7 @@ from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
 from ras_agent.tools.offline.reading import read as read_passages
-from ras_agent.tools.offline.said import all_of_list, asks_for_sentences, sentences_that_say
+from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 LEAST_CONFIDENCE = 0.4
@@ -81,8 +81,9 @@ class OfflineAnswerer:
         return Answer(reply.text, cited(reply.grounds, graph), confidence=reply.confidence, failures=failures)
 
     def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
-        if asks_for_sentences(question):
-            return _quoted(sentences_that_say(question, passages[:_JUDGED]))
+        if (sentences := sentences_that_say(question, passages[:_JUDGED])) is not None:
+            told = " ".join(" ".join(one.text for one in sentences).split())
+            return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
         if reply := _in_its_words(analyse(question), passages, []):
             return reply
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
@@ -165,12 +166,6 @@ def _in_its_words(asked: QuestionAnalysis, passages: Sequence[ReadPassage], link
     """Return what a sentence says of a question of yes or no in its words; links: the sentences that lead to it."""
     said = wording(asked.question, passages) if asked.kind == "yes_no" else None
     return Reply(said[0], (*links, said[1]), _IN_ITS_WORDS) if said and said[0] in ("yes", "no") else None
-
-
-def _quoted(sentences: Sequence[Sentence]) -> Reply | None:
-    """Return the sentences that are an answer themselves."""
-    told = " ".join(" ".join(one.text for one in sentences).split())
-    return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
 
 
 def _told_apart(found: Sequence[Found], led: Set[str]) -> dict[str, Found]:

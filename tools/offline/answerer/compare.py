@@ -109,17 +109,13 @@ def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, S
         (_nearness(sentence, figure, about), sentence.number == 0, way * figure.order, sentence)
         for sentence in side.sentences
         for figure in sentence.figures
-        if (_is_date(figure) if by_dates else _counts(sentence, figure, about))
+        if (figure.is_date and figure.order >= _FIRST_YEAR if by_dates else _counts(sentence, figure, about))
     ]
     near, _, order, sentence = max(figures, key=lambda one: one[:3], default=(0.0, False, 0.0, None))
     if sentence is not None and (by_dates or near > _FAR):
         return way * order, sentence
     telling = [*(one for one in side.sentences if _BELONGS.search(one.text)), *side.sentences]
     return (float(len(telling[0].names)), telling[0]) if telling and not by_dates else None
-
-
-def _is_date(figure: Figure) -> bool:
-    return figure.kind not in ("number", "ordinal") and figure.order >= _FIRST_YEAR
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Literal
 from ras_agent.text.names import name_spans
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stem, word_set
-from ras_agent.tools.offline import lexicon
+from ras_agent.tools.offline import english
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, Token, tokens_of
 
 Alignment = Literal["same", "figure", "name", ""]
@@ -25,7 +25,7 @@ Wording = Literal["yes", "no", "hardly yes", "hardly no"]
 _LIGHT = word_set("a an the is are was were be been being do does did has have had also")
 _MODALS = word_set("can could will would")
 _DENYING = word_set("not never no")
-_STATEMENTS = lexicon.words("statements")
+_STATEMENTS = english.words("statements")
 _DOUBTING, _BOUNDS = _STATEMENTS["doubting"], _STATEMENTS["bounds"]
 _GOING_ON = word_set("bc bce jr sr ii iii iv")  # after a name or a figure, of which they make another
 _OPENING = word_set("in on at from during after before since by until")

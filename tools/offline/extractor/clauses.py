@@ -33,8 +33,10 @@ _LONGEST_PREFIX, _LONGEST_PREDICATE = 6, 10
 
 def read_clauses(chunks: Sequence[Chunk], topic: Topic) -> Iterator[Fact]:
     """Yield the facts of one sentence. Pronouns, "the film" and short names in subject position stand for the topic."""
-    reader = _Reader(list(chunks), topic)
-    reader.read()
+    reader = _Reader(chunks, topic)
+    at = reader.begin(0)
+    while at < len(chunks):
+        at = reader.step(at)
     yield from dict.fromkeys(reader.facts)
 
 
@@ -64,10 +66,8 @@ class _Frame:
 
 
 class _Reader:
-    def __init__(self, chunks: list[Chunk], topic: Topic) -> None:
-        self.chunks = chunks
-        self.verbs = finite_verbs(chunks)
-        self.topic = topic
+    def __init__(self, chunks: Sequence[Chunk], topic: Topic) -> None:
+        self.chunks, self.verbs, self.topic = chunks, finite_verbs(chunks), topic
         self.facts: list[Fact] = []
         self.home = self.frame = _Frame(topic.label)
         self.also: tuple[str, ...] = ()  # further subjects: "A and B"
@@ -80,17 +80,12 @@ class _Reader:
         self.outer: tuple[str, str] | None = None  # what `listed` was before an apposition
         self.mark = ""  # "," or "and" since the last phrase
 
-    def read(self) -> None:
-        at = self._begin(0)
-        while at < len(self.chunks):
-            at = self._step(at)
-
-    def _step(self, at: int, *, clauses: bool = True) -> int:
+    def step(self, at: int, *, clauses: bool = True) -> int:
         """Read the chunk at `at`; `clauses`: it may begin a clause of its own. Returns where to go on."""
         chunk = self.chunks[at]
         if chunk.np is not None:
             if clauses and self.mark and self._starts_clause(at):
-                return self._begin(at)
+                return self.begin(at)
             return self._noun_phrase(at, chunk.np)
         if chunk.kind == "vg":
             self._verb(chunk)
@@ -100,13 +95,13 @@ class _Reader:
             return self._relative(at)
         elif chunk.kind == "s" or chunk.text in (";", ":"):
             if clauses and subject_of(self.chunks, self.verbs, at + 1, self.topic):
-                return self._begin(at + 1)
+                return self.begin(at + 1)
             self.mark = ","
         elif chunk.kind == "c" or chunk.text == ",":
             self._mark(chunk.text)
         return at + 1
 
-    def _begin(self, start: int) -> int:
+    def begin(self, start: int) -> int:
         """Find the subject of the clause that begins at `start`, and read what is before its verb."""
         subject = subject_of(self.chunks, self.verbs, start, self.topic)
         self._reset()
@@ -120,7 +115,7 @@ class _Reader:
         while at < subject.first:
             if self.chunks[at].kind == "vg":
                 self.frame = _Frame(subject.label, subject.prefix)
-            at = self._step(at, clauses=False)
+            at = self.step(at, clauses=False)
         self._reset()
         at = subject.last
         while at < subject.verb:  # an apposition: "X, a singer from Y, was"
@@ -129,7 +124,7 @@ class _Reader:
                 self.frame = _Frame(subject.label, verb="is", copula=True)
                 at += 1
             else:
-                at = self._step(at, clauses=False)
+                at = self.step(at, clauses=False)
         self._reset()
         self.also = subject.also
         self.home = self.frame = _Frame(subject.label, subject.prefix)
@@ -203,13 +198,12 @@ class _Reader:
     def _verb(self, group: Chunk) -> None:
         """A verb: of this clause, of the name before it ("X directed by Y"), or of the noun before it."""
         last, mark, frame = self.last, self.mark, self.frame
-        if self.preposition or group.text.startswith("to "):  # "for winning", "to win"
+        onward = self.preposition != "" or group.text.startswith("to ")  # "for winning", "to win"
+        behind = last is not None and not mark
+        if last and behind and not onward and last.name and not (group.bare and frame.copula):
+            self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
+        elif onward or (behind and not frame.copula):
             self.frame = _Frame(frame.subject, frame.predicate(self.preposition), until_comma=frame.until_comma)
-        elif last is not None and not mark:
-            if last.name and (not group.bare or not frame.copula):
-                self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
-            elif not frame.copula:
-                self.frame = _Frame(frame.subject, frame.predicate(""), until_comma=frame.until_comma)
         elif mark and frame.until_comma:
             self.frame = self.home
         self.frame.verb, self.frame.copula = group.text, group.copula

@@ -21,7 +21,7 @@ from ras_agent.tools.offline.extractor.topics import (
     topic_of,
     without_asides,
 )
-from ras_agent.tools.offline.extractor.words import chunked, tagged
+from ras_agent.tools.offline.extractor.words import chunked
 from ras_agent.tools.offline.reading import MOST_READ
 
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
@@ -84,7 +84,7 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
     """
     for sentence in sentences:
         bare, _ = without_asides(sentence)
-        chunks = chunked(tagged(bare, titles, 0), bare)
+        chunks = chunked(bare, titles)
         verbs = finite_verbs(chunks)
         subject = subject_of(chunks, verbs, 0, Topic("", (), person=False))
         if subject is not None:
@@ -102,7 +102,7 @@ def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> 
 def _facts(sentence: str, topic: Topic, titles: re.Pattern[str] | None, first: bool) -> Iterator[Fact]:
     bare, asides = without_asides(sentence)
     named = defined_name(bare, topic) if first else 0
-    chunks = chunked(tagged(bare, titles, named), bare)
+    chunks = chunked(bare, titles, named)
     if named:
         name = " ".join(bare[:named].removeprefix("The ").split()).strip('"“”')
         if canonical_key(name) != canonical_key(topic.label):

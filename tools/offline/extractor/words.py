@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import MONTHS
-from ras_agent.tools.offline import lexicon
+from ras_agent.tools.offline import english
 
 _MONTH = "(?:" + "|".join(month.capitalize() for month in MONTHS) + ")"
 _YEAR = r"(?:1\d{3}|20\d{2})"
@@ -39,7 +39,7 @@ class Token:
     """Holds a word, or what counts as one; `text` is characters `start` to `end` of the sentence.
 
     tag: E name, Q title in quotation marks, D date, F figure, N noun or what is nothing else, J noun that looks like
-    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see `lexicon`.
+    an adjective, G "'s", x participle or regular past, g gerund, v other verb; of closed classes see data/english.toml.
     """
 
     text: str
@@ -52,11 +52,7 @@ class Token:
         return self.text.lower()
 
 
-def tagged(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Token]:
-    """Return the tokens of a sentence, in order.
-
-    What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
-    """
+def _tagged(sentence: str, titles: re.Pattern[str] | None, subject: int) -> list[Token]:
     tokens: list[Token] = []
     at = 0
     for start, end, tag in [*sorted(_fixed(sentence, titles, subject)), (len(sentence), len(sentence), "")]:
@@ -105,7 +101,7 @@ def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:
     first = len(bare) - len(bare.lstrip(" ,\"'“"))
     for start, end in name_spans(bare):
         word, _, rest = bare[start:end].partition(" ")
-        if start == first and (word.lower() in lexicon.KNOWN or word.endswith(("ed", "ing", "ly"))):
+        if start == first and (word.lower() in english.KNOWN or word.endswith(("ed", "ing", "ly"))):
             start = end - len(rest)
         if any(map(str.isalpha, bare[start:end])):
             yield start, end
@@ -116,26 +112,26 @@ def _tag(word: str, before: Sequence[Token]) -> str:
     previous = before[-1].low if before else ""
     if not word[0].isalnum():
         return ","
-    closed = lexicon.CLOSED.get(word)
+    closed = english.CLOSED.get(word)
     if closed:
         return "r" if word == "that" and tags.endswith(tuple("NJEQF,p")) else closed
     if tags.rstrip("y").endswith(("a", "t")):
-        return "v" if word in lexicon.VERBS or not word.endswith("s") else "N"
-    if word in lexicon.PAST:
+        return "v" if word in english.VERBS or not word.endswith("s") else "N"
+    if word in english.PAST:
         return "v"
-    if word in lexicon.PARTICIPLES or (word.endswith("ed") and "-" not in word and word not in lexicon.NOUNS):
+    if word in english.PARTICIPLES or (word.endswith("ed") and "-" not in word and word not in english.NOUNS):
         return "x"
-    if word.endswith("ing") and "-" not in word and word not in lexicon.NOUNS:
+    if word.endswith("ing") and "-" not in word and word not in english.NOUNS:
         return "g"
-    if word.endswith("ly") and word not in lexicon.NOUNS:
+    if word.endswith("ly") and word not in english.NOUNS:
         return "y"
     clause = re.split("[,csr]", tags)[-1]
     opened = not set("vbwa").isdisjoint(clause)
-    if before and lexicon.is_third_person(word):
+    if before and english.is_third_person(word):
         if tags[-1] in "roy," or (tags[-1] in "NEQD" and not opened):
             return "v"
-    elif word in lexicon.VERBS and (
-        (previous.endswith("s") and tags[-1] in "NE" and not opened) or previous in lexicon.PLURAL_SUBJECTS
+    elif word in english.VERBS and (
+        (previous.endswith("s") and tags[-1] in "NE" and not opened) or previous in english.PLURAL_SUBJECTS
     ):
         return "v"
     return "J" if _ADJECTIVE.fullmatch(word) else "N"
@@ -150,7 +146,7 @@ def _with_rare_verbs(tokens: list[Token]) -> list[Token]:
     """Return tokens with verbs that only their surroundings give away: "The film reunites Nolan with ..."."""
     for at in range(1, len(tokens) - 1):
         token, before, after = tokens[at], tokens[at - 1].tag, tokens[at + 1]
-        leads = after.low in _AFTER_VERBS and before == "c" and lexicon.is_third_person(token.low)  # "and flows into"
+        leads = after.low in _AFTER_VERBS and before == "c" and english.is_third_person(token.low)  # "and flows into"
         if token.tag == "N" and token.text.endswith("s") and (after.tag in "dhEQ" or after.low == "that" or leads):
             clause = re.split("[,csr]", _tags(tokens, at))[-1]
             if before == "c" or (before in "NJEQoy" and set("vbwa").isdisjoint(clause)):
@@ -207,19 +203,20 @@ _PHRASES = re.compile(
 )
 
 
-def chunked(tokens: Sequence[Token], sentence: str) -> list[Chunk]:
-    """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out."""
-    return [_chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence) for match in _matches(tokens)]
+def chunked(sentence: str, titles: re.Pattern[str] | None = None, subject: int = 0) -> list[Chunk]:
+    """Return the chunks of a sentence, in order; adverbs outside verb groups and noun phrases are left out.
 
-
-def _matches(tokens: Sequence[Token]) -> Iterator[re.Match[str]]:
-    return _PHRASES.finditer("".join(token.tag for token in tokens))
+    What `titles` matches counts as a name wherever it cuts none in two, and so do the first `subject` characters.
+    """
+    tokens = _tagged(sentence, titles, subject)
+    phrases = _PHRASES.finditer("".join(token.tag for token in tokens))
+    return [_chunk(tokens[slice(*match.span())], str(match.lastgroup), sentence) for match in phrases]
 
 
 def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
     start, end = tokens[0].start, tokens[-1].end
     if kind == "np":
-        phrase = noun_phrase(tokens, sentence)
+        phrase = _noun_phrase(tokens, sentence)
         return Chunk("np", phrase.text, start, end, phrase)
     if kind == "vg":
         end = next(token.end for token in reversed(tokens) if token.tag != "y")
@@ -233,8 +230,7 @@ def _chunk(tokens: Sequence[Token], kind: str, sentence: str) -> Chunk:
     return Chunk({"t": "p"}.get(token.tag, token.tag), token.low, start, end)
 
 
-def noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
-    """Return the phrase that these tokens of the sentence are."""
+def _noun_phrase(tokens: Sequence[Token], sentence: str) -> NounPhrase:
     body = list(tokens)
     opener = ""
     while body and body[0].tag in "dh":

@@ -15,6 +15,7 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, WeightsError
 from ras_agent.protocols import Embedder
 from ras_agent.recent import RecentResults
+from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.embed.remembering import remembering
 from ras_agent.tools.subgraph.graph import plain_name
@@ -172,14 +173,9 @@ class CrossEncoderScorer:
         with self._lock:
             if self._model is None:
                 self._model = _load_model(self._path)
-            pairs = [(_clean(plain_name(question)), _clean(text)) for text in texts]
+            pairs = [(encodable(plain_name(question)), encodable(text)) for text in texts]
             values = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
         return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates, which tokenisers do not take."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _load_model(path: str) -> Any:

@@ -205,6 +205,10 @@ class Triple(Record):
         """Return a hash of the key; it is the same in every run."""
         return _names[self.subject, self.predicate, self.object][1]
 
+    def was_read_in(self, place: Source) -> bool:
+        """Return whether one of its sources has a character of `place`."""
+        return any(source.overlaps(place) for source in self.sources)
+
     def __str__(self) -> str:
         return fact_text(self.subject, self.predicate, self.object)
 

@@ -194,7 +194,7 @@ def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Tripl
     place = Source(citation.passage_id, citation.start, citation.end)
     for name in citation.triple_ids:
         fact = facts.get(name)
-        if fact and (not fact.sources or any(source.overlaps(place) for source in fact.sources)):
+        if fact and (not fact.sources or fact.was_read_in(place)):
             yield fact
 
 

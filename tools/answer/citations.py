@@ -224,7 +224,7 @@ def _citation(
     """Cite a passage for `facts`, together with those of its facts that were read at the quoted place."""
     start, end = _quote(passage, facts, phrases)
     here = Source(passage.id, start, end)
-    quoted_facts = [fact for fact in facts_of_passage if any(source.overlaps(here) for source in fact.sources)]
+    quoted_facts = [fact for fact in facts_of_passage if fact.was_read_in(here)]
     ids = dict.fromkeys(fact.id for fact in (*facts, *quoted_facts))
     return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
 

@@ -23,24 +23,19 @@ from ras_agent.tools.roles import RoleOptions
 _LEAD = re.compile(r"(?:(?:and|but|so|or|ok|okay|then|also)\b,? )+", re.IGNORECASE)
 _ABOUT = re.compile(r"(?:what|how) about ", re.IGNORECASE)
 _ANAPHOR = re.compile(
-    r"\b(?:(?P<he>he|him|she|his|her)|(?P<it>its?)|(?P<they>they|them|their)|(?P<there>there))\b"
-    r"|\b(?P<which>th(?:at|is|e)) (?!(?:he|she|it|they|there|his|her|its|their|the)\b)(?P<noun>[a-z]+)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:(?P<he>he|him|she|his|her)|(?P<it>its?)|(?P<they>they|them|their)|(?P<there>there))\b"
+    r"|\b(?P<which>th(?:at|is|e)) (?!(?:he|she|it|they|there|his|her|its|their|the)\b)(?P<noun>[a-z]+)\b"
 )
 _NO_ANAPHOR = re.compile(
-    r"\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
-    r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:does|did|do|will|would|can|could) it (?:take|matter|mean|cost|rain|snow)\b|\b(?:is|was|it)(?: it)? "
+    r"(?:true|possible|known|likely|raining|said|takes?)\b|\btime is it\b|\b(?:is|are|was|were|be|been) there\b"
 )
 # "her" is German too: what is not asked in English is left
 _ENGLISH = re.compile(
-    r"(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
-    r"|was (?:he|she|it|his|her|its|their|that|this|the))\b",
-    re.IGNORECASE,
+    r"(?i)(?:why|is|are|were|do|does|did|has|have|had|can|could|will|would|tell|name|list|give|show|describe|explain"
+    r"|was (?:he|she|it|his|her|its|their|that|this|the))\b"
 )
-_LEAVES_OUT_A_VERB = re.compile(
-    r"\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z", re.IGNORECASE
-)
+_LEAVES_OUT_A_VERB = re.compile(r"(?i)\b(?:did|does|do|has|have|had|can|could|will|would) (?:he|she|it|they)\?\Z")
 _A_PLACE = re.compile(r"\b(?:in|at|from|to|into|near|through|on) (?:the )?\Z")
 _ASKS_WHERE = re.compile(r"where\b|in (?:which|what)\b", re.IGNORECASE)
 _PERSONAL = re.compile(
@@ -51,9 +46,7 @@ _LAST_NOUN = re.compile(r"\b(the [a-z-]+)\?\Z")
 _YEAR = re.compile(r"\b\d{4}\b")
 _ITS_PART = re.compile(r"\bthe [a-z]+(?: [a-z]+)? of\b")
 _PREPOSITION = re.compile(r"(?:in|at|from|to|through|on|for|by|with|of) ", re.IGNORECASE)
-_WORD_THAT_ASKS = re.compile(
-    r"(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z", re.IGNORECASE
-)
+_WORD_THAT_ASKS = re.compile(r"(?i)(?:(?:in|on|at|since|until) )?(?:when|where|why|how|(?:which|what) [a-z]+)\Z")
 _ASKED_WITH = re.compile(r"(?:when|where|why|how)(?= (?:was|is|were|are|did|does|do|has|had)\b)", re.IGNORECASE)
 _MEASURE = re.compile(r"how (?:long|tall|high|old|big|large|deep|wide|far|heavy)\Z", re.IGNORECASE)
 _CITED = re.compile(r" ?\[\d+\]")

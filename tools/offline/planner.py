@@ -225,9 +225,8 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
             for name, other in ((fact.object, fact.subject), (fact.subject, fact.object)) if passage else ():
                 if passage and is_name(name):
                     key, sentence = canonical_key(name), passage.text[source.start : source.end]
-                    score = _score(evidence, fact, name, other, sentence) + _FIRST_RANK / (
-                        1 + evidence.ranks[passage.id]
-                    )
+                    score = _score(evidence, fact, name, other, sentence)
+                    score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
                     score += _CLASS * bool((classes[key] | stem_set(name)) & evidence.plain)
                     if key not in best or score > best[key].score:
                         best[key] = Bridge(name, fact, score, tuple(evidence.missing(passage.stems | stem_set(name))))

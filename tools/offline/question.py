@@ -17,10 +17,9 @@ LONGEST_QUESTION = 2000
 
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
 _STATED = re.compile(
-    r"(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state|provide"
-    r"|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"
-    r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]",
-    re.IGNORECASE,
+    r"(?i)(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state"
+    r"|provide|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"
+    r" (?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)(?:n['’]t)? (?:(?!\bthat\b)[^?])*\w[.]"
 )
 ORDERS = (
     (word_set("later latest last recently newer newest younger youngest after recent"), True, 1),

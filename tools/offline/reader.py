@@ -135,9 +135,7 @@ class _Network:
             for start, end, score in best_spans(inside[:, 0], inside[:, 1], count):
                 spans[window.text].append(Span(window.offsets[start][0], window.offsets[end][1], score, none))
             verdicts[window.text].append(self._logits("verdicts", states[:1])[0])
-        return [
-            Reading(tuple(_best(found, count)), _verdict(said)) for found, said in zip(spans, verdicts, strict=True)
-        ]
+        return [Reading(tuple(_best(of, count)), _verdict(said)) for of, said in zip(spans, verdicts, strict=True)]
 
     def described(self, question: str) -> Span | None:
         encoding = self.tokenizer.encode(encodable(question), add_special_tokens=False)

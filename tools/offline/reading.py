@@ -123,12 +123,10 @@ class ReadPassage:
 MOST_READ = 500
 """The most passages that a role of the offline mode compares with each other; it reads the first of more."""
 # a million characters are about 40 MB when every part has been read
-_READ: RecentResults[tuple[str, str, str, str], ReadPassage] = RecentResults(
-    1_000_000, lambda passage: len(passage.text)
-)
+_READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(1_000_000, lambda one: len(one.text))
 
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the passages as read, each once, in order; what was read of them before is not read again."""
-    contents = {(one.id, one.title, one.text, one.own_title): one for one in passages}
+    contents: dict[tuple[str, ...], Passage] = {(one.id, one.title, one.text, one.own_title): one for one in passages}
     return tuple(_READ.of(list(contents), lambda new: [ReadPassage(contents[content]) for content in new]))

@@ -10,17 +10,13 @@ from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.words import stems, word_set
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 
-_WHY = re.compile(
-    r"\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b", re.IGNORECASE
-)
+_WHY = re.compile(r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b")
 _WHOLE = re.compile(
-    r"\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview)"
-    r"|what (?:can|may|must|should) )",
-    re.IGNORECASE,
+    r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview)"
+    r"|what (?:can|may|must|should) )"
 )
 _BECAUSE = re.compile(
-    r"\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?)\b"
 )
 _ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")
 _HEADING = re.compile(r"^(?:#{1,6} .+|(?:\d+\. )?[A-Z][^.!?\n]{0,60})$", re.MULTILINE)
@@ -72,9 +68,7 @@ def _section(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]
     return said[:_MOST]
 
 
-_ASKS_FOR_NAMES = re.compile(
-    r"\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ", re.IGNORECASE
-)
+_ASKS_FOR_NAMES = re.compile(r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ")
 _NOTE = r"\s\([^()\n]{0,60}\)"
 # what stands between two names of a list, behind a note on the first ("Ann Ray (chair), Bo Lind")
 _BETWEEN = re.compile(

@@ -69,7 +69,7 @@ def _corrected(graph: QuestionGraph, passages: Sequence[Passage]) -> tuple[dict[
             text = f"{text[:start]}{' ' * (end - start)}{text[end:]}"
         changed = replace(passage, text=text)
         for fact in graph.facts:
-            if any(source.overlaps(Source(passage.id, *place)) for source in fact.sources for place in places):
+            if any(fact.was_read_in(Source(passage.id, *place)) for place in places):
                 changed, source = _telling(fact, changed)
                 facts[fact.id] = replace(facts[fact.id], sources=(*facts[fact.id].sources, source))
         if places:
@@ -92,7 +92,7 @@ def _sentences(passage: Passage, gone: Sequence[Triple]) -> Iterator[tuple[int, 
     spans = sentence_spans(passage.text)
     found: set[tuple[int, int]] = set()
     for fact in gone:
-        read = [span for span in spans if any(one.overlaps(Source(passage.id, *span)) for one in fact.sources)]
+        read = [span for span in spans if fact.was_read_in(Source(passage.id, *span))]
         among = read if fact.sources else spans
         ends = (fact.subject, fact.object)
         both = [span for span in among if all(holds(passage.text[slice(*span)], end) for end in ends)]
@@ -117,7 +117,7 @@ def _where_read(
             found.setdefault(place, {}).update(dict.fromkeys(citation.triple_ids))
             continue
         here = Source(citation.passage_id, citation.start, citation.end)
-        for fact in (fact for fact in told if any(one.overlaps(here) for one in fact.sources)):
+        for fact in (fact for fact in told if fact.was_read_in(here)):
             source = next((one for one in fact.sources if one.start < len(given.get(one.passage_id, ""))), None)
             if source is not None:
                 end = min(source.end, len(given[source.passage_id]))

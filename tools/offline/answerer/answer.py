@@ -53,11 +53,7 @@ class OfflineAnswerer:
     name = "offline"
 
     def __init__(
-        self,
-        reader: Reader,
-        may_abstain: bool = True,
-        least_confidence: float = LEAST_CONFIDENCE,
-        language: str = "",
+        self, reader: Reader, may_abstain: bool = True, least_confidence: float = LEAST_CONFIDENCE, language: str = ""
     ) -> None:
         self._reader, self._may_abstain, self._least_confidence = reader, may_abstain, least_confidence
         self._english = EnglishOnly("answerer", language)
@@ -88,22 +84,21 @@ class OfflineAnswerer:
             return reply
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
         asked = analyse(chain.question)
-        links = [link.found.sentence for link in chain.links]
+        links = tuple(link.found.sentence for link in chain.links)
         if asked.kind == "choice":
             return compare(asked, sides_of(asked, passages))
         if asked.kind == "yes_no":
             return self._yes_or_no(asked, links, passages)
-        if chain.answered:
-            text, listed = all_of_list(question, chain.answered.text, chain.answered.sentence)
-            return Reply(text, (*links, *listed), _confidence(chain.worth, _OF_CHAINS))
-        whole = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
-        if whole is None:
-            return None
-        text, listed = all_of_list(question, whole.text, whole.sentence)
-        named = holds(question, whole.sentence.passage.topic)  # then nothing has to lead there
-        lead = () if named or whole.named_by is None else (whole.named_by,)
-        sure = _confidence(whole.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if links else 1.0)
-        sure *= _UNHEARD if unheard_names(question, passages) else 1.0
+        end, lead, sure = chain.answered, links, _confidence(chain.worth, _OF_CHAINS)
+        if end is None:
+            end = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
+            if end is None:
+                return None
+            named = holds(question, end.sentence.passage.topic)  # then nothing has to lead there
+            lead = () if named or end.named_by is None else (end.named_by,)
+            sure = _confidence(end.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if links else 1.0)
+            sure *= _UNHEARD if unheard_names(question, passages) else 1.0
+        text, listed = all_of_list(question, end.text, end.sentence)
         return Reply(text, (*lead, *listed), sure)
 
     def _whole(self, question: str, passages: Sequence[ReadPassage], led: Set[str]) -> Found | None:
@@ -139,15 +134,13 @@ class OfflineAnswerer:
         has none; nor does it affirm where a sentence has the question's words with another name.
         """
         words = set(stems(asked.question))
-        likely = [
-            max(passage.sentences, key=lambda one: len(words & (one.stems | one.passage.title_stems)))
-            for passage in passages[:_JUDGED]
-        ]
+
+        def shared(sentence: Sentence) -> int:
+            return len(words & (sentence.stems | sentence.passage.title_stems))
+
+        likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
         verdicts = self._reader.judge(asked.question, [_said([sentence]) for sentence in likely])
-        worth = [
-            len(words & (sentence.stems | sentence.passage.title_stems)) * (1 - one.not_said)
-            for one, sentence in zip(verdicts, likely, strict=True)
-        ]
+        worth = [shared(sentence) * (1 - one.not_said) for one, sentence in zip(verdicts, likely, strict=True)]
         best = worth.index(max(worth))
         deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
@@ -215,7 +208,7 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
     for number, sentence in enumerate(dict.fromkeys(sentences), start=1):
         passage, start = sentence.passage, sentence.start
         here = Source(passage.id, start, start + len(sentence.text))
-        ids = [fact.id for fact in graph.facts if any(source.overlaps(here) for source in fact.sources)]
+        ids = [fact.id for fact in graph.facts if fact.was_read_in(here)]
         citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
     return tuple(citations)
 

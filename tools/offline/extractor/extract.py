@@ -13,14 +13,7 @@ from ras_agent.text.titles import bare_title
 from ras_agent.text.words import word_set
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.extractor.clauses import Fact, finite_verbs, read_clauses, subject_of
-from ras_agent.tools.offline.extractor.topics import (
-    ALIAS,
-    Topic,
-    defined_name,
-    facts_in,
-    topic_of,
-    without_asides,
-)
+from ras_agent.tools.offline.extractor.topics import ALIAS, Topic, defined_name, facts_in, topic_of, without_asides
 from ras_agent.tools.offline.extractor.words import chunked
 from ras_agent.tools.offline.reading import MOST_READ
 
@@ -54,9 +47,7 @@ class OfflineExtractor:
 def _title_pattern(passages: Sequence[Passage]) -> re.Pattern[str] | None:
     """Matches the first passages' titles, the longest first: whatever their words look like, they are names."""
     titles = {bare_title(passage.own_title) for passage in passages[:MOST_READ]}
-    known = sorted(
-        (title for title in titles if len(title) > 3 and not title.islower()), key=lambda title: (-len(title), title)
-    )
+    known = [one for one in sorted(titles, key=lambda one: (-len(one), one)) if len(one) > 3 and not one.islower()]
     return re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, known)) + r")(?!\w)") if known else None
 
 

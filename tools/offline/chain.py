@@ -25,6 +25,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS, stems, word_set
+from ras_agent.tools.offline.english import PERSONS
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -53,9 +54,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Question that a part of the whole question asks, and its answer."""
+    """Part of a question that describes something, and what that is."""
 
-    question: str
     description: str
     found: Found
 
@@ -110,7 +110,7 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
         if found is None:
             return chain if canonical_key(asked) in searched else replace(chain, open=asked)
         left = chain.question.replace(description, found.text)
-        chain = Chain(left, (*chain.links, Link(asked, description, found)))
+        chain = Chain(left, (*chain.links, Link(description, found)))
     if not chain.links:
         return chain
     end = answer_to(chain.question)
@@ -221,7 +221,7 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     begins is not part of a name, unless the title has it.
     """
     text, topic = passage.text[start:end], passage.topic
-    if text.lower() in _PRONOUNS:
+    if text.lower() in PERSONS:
         return topic
     first = passage.text.find(topic, max(0, end - len(topic)), start + len(topic)) if topic else -1
     if first >= 0 and first <= start and end <= first + len(topic):
@@ -234,7 +234,6 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
 # where a paragraph or a cell of a table ends, and an answer with it
 _ENDS = re.compile(r"(?<=[^|\s])[ \t]*(?:\n\s*\n|\|)")
 _LOOSE_WORDS = word_set("a an the and or of in by")
-_PRONOUNS = word_set("he him she her it they them")
 _ARTICLE = re.compile(r"^(?:The|A|An) ")
 
 

@@ -30,6 +30,8 @@ _OPEN = words("open")
 PAST, PARTICIPLES, VERBS = _OPEN["past"], _OPEN["participles"], _OPEN["verbs"]
 NOUNS, PLURAL_SUBJECTS = _OPEN["nouns"], _OPEN["plural_subjects"]
 KNOWN = frozenset(CLOSED) | PAST | PARTICIPLES | VERBS
+PERSONS = word_set("he him she her it they them")
+"""Pronouns that stand for what was named before."""
 
 
 def is_third_person(word: str) -> bool:

@@ -88,7 +88,8 @@ def _options(text: str, yes_no: bool) -> tuple[str, ...]:
         *_, listed = re.split(r",\s+", before)
         left = _clean(listed) if listed != before else ""
         if not left[:1].isupper() and not left[:1].isdigit():
-            left = _last_name(before)
+            names = name_spans(before)
+            left = _clean(before[slice(*names[-1])]) if names and len(before) - names[-1][1] <= 1 else ""
         if yes_no and (names := name_spans(right)) and not names[0][0]:
             right = right[slice(*names[0])]  # behind a verb the question goes on: "or Bo Day born first?"
         if left and (right[:1].isupper() or right[:1].isdigit()):
@@ -107,11 +108,6 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
         if left and right and left != right:
             return _clean(text[slice(*left)]), _clean(text[slice(*right)])
     return tuple(text[slice(*span)] for span in spans) if yes_no and len(spans) == 2 else ()
-
-
-def _last_name(text: str) -> str:
-    names = name_spans(text)
-    return _clean(text[slice(*names[-1])]) if names and len(text) - names[-1][1] <= 1 else ""
 
 
 def _clean(name: str) -> str:

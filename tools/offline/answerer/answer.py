@@ -139,10 +139,11 @@ class OfflineAnswerer:
             return len(words & (sentence.stems | sentence.passage.title_stems))
 
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
-        verdicts = self._reader.judge(asked.question, [_said([sentence]) for sentence in likely])
+        verdicts = self._reader.judge(asked.question, [with_title(one.passage.title, one.text) for one in likely])
         worth = [shared(sentence) * (1 - one.not_said) for one, sentence in zip(verdicts, likely, strict=True)]
         best = worth.index(max(worth))
-        deciding, (among,) = likely[best], self._reader.judge(asked.question, [_said(passages[best].sentences)])
+        deciding, page = likely[best], " ".join(one.text for one in passages[best].sentences)
+        (among,) = self._reader.judge(asked.question, [with_title(deciding.passage.title, page)])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
         verdict, told = ("yes", yes) if yes >= no else ("no", no)
         values, said = _values(asked.question), wording(asked.question, passages)
@@ -189,11 +190,6 @@ def _values(question: str) -> Counter[str]:
 
 def _counts(words: Sequence[Token], text: str) -> Counter[str]:
     return Counter([*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])])
-
-
-def _said(sentences: Sequence[Sentence]) -> str:
-    """Return sentences of one passage as the reader reads them."""
-    return with_title(sentences[0].passage.title, " ".join(sentence.text for sentence in sentences))
 
 
 def _confidence(worth: float, curve: tuple[float, float]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
@@ -50,9 +50,9 @@ class Side:
     def stems(self) -> frozenset[str]:
         return frozenset(root for sentence in self.sentences for root in sentence.stems)
 
-    def best_sentence(self, wanted: frozenset[str]) -> Sentence | None:
-        """Return the sentence with most of the wanted stems, the first among equals."""
-        return max(self.sentences, key=lambda sentence: len(wanted & sentence.stems), default=None)
+    def best_sentence(self, wanted: frozenset[str]) -> tuple[Sentence, ...]:
+        """Return the sentence with most of the wanted stems, the first among equals; () without a sentence."""
+        return tuple(sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[:1])
 
 
 def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Reply:
@@ -72,7 +72,7 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Reply:
         yes = chosen is sides[0] and decided
     else:
         yes = all(about <= side.stems for side in sides)
-        grounds = _each(side.best_sentence(about) for side in sides)
+        grounds = tuple(sentence for side in sides for sentence in side.best_sentence(about))
     return Reply("yes" if yes else "no", grounds, 0.75 if grounds and known else _GUESSED)
 
 
@@ -91,11 +91,7 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
     # else the side whose passage has more of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]
-    return best, _each([best.best_sentence(about)]), len(set(scores)) == len(scores)
-
-
-def _each(sentences: Iterable[Sentence | None]) -> tuple[Sentence, ...]:
-    return tuple(one for one in sentences if one)
+    return best, best.best_sentence(about), len(set(scores)) == len(scores)
 
 
 def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, Sentence] | None:
@@ -131,7 +127,7 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
 
 def _shared(sides: Sequence[Side], wanted: frozenset[str]) -> tuple[bool, tuple[Sentence, ...]]:
     """Return whether the sides name something in common where they speak of what is wanted, and those sentences."""
-    grounds = [(side, sentence) for side in sides if (sentence := side.best_sentence(wanted))]
+    grounds = [(side, sentence) for side in sides for sentence in side.best_sentence(wanted)]
     named = [_named(sentence, side, widest=bool(wanted & _WIDEST)) for side, sentence in grounds]
     shared = len(named) == len(sides) and frozenset.intersection(*named) != frozenset()
     return shared, tuple(sentence for _, sentence in grounds)

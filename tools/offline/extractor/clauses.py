@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ras_agent.text.names import DEMONYM
+from ras_agent.tools.offline.english import PERSONS
 from ras_agent.tools.offline.extractor.topics import Topic
 from ras_agent.tools.offline.extractor.words import Chunk, NounPhrase
 
 Fact = tuple[str, str, str]
 
 _PLACING = frozenset({"in", "at", "of", "from", "near", "to", "into", "outside", "around"})
-_REFERRING = frozenset({"he", "she", "it", "they", "him", "her", "them"})
 _GENERIC = frozenset({"the", "this", "that", "these"})
 _TOPICAL = frozenset({"his", "her", "its", "their"})
 _COPULAS = frozenset({"is", "are", "was", "were"})
@@ -147,7 +147,7 @@ class _Reader:
         """Read a noun phrase as an object of the frame, an item of a list or an apposition."""
         mark, last, self.mark = self.mark, self.last, ""
         if phrase.tag == "o":
-            if phrase.text.lower() in _REFERRING and self.frame.subject != self.topic.label:
+            if phrase.text.lower() in PERSONS and self.frame.subject != self.topic.label:
                 self._add(self.frame.subject, self.frame.predicate(self.preposition), self.topic.label)
             self.preposition, self.last = "", None
             return at + 1
@@ -226,13 +226,9 @@ class _Reader:
 
     def _relative(self, at: int) -> int:
         """Open the clause of "who", "which", "whose": of the name before it, or further words about the noun before."""
-        last, word, frame = self.last, self.chunks[at].text, self.frame
-        if last is not None and last.name:
-            self.frame = _Frame(self.topic.resolved(last.name), until_comma=True)
-        elif frame.copula:
-            self.frame = _Frame(frame.subject, until_comma=True)
-        else:
-            self.frame = _Frame(frame.subject, f"{frame.predicate('')} {word}", until_comma=True)
+        word, frame, name = self.chunks[at].text, self.frame, self.last.name if self.last else ""
+        prefix = "" if name or frame.copula else f"{frame.predicate('')} {word}"
+        self.frame = _Frame(self.topic.resolved(name) if name else frame.subject, prefix, until_comma=True)
         self.preposition, self.mark, self.last = "", "", None
         inner = self.chunks[at + 1].np if at + 1 < len(self.chunks) else None
         verb = self.chunks[at + 2] if at + 2 < len(self.chunks) else None
@@ -242,7 +238,7 @@ class _Reader:
             self.frame.prefix = f"{self.frame.prefix} {inner.text}"
             return at + 2
         subject = self.topic.label if inner.tag == "o" else self.topic.resolved(inner.name or inner.text)
-        if last is not None and last.name:  # "Red Tide, which the band released"
+        if name:  # "Red Tide, which the band released"
             self._add(subject, verb.text, self.frame.subject)
         self.frame = _Frame(subject, until_comma=True)
         return at + 2

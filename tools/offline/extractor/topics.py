@@ -117,14 +117,13 @@ def facts_in(aside: str, subject: str, person: bool = True) -> Iterator[tuple[st
         alive = person or (first and last and int(last[0]) - int(first[0]) >= _SHORTEST_LIFE)
         yield subject, "was born on" if alive else "began on", life["birth"]
         yield subject, "died on" if alive else "ended on", life["death"]
-        return
-    if _YEAR.match(text):
+    elif _YEAR.match(text):
         yield subject, "is dated", text
-        return
-    said = [(f"was {match['what']} on".replace("was died", "died"), match["when"]) for match in _EVENT.finditer(text)]
-    said += [(ALIAS, match["name"].strip(" \"“”'")) for match in _ALIAS.finditer(text)]
-    if text.isupper() and text.isalpha():
-        said.append((ALIAS, text))
-    for start, end in name_spans(text) if not said else ():
-        said.append((" ".join(text[:start].replace(",", " ").split()[-4:]) or "is", text[start:end]))
-    yield from ((subject, predicate, object_) for predicate, object_ in said)
+    else:
+        said = [(f"was {one['what']} on".replace("was died", "died"), one["when"]) for one in _EVENT.finditer(text)]
+        said += [(ALIAS, one["name"].strip(" \"“”'")) for one in _ALIAS.finditer(text)]
+        if text.isupper() and text.isalpha():
+            said.append((ALIAS, text))
+        for start, end in name_spans(text) if not said else ():
+            said.append((" ".join(text[:start].replace(",", " ").split()[-4:]) or "is", text[start:end]))
+        yield from ((subject, *one) for one in said)

@@ -79,19 +79,12 @@ def _fixed(sentence: str, titles: re.Pattern[str] | None, subject: int) -> Itera
         if free(*match.span()):
             yield (*match.span(1), "Q")
     names = list(_names(sentence, taken))
-    for match in titles.finditer(sentence) if titles else ():
-        start, end = match.span()
-        if not any(a < start < b or a < end < b for a, b in names) and free(start, end):
-            yield start, end, "E"
-    for match in _FIXED.finditer(sentence):
-        if free(*match.span()):
-            yield (*match.span(), str(match.lastgroup))
-    for start, end in names:
-        if free(start, end):
-            yield start, end, "E"
-    for match in _FIGURE.finditer(sentence):
-        if free(*match.span()):
-            yield (*match.span(), "F")
+    whole = [match.span() for match in titles.finditer(sentence)] if titles else []
+    spans = [(*one, "E") for one in whole if not any(a < one[0] < b or a < one[1] < b for a, b in names)]
+    spans += [(*match.span(), str(match.lastgroup)) for match in _FIXED.finditer(sentence)]
+    spans += [(*name, "E") for name in names]
+    spans += [(*match.span(), "F") for match in _FIGURE.finditer(sentence)]
+    yield from (span for span in spans if free(*span[:2]))
 
 
 def _names(sentence: str, taken: bytearray) -> Iterator[tuple[int, int]]:

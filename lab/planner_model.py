@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-WIDTH, LAYERS, VOCABULARY = 128, 3, 3900
+WIDTH, LAYERS, HEADS, VOCABULARY = 168, 3, 3, 3900
+SEARCH = '{"name": "search", "arguments": {"query": "'
 CHAT_TEMPLATE = (
     "<s>{% for message in messages %}<|{{ message.role }}|>"
     "{% if message.role == 'assistant' %}{% generation %}{{ message.content or '' }}"
@@ -35,7 +36,7 @@ RESPONSE_TEMPLATE = {
 }
 WHOLE = (  # pieces of a call that are one token each, so that what is learnt is whom to call with what
     *("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<tool_call>", "</tool_call>"),
-    '{"name": "search", "arguments": {"query": "',
+    SEARCH,
     '{"name": "finish", "arguments": {"reason": "',
     '"}}',
     *("(S>", "| P>", "| O>"),
@@ -64,30 +65,34 @@ def new_tokenizer(texts: Iterable[str]) -> Any:
 
 
 def new_model(tokenizer: Any, seed: int = 0) -> Any:
-    """Return a small Llama with random weights, but for four heads, which are set to copy.
+    """Return a small Llama with random weights, but for eight of its nine heads, which are set to copy.
 
-    The heads of the first layer look one and two tokens back; the first of the second layer looks for where the last
-    two tokens stood before, and says what followed (an induction head; Olsson et al., 2022); its second says a word of
-    what was shown, and learns which. Learning all that from nothing takes a model of this size longer than the rest,
-    and each model that one would train as a planner can do it.
+    Those of the first layer look one, two and three tokens back. In the second, the first looks for where the last
+    three tokens stood before, and says what followed (an induction head; Olsson et al., 2022); the second marks what
+    comes after a tool has spoken; the third says a word of what was shown, and learns which. In the third, the first
+    unsays where a search begins how earlier ones and the subjects of facts began (copy suppression; McDougall et al.,
+    2023), and the second says how names of the question begin. Learning all that from nothing takes a model of this
+    size longer than the rest, and each model that one would train as a planner can do it.
 
-    The residual stream holds a token's own embedding in its first 64 places, parts of that of the token before in the
-    next 32 and of the one before it in the next 10. From pair `slow` on rotations turn so little that places do not
-    matter.
+    The residual stream holds a token's own embedding in its first 64 places, the very first of which says whether it
+    has a capital; then parts of that of the token before, of the one before it and of the third; then the mark of the
+    second layer. From pair `slow` on rotations turn so little that places do not matter.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(seed)
-    theta, own, pairs, slow, size = 1e8, 64, 32, 11, 0.2
-    slots = {1: slice(own, own + 32), 2: slice(own + 32, own + 42)}  # by how many tokens back
+    theta, own, width, slow, size = 1e8, 64, 96, 17, 0.2
+    pairs = width // 2
+    slots = (slice(own, own + 28), slice(own + 28, own + 48), slice(own + 48, own + 62))  # by how many tokens back
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
         intermediate_size=2 * WIDTH,
         num_hidden_layers=LAYERS,
-        num_attention_heads=2,
-        num_key_value_heads=2,
+        num_attention_heads=HEADS,
+        num_key_value_heads=HEADS,
+        head_dim=width,
         attention_bias=True,
         max_position_embeddings=4096,
         rope_parameters={"rope_type": "default", "rope_theta": theta},
@@ -95,38 +100,75 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
         **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")},
     )
     model: Any = LlamaForCausalLM(config)
-    before, copy = (layer.self_attn for layer in model.model.layers[:2])
+    before, copy, last = (layer.self_attn for layer in model.model.layers)
+    still = torch.tensor([*range(slow, pairs), *range(pairs + slow, 2 * pairs)])
     with torch.no_grad():
         embeddings = model.model.embed_tokens.weight
         embeddings[:, :own] = torch.randn(len(tokenizer), own) * size
         embeddings[:, own:] *= 0.1
+        embeddings[:, 0] = torch.tensor([_capital(piece) for piece in _pieces(tokenizer)]) * 2 * size
+
+        def embedding(token: str) -> Any:
+            return embeddings[tokenizer.convert_tokens_to_ids(token), :own].clone()
+
+        opening = embedding(SEARCH)
         before.o_proj.weight *= 0.1
         for projection in (before.q_proj, before.k_proj):
             projection.weight *= 0.1
-        for back, slot in slots.items():
-            head = slice((back - 1) * own, back * own)
-            start = head.start
+        for back, slot in enumerate(slots, 1):
+            start = (back - 1) * width
             for pair in range(6):  # the highest frequencies; a query meets the key that many places back in phase
                 angle = back * theta ** (-pair / pairs)
                 before.q_proj.bias[start + pair] = 9.0
                 before.k_proj.bias[start + pair] = 9 * math.cos(angle)
                 before.k_proj.bias[start + pair + pairs] = 9 * math.sin(angle)
-            before.v_proj.weight[head] = torch.eye(own, WIDTH)
-            before.o_proj.weight[slot, head] = torch.eye(own)[: slot.stop - slot.start] * size / math.sqrt(2)
-        for head, strength in ((slice(own), 4), (slice(own, 2 * own), 2)):
-            copy.v_proj.weight[head] = torch.eye(own, WIDTH)
-            copy.o_proj.weight[:, head] = 0.0
-            copy.o_proj.weight[:own, head] = torch.eye(own) * strength * size
-        still = [*range(slow, pairs), *range(pairs + slow, 2 * pairs)]
-        one, two = torch.eye(32) * 2.0, torch.eye(10) * 2.0
-        for projection, last, last_but_one in (
-            (copy.q_proj, slice(32), slice(own, own + 10)),
-            (copy.k_proj, slots[1], slots[2]),
+            before.v_proj.weight[start : start + own] = torch.eye(own, WIDTH)
+            before.o_proj.weight[slot, start : start + own] = (
+                torch.eye(own)[: slot.stop - slot.start] * size / math.sqrt(2)
+            )
+        for layer, number, strength in ((copy, 0, 4), (copy, 2, 2), (last, 0, -5), (last, 1, 4)):
+            head = slice(number * width, number * width + own)
+            layer.v_proj.weight[head] = torch.eye(own, WIDTH)
+            layer.o_proj.weight[:, head] = 0.0
+            layer.o_proj.weight[:own, head] = torch.eye(own) * strength * size
+        for layer in (copy, last):
+            for projection in (layer.q_proj, layer.k_proj):
+                projection.weight[: 2 * width] = 0.0
+        first = 0
+        for then, slot, mark, gain in zip(
+            (slice(0, own), *slots[:-1]), slots, (SEARCH, "<tool_call>", "<|assistant|>"), (2.0, 1.2, 0.8), strict=True
         ):
-            projection.weight[:own] = 0.0
-            projection.weight[still[:32], last] = one
-            projection.weight[still[32:], last_but_one] = two
+            rows = still[first : first + slot.stop - slot.start]
+            seen = embedding(mark)[: then.stop - then.start]
+            # nothing is looked for where a search begins: what followed there before is no copy
+            elsewhere = torch.eye(len(seen)) - torch.outer(seen, seen) / seen.square().sum()
+            copy.q_proj.weight[rows, then] = gain * elsewhere[: len(rows)]
+            copy.k_proj.weight[rows, slot] = 2.0 * torch.eye(len(rows))
+            first += len(rows)
+        rows, subject = still[: slots[0].stop - own], embedding("(S>")[: slots[0].stop - own]
+        last.q_proj.weight[rows, :own] = torch.outer(opening[: len(rows)], opening)
+        last.k_proj.weight[rows, slots[0]] = 2.0 * torch.eye(len(rows))
+        last.k_proj.weight[rows, slots[0]] += 1.8 * torch.outer(opening[: len(rows)], subject) / subject.square().sum()
+        head, told = width + still[0], slots[-1].stop
+        copy.q_proj.bias[head], copy.k_proj.bias[head] = 9.0, 0.0
+        copy.k_proj.weight[head, :own] = embedding("<|tool|>") + embedding("<s>") / 2
+        copy.v_proj.weight[width, :own] = embedding("<|tool|>") / 10
+        copy.o_proj.weight[:, width : 2 * width] = 0.0
+        copy.o_proj.weight[told, width] = 2 * size
+        last.q_proj.weight[head, :own] = opening
+        for place, gain in ((0, 1.0), (own, -1.0), (told, -2.0)):
+            last.k_proj.weight[head, place] = gain
     return model
+
+
+def _pieces(tokenizer: Any) -> list[str]:
+    return tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+
+
+def _capital(piece: str) -> float:
+    """Return 1 for a piece that begins with a capital, -1 for another word's begin, 0 for a piece within a word."""
+    word = piece.removeprefix("\u2581")
+    return 1.0 if word[:1].isupper() else -float(word != piece or not word.isalpha())
 
 
 def taught_tokenizer(out: Path) -> Any:

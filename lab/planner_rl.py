@@ -51,7 +51,7 @@ ON_A_CORE: dict[str, Any] = {
     "gradient_checkpointing": False,
 }
 """What both trainings are told, of SFT and of GRPO"""
-STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 60, 8, 4, 0.8
+STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 45, 8, 4, 0.5
 DRAWS = 2
 """Episodes of each held-out question in an evaluation"""
 
@@ -61,16 +61,25 @@ DRAWS = 2
 
 @dataclass(frozen=True)
 class Material:
-    """What is searched, the questions to train on, and those held out by a hash of their ids."""
+    """What is searched, the questions to train on, those that settings are chosen by, and those that are reported on.
+
+    Questions are parted by a hash of their ids.
+    """
 
     passages: Sequence[Passage]
     train: Sequence[Question]
+    choose: Sequence[Question]
     held_out: Sequence[Question]
 
 
 def is_held_out(question: Question) -> bool:
     """Tell whether a question is for evaluation alone: a third of them, by a hash of the id."""
     return hashlib.sha256(question.id.encode()).digest()[0] % 3 == 0
+
+
+def is_for_choosing(question: Question) -> bool:
+    """Tell whether a question that is not held out is one by which settings are chosen: a quarter of them."""
+    return not is_held_out(question) and hashlib.sha256(question.id.encode()).digest()[1] % 4 == 0
 
 
 def material(data: Path) -> Material:
@@ -80,11 +89,9 @@ def material(data: Path) -> Material:
     with_sample = plain.load(str(files("ras_agent.data") / "sample_questions.jsonl"))
     questions = [*with_sample, *plain.load(folder / "questions.jsonl"), *hard]
     passages = [*sample_passages(), *plain.corpus(folder / "corpus.jsonl"), *plain.corpus(hard)]
-    return Material(
-        passages,
-        [question for question in questions if not is_held_out(question)],
-        [question for question in questions if is_held_out(question)],
-    )
+    choose, held_out = (list(filter(part, questions)) for part in (is_for_choosing, is_held_out))
+    train = [question for question in questions if question not in [*choose, *held_out]]
+    return Material(passages, train, choose, held_out)
 
 
 def _hard_question(record: dict[str, Any]) -> Question:
@@ -112,13 +119,17 @@ class ReadOnce:
 
 
 def bare_row(question: Question) -> dict[str, Any]:
-    """Return a question's row without the long instruction, which a model of this size has no room for."""
-    return {**row_of(question), "prompt": [{"role": "user", "content": ""}]}
+    """Return a question's row without the long instruction, which a model of this size has no room for.
+
+    Quotation marks are such as a call need not escape, so that a copy of the question is the question.
+    """
+    text = " ".join(question.question.replace('"', "\u201d").split())
+    return {**row_of(question), "question": text, "prompt": [{"role": "user", "content": ""}]}
 
 
 def more_questions(data: Path, given: Material) -> list[Question]:
-    """Return training questions of HotpotQA and 2Wiki of which no evidence is known, none of them held out."""
-    held_out = {_bare(question.question) for question in given.held_out}
+    """Return training questions of HotpotQA and 2Wiki of which no evidence is known, none of the material's others."""
+    held_out = {_bare(question.question) for question in (*given.choose, *given.held_out)}
     lines = (data / "reading" / "hotpot_2wiki_train_qa.jsonl").read_text(encoding="utf-8").splitlines()
     texts = dict.fromkeys(json.loads(line)["question"].strip() for line in lines)
     return [
@@ -134,52 +145,34 @@ def _bare(text: str) -> str:
 
 @dataclass
 class MixedPolicy:
-    """Policy whose episodes a model is taught by: each kind of search that rewards are to choose among, at random.
+    """Policy whose episodes a model is taught by: the kinds of search that rewards are to choose among, at random.
 
-    It searches the question, some of its words, a name of it, a title of what was found or a name in the facts found
-    last, and ends with probability `finish` from the second call on, and where it is told that no search is left, which
-    needs no counting.
+    It searches the question, a name of it that is no title of what was found, or a name in the facts found, none of
+    them twice, and ends where it is told that no search is left, which needs no counting, or where nothing is left.
     """
 
     seed: int = 0
-    finish: float = 0.0
-    first: Sequence[float] = (0.8, 0.05, 0.15)  # question, words, name of the question
-    later: Sequence[float] = (0.05, 0.05, 0.6, 0.2, 0.1)  # the same, then title and name in facts
+    first: Sequence[float] = (0.9, 0.1, 0.0)  # question, name of it, name in facts
+    later: Sequence[float] = (0.0, 0.85, 0.15)
 
     def __post_init__(self) -> None:
         self._random, self._refused = random.Random(self.seed), False
 
     def act(self, environment: GraphSearch) -> ToolCall:
-        if not environment.steps:
-            self._refused = False
-        if self._refused or (environment.steps and self._random.random() < self.finish):
+        question, searched = environment.question.question, {step.subquery for step in environment.steps}
+        objects = [fact.object for fact in environment.graph.by_id.values()]
+        kinds = ([question], names_in(question), [name for name in objects if name in names_in(name)])
+        known = {*searched, *(passage.title for passage in environment.passages)}
+        left = [[query for query in queries if query not in known] for queries in kinds]
+        weights = [
+            weight if queries else 0.0
+            for queries, weight in zip(left, self.later if searched else self.first, strict=True)
+        ]
+        if (self._refused and searched) or not any(weights):
             return ToolCall("finish", {"reason": "enough"})
         self._refused = not environment.searches_left
-        weights = self.later if environment.steps else self.first
-        kinds = (self._question, self._words, self._names, self._titles, self._facts)[: len(weights)]
-        [kind] = self._random.choices(kinds, weights)
-        queries = kind(environment) or self._question(environment)
+        [queries] = self._random.choices(left, weights)
         return ToolCall("search", {"query": self._random.choice(queries)})
-
-    def _question(self, environment: GraphSearch) -> list[str]:
-        return [environment.question.question]
-
-    def _words(self, environment: GraphSearch) -> list[str]:
-        words = environment.question.question.split()
-        start = self._random.randrange(len(words))
-        return [" ".join(words[start : start + self._random.randint(1, 5)])]
-
-    def _names(self, environment: GraphSearch) -> list[str]:
-        names = names_in(environment.question.question)
-        known = {*self._titles(environment), *(step.subquery for step in environment.steps)}
-        return [name for name in names if name not in known] or names
-
-    def _titles(self, environment: GraphSearch) -> list[str]:
-        return [passage.title for passage in environment.passages if passage.title]
-
-    def _facts(self, environment: GraphSearch) -> list[str]:
-        facts = (environment.graph.by_id[name] for name in environment.steps[-1].new_triple_ids)
-        return [fact.object for fact in facts if fact.object in names_in(fact.object)]
 
 
 class QuestionFirst:
@@ -208,9 +201,8 @@ def baseline(make: Any, questions: Sequence[Question], policies: Sequence[Any]) 
 # ---- trainings
 
 
-def export(data: Path, out: Path) -> None:
+def export(given: Material, data: Path, out: Path) -> None:
     """Let the mixed policy play, and write OUT/trajectories.jsonl: a line for each episode, as SFTTrainer takes it."""
-    given = material(data)
     environment = gym(given)()
     questions = [*random.Random(0).sample(more_questions(data, given), MORE), *list(given.train) * 4]
     out.mkdir(parents=True, exist_ok=True)
@@ -225,14 +217,14 @@ def export(data: Path, out: Path) -> None:
     print(f"{len(questions)} episodes", flush=True)
 
 
-def teach(data: Path, out: Path) -> None:
+def teach(given: Material, out: Path) -> None:
     """Teach a new model by the episodes in OUT/trajectories.jsonl, and keep it in OUT/taught."""
     from datasets import Dataset  # pyright: ignore[reportMissingImports]
     from trl import SFTConfig, SFTTrainer  # pyright: ignore[reportMissingImports]
 
     episodes = [json.loads(line) for line in (out / "trajectories.jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [message["content"] for episode in episodes for message in episode["messages"]]
-    tokenizer = new_tokenizer([*texts, *(passage.text for passage in material(data).passages)])
+    tokenizer = new_tokenizer([*texts, *(passage.text for passage in given.passages)])
     model = new_model(tokenizer)
     print(f"{len(episodes)} episodes, {sum(weight.numel() for weight in model.parameters()):,} weights", flush=True)
     began = time.process_time()
@@ -279,14 +271,18 @@ class EpisodeLog:
     """Reward function that rewards nothing, and writes a line to `path` for each episode of a held-out question."""
 
     path: Path
+    held_out: Sequence[Question]
     __name__ = "episodes"
+
+    def __post_init__(self) -> None:
+        self._ids = {question.id for question in self.held_out}
 
     def __call__(
         self, environments: Sequence[GraphSearch], completions: Any, trainer_state: Any, **more: Any
     ) -> list[None]:
         with self.path.open("a", encoding="utf-8") as file:
             for environment, turns in zip(environments, completions, strict=True):
-                if is_held_out(environment.question):
+                if environment.question.id in self._ids:
                     line = {"step": trainer_state.global_step, **episode_line(environment, turns)}
                     file.write(json.dumps(line) + "\n")
         return log_parts(environments, **more)
@@ -296,22 +292,23 @@ def episode_line(environment: GraphSearch, turns: Sequence[dict[str, Any]]) -> d
     """Return the figures of an episode that has ended.
 
     turns: its messages after the question. copied: how many of its searches are a part of a text that it was shown;
-    whole: how many are the question.
+    whole: how many are the question; repeated: how many had been made before.
     """
     shown = [environment.question.question, *(turn["content"] for turn in turns if turn["role"] == "tool")]
-    queries = [step.subquery for step in environment.steps]
+    queries = [step.subquery.strip() for step in environment.steps]
     parts = environment.reward_parts
     return {
         "id": environment.question.id,
         "gold": parts["gold"],
         "form": parts["form"],
         "searches": len(queries),
-        "copied": sum(any(query.strip() in text for text in shown) for query in queries),
-        "whole": sum(query.strip() == shown[0].strip() for query in queries),
+        "copied": sum(any(query in text for text in shown) for query in queries),
+        "whole": queries.count(shown[0]),
+        "repeated": len(queries) - len(set(queries)),
     }
 
 
-def reward(data: Path, out: Path, seed: int) -> None:
+def reward(given: Material, out: Path, seed: int, choose: bool) -> None:
     """Train the taught model by GRPO on the reward, and keep it in OUT/rewarded-SEED.
 
     Writes OUT/seed-SEED.jsonl, a line for each step that is logged, and OUT/episodes-SEED.jsonl, a line for each
@@ -322,22 +319,22 @@ def reward(data: Path, out: Path, seed: int) -> None:
     from transformers import AutoModelForCausalLM
     from trl import GRPOConfig, GRPOTrainer  # pyright: ignore[reportMissingImports]
 
-    given = material(data)
     torch.manual_seed(seed)
+    held_out = given.choose if choose else given.held_out
     (out / f"episodes-{seed}.jsonl").unlink(missing_ok=True)
     trainer = GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(out / "taught"),
         processing_class=taught_tokenizer(out),
         train_dataset=Dataset.from_list([bare_row(question) for question in given.train]),
-        eval_dataset=Dataset.from_list([bare_row(question) for question in given.held_out]),
-        reward_funcs=[EpisodeLog(out / f"episodes-{seed}.jsonl")],
+        eval_dataset=Dataset.from_list([bare_row(question) for question in held_out]),
+        reward_funcs=[EpisodeLog(out / f"episodes-{seed}.jsonl", held_out)],
         environment_factory=gym(given),
         args=GRPOConfig(
             output_dir=str(out / f"seed-{seed}"),
             max_steps=STEPS,
             per_device_train_batch_size=GROUP * QUESTIONS_A_STEP,
             num_generations=GROUP,
-            per_device_eval_batch_size=len(given.held_out) * DRAWS,
+            per_device_eval_batch_size=len(held_out) * DRAWS,
             num_generations_eval=DRAWS,
             learning_rate=2e-4,
             lr_scheduler_type="constant_with_warmup",
@@ -468,8 +465,10 @@ def table(data: Path, out: Path) -> None:
             form = statistics.mean(line["form"] for line in played)
             print(
                 f"    step {step}: form {form:.2f}, {searches / len(played):.2f} searches an episode, of which "
-                f"{sum(line['copied'] for line in played) / max(searches, 1):.2f} say words that were shown and "
-                f"{sum(line['whole'] for line in played) / max(searches, 1):.2f} the whole question"
+                + ", ".join(
+                    f"{sum(line[kind] for line in played) / max(searches, 1):.2f} {kind}"
+                    for kind in ("copied", "whole", "repeated")
+                )
             )
     before, *after = pooled(run[min(run)] for run in runs), *(run[max(run)] for run in runs)
     for name, draws in [*((f"seed {seed}", draws) for seed, draws in enumerate(after)), ("all seeds", pooled(after))]:
@@ -488,13 +487,14 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("build/planner"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--choose", action="store_true", help="evaluate on questions that settings are chosen by")
     options = parser.parse_args()
     if options.command == "export":
-        export(options.data, options.out)
+        export(material(options.data), options.data, options.out)
     elif options.command == "teach":
-        teach(options.data, options.out)
+        teach(material(options.data), options.out)
     elif options.command == "reward":
-        reward(options.data, options.out, options.seed)
+        reward(material(options.data), options.out, options.seed, options.choose)
     elif options.command == "table":
         table(options.data, options.out)
     else:

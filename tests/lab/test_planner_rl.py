@@ -19,6 +19,7 @@ from lab.planner_rl import (
     difference,
     draws_by_step,
     episode_line,
+    is_for_choosing,
     is_held_out,
     mean_of,
     more_questions,
@@ -50,15 +51,21 @@ def test_the_mixed_policy_plays_equal_episodes_for_equal_seeds(environment: Grap
 @pytest.mark.parametrize(
     ("first", "later", "queries"),
     [
-        ((1, 0, 0), (1, 0, 0, 0, 0), [NOBEL.question] * 3),
-        ((0, 0, 1), (0, 0, 1, 0, 0), ["Alfred Nobel", "Nobel Bridge"]),
-        ((1, 0, 0), (0, 0, 0, 1, 0), [NOBEL.question, "Alfred Nobel", "Alfred Nobel"]),
+        ((1, 0, 0, 0), (1, 0, 0, 0), [NOBEL.question]),
+        ((0, 1, 0, 0), (0, 1, 0, 0), ["Alfred Nobel", "Nobel Bridge"]),
+        ((1, 0, 0, 0), (0, 0, 1, 0), [NOBEL.question, "Alfred Nobel"]),
     ],
 )
-def test_the_mixed_policy_draws_its_searches_by_weights(
+def test_the_mixed_policy_draws_its_searches_by_weights_and_ends_where_none_is_left(
     environment: GraphSearch, first: Any, later: Any, queries: list[str]
 ) -> None:
-    assert _queries(environment, MixedPolicy(1, 0.0, first, later))[: len(queries)] == queries
+    assert _queries(environment, MixedPolicy(1, first, later)) == queries
+
+
+def test_the_mixed_policy_searches_nothing_twice(environment: GraphSearch) -> None:
+    for seed in range(20):
+        queries = _queries(environment, MixedPolicy(seed))
+        assert len(set(queries)) == len(queries) == 3
 
 
 def test_the_mixed_policy_searches_words_that_it_was_shown(environment: GraphSearch) -> None:
@@ -69,7 +76,7 @@ def test_the_mixed_policy_searches_words_that_it_was_shown(environment: GraphSea
 
 
 def test_the_mixed_policy_ends_where_it_is_told_that_no_search_is_left(environment: GraphSearch) -> None:
-    episode = play(environment, MixedPolicy(0, finish=0.0), bare_row(NOBEL))
+    episode = play(environment, MixedPolicy(0), bare_row(NOBEL))
     calls = [turn["tool_calls"][0]["function"]["name"] for turn in episode["messages"] if "tool_calls" in turn]
     assert calls == ["search", "search", "search", "search", "finish"]
     assert "no search is left" in episode["messages"][-3]["content"]
@@ -84,7 +91,7 @@ def test_an_episode_counts_searches_that_say_nothing_shown_apart(environment: Gr
     shown = [environment.search(query) for query in (f" {NOBEL.question}", "Nobel Bridge", "Bridge Nobel")]
     environment.finish("enough")
     line = episode_line(environment, [{"role": "tool", "content": text} for text in shown])
-    assert line == {"id": "q", "gold": 1.0, "form": 1.0, "searches": 3, "copied": 2, "whole": 1}
+    assert line == {"id": "q", "gold": 1.0, "form": 1.0, "searches": 3, "copied": 2, "whole": 1, "repeated": 0}
 
 
 def test_questions_that_are_held_out_teach_nobody(tmp_path: Path) -> None:
@@ -92,13 +99,25 @@ def test_questions_that_are_held_out_teach_nobody(tmp_path: Path) -> None:
     texts = ["Who built  it?", "Who sold it?", "Who sold it?", ""]
     lines = "".join(json.dumps({"question": text, "answer": ""}) + "\n" for text in texts)
     (tmp_path / "reading" / "hotpot_2wiki_train_qa.jsonl").write_text(lines)
-    given = Material([], [], [Question("h", "who built it", ("Ann",))])
+    given = Material([], [], [], [Question("h", "who built it", ("Ann",))])
     assert [question.question for question in more_questions(tmp_path, given)] == ["Who sold it?"]
 
 
 def test_questions_are_held_out_by_a_hash_of_their_ids() -> None:
     held_out = [number for number in range(32) if is_held_out(Question(f"q{number}", "?", ()))]
     assert held_out == [22, 28, 31]
+
+
+def test_settings_are_chosen_by_questions_that_are_not_reported_on() -> None:
+    questions = [Question(f"q{number}", "?", ()) for number in range(32)]
+    chosen_by = [number for number, question in enumerate(questions) if is_for_choosing(question)]
+    assert chosen_by == [0, 6, 12, 14, 25, 29]
+
+
+def test_a_question_is_shown_without_marks_that_a_call_would_escape() -> None:
+    row = bare_row(Question("q", 'Who  sang "Help!" first? ', ("Ann",)))
+    assert row["question"] == "Who sang ”Help!” first?"
+    assert row["prompt"] == [{"role": "user", "content": ""}]
 
 
 def test_draws_are_averaged_by_question_before_all() -> None:

@@ -51,9 +51,9 @@ def test_the_mixed_policy_plays_equal_episodes_for_equal_seeds(environment: Grap
 @pytest.mark.parametrize(
     ("first", "later", "queries"),
     [
-        ((1, 0, 0, 0), (1, 0, 0, 0), [NOBEL.question]),
-        ((0, 1, 0, 0), (0, 1, 0, 0), ["Alfred Nobel", "Nobel Bridge"]),
-        ((1, 0, 0, 0), (0, 0, 1, 0), [NOBEL.question, "Alfred Nobel"]),
+        ((1, 0, 0), (1, 0, 0), [NOBEL.question]),
+        ((1, 0, 0), (0, 1, 0), [NOBEL.question, "Nobel Bridge"]),
+        ((0, 1, 0), (0, 1, 0), ["Alfred Nobel", "Nobel Bridge"]),
     ],
 )
 def test_the_mixed_policy_draws_its_searches_by_weights_and_ends_where_none_is_left(
@@ -136,6 +136,29 @@ def test_draws_are_averaged_by_question_before_all() -> None:
 def test_a_difference_is_of_the_questions_that_both_have() -> None:
     one, other = {"a": [1.0, 0.0], "b": [0.5], "c": [1.0]}, {"a": [0.25], "b": [0.25]}
     assert difference(one, other) == "+0.250 (+0.250 to +0.250)"
+
+
+def test_a_model_searches_the_other_name_of_the_question_before_it_is_taught() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from lab.planner_model import SEARCH, new_model, new_tokenizer
+
+    tokenizer = new_tokenizer([passage.text for passage in sample_passages()])
+    model = new_model(tokenizer)
+    titles = sorted({passage.title for passage in sample_passages() if passage.title[:1].isupper()})
+    draw, more_likely = random.Random(0), []
+    for _ in range(30):
+        searched, other = draw.sample(titles, 2)
+        question = f"Who was born earlier, {searched} or {other}?"
+        text = f"<s><|user|>Question: {question}</s>"
+        for query in (question, searched):
+            text += f'<|assistant|><tool_call>{SEARCH}{query}"}}}}</tool_call></s><|tool|>Passages:\n[1] Rome</s>'
+        tokens = tokenizer(f"{text}<|assistant|><tool_call>{SEARCH}", add_special_tokens=False).input_ids
+        with torch.no_grad():
+            logits = model(torch.tensor([tokens])).logits[0, -1]
+        begins = (tokenizer(name, add_special_tokens=False).input_ids[0] for name in (other, searched))
+        more_likely.append(bool(logits[next(begins)] > logits[next(begins)]))
+    assert sum(more_likely) >= 22
 
 
 def test_a_model_copies_before_it_is_taught() -> None:

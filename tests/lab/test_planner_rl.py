@@ -91,7 +91,7 @@ def test_an_episode_counts_searches_that_say_nothing_shown_apart(environment: Gr
     shown = [environment.search(query) for query in (f" {NOBEL.question}", "Nobel Bridge", "Bridge Nobel")]
     environment.finish("enough")
     line = episode_line(environment, [{"role": "tool", "content": text} for text in shown])
-    assert line == {"id": "q", "gold": 1.0, "form": 1.0, "searches": 3, "copied": 2, "whole": 1, "repeated": 0}
+    assert line == {"id": "q", "gold": 1.0, "ended": 1.0, "searches": 3, "copied": 2, "whole": 1, "repeated": 0}
 
 
 def test_questions_that_are_held_out_teach_nobody(tmp_path: Path) -> None:

@@ -106,7 +106,11 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
         embeddings = model.model.embed_tokens.weight
         embeddings[:, :own] = torch.randn(len(tokenizer), own) * size
         embeddings[:, own:] *= 0.1
-        embeddings[:, 0] = torch.tensor([_capital(piece) for piece in _pieces(tokenizer)]) * 2 * size
+        embeddings[:, 0] = (
+            torch.tensor([_capital(piece) for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))])
+            * 2
+            * size
+        )
 
         def embedding(token: str) -> Any:
             return embeddings[tokenizer.convert_tokens_to_ids(token), :own].clone()
@@ -149,20 +153,16 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
         last.q_proj.weight[rows, :own] = torch.outer(opening[: len(rows)], opening)
         last.k_proj.weight[rows, slots[0]] = 2.0 * torch.eye(len(rows))
         last.k_proj.weight[rows, slots[0]] += 1.8 * torch.outer(opening[: len(rows)], subject) / subject.square().sum()
-        head, told = width + still[0], slots[-1].stop
-        copy.q_proj.bias[head], copy.k_proj.bias[head] = 9.0, 0.0
-        copy.k_proj.weight[head, :own] = embedding("<|tool|>") + embedding("<s>") / 2
+        place, told = width + still[0], slots[-1].stop
+        copy.q_proj.bias[place], copy.k_proj.bias[place] = 9.0, 0.0
+        copy.k_proj.weight[place, :own] = embedding("<|tool|>") + embedding("<s>") / 2
         copy.v_proj.weight[width, :own] = embedding("<|tool|>") / 10
         copy.o_proj.weight[:, width : 2 * width] = 0.0
         copy.o_proj.weight[told, width] = 2 * size
-        last.q_proj.weight[head, :own] = opening
-        for place, gain in ((0, 1.0), (own, -1.0), (told, -2.0)):
-            last.k_proj.weight[head, place] = gain
+        last.q_proj.weight[place, :own] = opening
+        for part, gain in ((0, 1.0), (own, -1.0), (told, -2.0)):
+            last.k_proj.weight[place, part] = gain
     return model
-
-
-def _pieces(tokenizer: Any) -> list[str]:
-    return tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
 
 
 def _capital(piece: str) -> float:

@@ -114,7 +114,7 @@ def _train_triples(data: Path, out: Path) -> None:
 
 
 def _train_reader(data: Path, out: Path) -> None:
-    sizes: dict[str, Any] = {"tokens": 72, "batch_tokens": 800, "pairs": 2, "negatives": 0.0}
+    sizes: dict[str, Any] = {"tokens": 72, "batch_tokens": 800, "kinds": 2, "negatives": 0.0}
     reader.train(
         reader.ReaderTrainingConfig(data=data, out=out / "reader.safetensors", held_out=0.5, save_every=1, **sizes)
     )

@@ -76,7 +76,7 @@ def analyse(question: str) -> QuestionAnalysis:
         kind = "choice"
     elif yes_no:
         kind = "yes_no"
-    compared = pair if kind != "open" or _SHARED.search(text) else ()
+    compared = pair if kind != "open" or (pair and (_SHARED.search(text) or _has_two(text, pair))) else ()
     return QuestionAnalysis(text, kind, compared, *((None, ()) if yes_no else expected_answer(text)))
 
 
@@ -108,6 +108,15 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
         if left and right and left != right:
             return _clean(text[slice(*left)]), _clean(text[slice(*right)])
     return tuple(text[slice(*span)] for span in spans) if yes_no and len(spans) == 2 else ()
+
+
+def _has_two(text: str, pair: tuple[str, ...]) -> bool:
+    """Return whether a verb beside two names is of both: "In which state are A and B?", "A and B play what?"."""
+    first, last = map(re.escape, pair)
+    verbs = (
+        rf"\b(?:are|were|do|did|have) (?:the )?{first} and|and (?:the )?{last} (?:are|were|do|have|belong|come|play)\b"
+    )
+    return re.search(verbs, text, re.IGNORECASE) is not None
 
 
 def _clean(name: str) -> str:

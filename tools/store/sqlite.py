@@ -200,8 +200,12 @@ class SqliteDatabase:
                 connection.execute(f"CREATE TEMP TABLE copy_{table} AS SELECT * FROM main.{table} ORDER BY 1")
             for table in reversed(tables):
                 connection.execute(f"DELETE FROM main.{table}")
+            try:
+                for table in tables:
+                    connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy_{table}")
+            except sqlite3.IntegrityError as error:  # of rows that were there before
+                raise self._damaged(error) from error
             for table in tables:
-                connection.execute(f"INSERT INTO main.{table} SELECT * FROM copy_{table}")
                 connection.execute(f"DROP TABLE copy_{table}")
 
     def compact(self) -> None:
@@ -215,7 +219,10 @@ class SqliteDatabase:
             raise self._damaged(problem)
 
     def _problem(self, tables: Sequence[str] = ()) -> str:
-        """Return what is wrong with the file, "" for nothing: what SQLite finds, or values of other types than ours."""
+        """Return what is wrong with the file, "" for nothing: what SQLite finds, or values of other types than ours.
+
+        Also a row that belongs to one that is not there.
+        """
         with self.reading() as connection:
             for table in tables or (1,):
                 (told,) = connection.execute(f"PRAGMA integrity_check({table})").fetchone()
@@ -227,6 +234,8 @@ class SqliteDatabase:
                     ours = f"typeof({column}) IN ('{kind.lower()}', '{kind.lower() if required else 'null'}')"
                     if connection.execute(f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1").fetchone():
                         return f"{table}.{column} holds no {kind.lower()}"
+                if orphan := connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
+                    return f"{table} has a row without its own in {orphan[2]}"
         return ""
 
     def close(self) -> None:
@@ -344,14 +353,15 @@ class SqliteDatabase:
                 f"{self._path} could not be {'written, the disk is full' if full else f'used ({said})'}: {remedy}, "
                 "and run the same command again"
             ) from error
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        except sqlite3.ProgrammingError:
             raise  # a mistake of the program, not of the file
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message
-            raise self._damaged(error) from error
-        except (TypeError, IndexError) as error:  # of what a page holds that lies in another's place, or of a mistake
+        except (TypeError, IndexError, sqlite3.IntegrityError) as error:
+            # of what a page holds that lies in another's place, of a row that has changed, or of a mistake
             if self._path is not None and (problem := self._problem()):
                 raise self._damaged(problem) from error
             raise
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message
+            raise self._damaged(error) from error
 
     def _damaged(self, what: object) -> IndexMismatch:
         return IndexMismatch(f"{self._path} is damaged ({what}): {self.remedy}")

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ras_agent.records import Passage
-from ras_agent.text.names import DEMONYM, is_name, name_spans
+from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.text.titles import bare_title, with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold
 from ras_agent.train.reader.examples import ReaderExample
@@ -151,68 +148,6 @@ def _is_subject(text: str) -> bool:
     """Whether a text is one name, with or without its article."""
     name = text.removeprefix("The ")
     return name_spans(name) == [(0, len(name))] and fold(name.split()[0]) not in FUNCTION_WORDS
-
-
-_KIND = re.compile(
-    r"(?P<name>[A-Z][^()]{2,60}?) (?P<be>is|was) (?:a|an) (?P<kind>(?:[\w'-]+ ){1,4}?)"
-    r"(?:who|that|which|of|in|by|for|with|from|at|on|and|born|based|directed|known|written|located|released|published)\b"
-)
-
-
-def pair_verdicts(passages: Sequence[Passage], rng: random.Random, count: int) -> Iterator[ReaderExample]:
-    """Yield questions about two things whose texts say of what kind each is: both a kind, the same people, both a year.
-
-    The text is the first two sentences about the one and about the other.
-    """
-    known: list[tuple[Passage, str, str, str]] = []
-    by_kind = defaultdict[str, list[int]](list)
-    for passage in passages:
-        text = _BRACKETS.sub("", passage.text)
-        found = _KIND.match(text)
-        if not found:
-            continue
-        words = found["kind"].split()
-        people = words[0] if DEMONYM.fullmatch(words[0]) else ""
-        noun = " ".join(words[1:] if people else words)
-        if noun:
-            by_kind[noun].append(len(known))
-            known.append((passage, people, noun, found["be"]))
-    if len(known) < 2:
-        return
-    for _ in range(count):
-        first = rng.randrange(len(known))
-        like = by_kind[known[first][2]] if rng.random() < 0.6 else range(len(known))
-        second = rng.choice(like)
-        if first == second:
-            continue
-        (one, people, noun, be), (two, others, other_noun, _) = known[first], known[second]
-        names = (bare_title(one.title), bare_title(two.title))
-        auxiliary = "Are" if be == "is" else "Were"
-        if people and others and rng.random() < 0.5:
-            asks = rng.choice(("of the same nationality", "from the same country", f"both {people}"))
-            kind = "true" if people == others else "false"
-        else:
-            nouns = noun if rng.random() < 0.7 else other_noun
-            asks = rng.choice((f"both {_plural(nouns)}", f"{_plural(nouns)}"))
-            kind = "true" if noun == other_noun else "false"
-            if noun != other_noun and (noun in other_noun or other_noun in noun):
-                continue
-        asked = f"{auxiliary} {names[0]} and {names[1]} {asks}?"
-        texts = [with_title(passage.title, lead(passage.text)) for passage in (one, two)]
-        rng.shuffle(texts)
-        yield ReaderExample(asked, " ".join(texts), (), "pair", kind)
-
-
-def lead(text: str, sentences: int = 2) -> str:
-    """Return the first sentences of a text."""
-    spans = sentence_spans(text)[:sentences]
-    return text[spans[0][0] : spans[-1][1]] if spans else text
-
-
-def _plural(noun: str) -> str:
-    if noun.endswith("y") and noun[-2:-1] not in "aeou":
-        return f"{noun[:-1]}ies"
-    return f"{noun[:-3]}men" if noun.endswith("man") else f"{noun}s"
 
 
 def other_value(answer: str, text: str, texts: Sequence[str], rng: random.Random) -> str:

@@ -34,7 +34,8 @@ from ras_agent.train.ranges import COUNT, NATURAL, SHARE, Range, check_ranges
 from ras_agent.train.reader.batches import items, row_batches
 from ras_agent.train.reader.compose import composed_pairs, compositions_inside, decompositions
 from ras_agent.train.reader.examples import LOADERS, ReaderExample, reported_steps, text_with_title
-from ras_agent.train.reader.statements import pair_verdicts, sentence_verdicts, verdicts
+from ras_agent.train.reader.kinds import kind_questions
+from ras_agent.train.reader.statements import sentence_verdicts, verdicts
 
 DATA_LICENCES = {
     "squad": "SQuAD v1.1 training set, 44 articles and three samples (CC BY-SA 4.0)",
@@ -56,7 +57,7 @@ _TOKENS = Range(QUESTION_TOKENS + 4, 512)
 _RANGES = {
     **FIT_RANGES,
     **dict.fromkeys(("batch_tokens",), COUNT),
-    **dict.fromkeys(("qamr", "policyqa", "nq_swap", "pairs"), NATURAL),
+    **dict.fromkeys(("qamr", "policyqa", "nq_swap", "kinds"), NATURAL),
     **dict.fromkeys(("negatives", "held_out"), SHARE),
     "tokens": _TOKENS,
     "dropout": Range(0, 0.9),
@@ -73,7 +74,7 @@ class ReaderTrainingConfig(FitConfig):
     several times. Three sources are only taken in this way: "pseudo", questions made of plain passages,
     "composed_pair", two-hop questions over the sentences of both texts, and "composed_inside", descriptions of three
     hops.
-    qamr, policyqa, nq_swap: how many of their questions are taken. pairs: made questions about two things.
+    qamr, policyqa, nq_swap: how many of their questions are taken. kinds: made questions of what one or two things are.
     tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
     examples that also get a passage that does not answer. dropout: of the encoder.
     held_out: the share of SQuAD's passages kept to score with.
@@ -87,7 +88,7 @@ class ReaderTrainingConfig(FitConfig):
     qamr: int = 6000
     policyqa: int = 2000
     nq_swap: int = 1500
-    pairs: int = 4000
+    kinds: int = 12000
     tokens: int = 160
     rate: float = 1.2e-4
     warmup: float = 0.06
@@ -168,7 +169,7 @@ def training_examples(config: ReaderTrainingConfig) -> tuple[list[ReaderExample]
         plain = list(map(text_with_title, passages))
         judged += verdicts([one for one in spans if one.source == "squad"], texts, rng)
         judged += sentence_verdicts([*texts, *plain], rng)
-        judged += pair_verdicts(passages, rng, config.pairs)
+        judged += kind_questions(passages, rng, config.kinds)
         held_texts = list(dict.fromkeys(example.text for example in held_out))
         held_out += verdicts(held_out, held_texts, rng)
         held_out += sentence_verdicts(held_texts, rng)

@@ -112,3 +112,19 @@ def test_the_answer_type_follows_the_question_word_and_its_noun(
 def test_blank_and_foreign_questions_are_open() -> None:
     assert analyse("").kind == "open"
     assert analyse("东京在哪里？").kind == "open"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "In which state are Ann Lee and Bo Day?",
+        "Which sport did Ann Lee and Bo Day play?",
+        "Ann Lee and Bo Day play what?",
+    ],
+)
+def test_a_verb_of_two_names_asks_for_what_they_have_in_common(question: str) -> None:
+    assert analyse(question).compared == ("Ann Lee", "Bo Day")
+
+
+def test_two_names_behind_another_verb_are_not_compared() -> None:
+    assert analyse("Who introduced Ann Lee and Bo Day?").compared == ()

@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from ras_agent.records import Passage
 from ras_agent.train.reader.examples import ReaderExample
-from ras_agent.train.reader.statements import lead, other_value, pair_verdicts, polar, sentence_verdicts, verdicts
+from ras_agent.train.reader.statements import other_value, polar, sentence_verdicts, verdicts
 
 
 @pytest.mark.parametrize(
@@ -56,20 +55,3 @@ def test_a_sentence_is_turned_round_or_stated_and_is_false_with_a_value_changed(
     assert {one.question for one in made if one.verdict == "false"} >= {"Was Marie Curie born in Warsaw in 1891?"}
     denied = {one.verdict for one in made if one.question == "Marie Curie was not born in Warsaw in 1867."}
     assert denied <= {"false"}
-
-
-PEOPLE = [
-    Passage("a", "Ann Lee is a Danish film director who lives in Ulm.", "Ann Lee"),
-    Passage("b", "Bo Berg is a Swedish film director based in Graz.", "Bo Berg"),
-]
-
-
-def test_two_things_share_a_kind_or_a_people() -> None:
-    made = {one.question: one.verdict for one in pair_verdicts(PEOPLE, random.Random(0), 200)}
-    assert made["Are Ann Lee and Bo Berg both film directors?"] == "true"
-    assert made["Are Ann Lee and Bo Berg of the same nationality?"] == "false"
-    assert made["Are Bo Berg and Ann Lee both Swedish?"] == "false"
-
-
-def test_a_lead_is_the_first_two_sentences() -> None:
-    assert lead("One is here. Two is there. Three is away.") == "One is here. Two is there."

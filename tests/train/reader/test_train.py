@@ -112,7 +112,7 @@ def write_data(folder: Path) -> Path:
 
 
 def _config(data: Path, **values: Any) -> ReaderTrainingConfig:
-    small: dict[str, Any] = {"tokens": 72, "pairs": 2, "negatives": 0.0, "held_out": 0.0, "batch_tokens": 400}
+    small: dict[str, Any] = {"tokens": 72, "kinds": 2, "negatives": 0.0, "held_out": 0.0, "batch_tokens": 400}
     options = {"data": data, "out": data / "reader.safetensors", **small}
     return ReaderTrainingConfig(**{**options, **values})
 

@@ -16,7 +16,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of, well_known
+from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
@@ -86,9 +86,12 @@ class OfflineAnswerer:
         asked = analyse(chain.question)
         links = tuple(link.found.sentence for link in chain.links)
         if asked.kind == "choice":
-            return compare(asked, sides_of(asked, passages))
+            return compare(asked, sides_of(asked, passages), self._reader)
         if asked.kind == "yes_no":
             return self._yes_or_no(asked, links, passages)
+        sides = sides_of(asked, passages) if asked.compared else ()
+        if sides and well_known(sides) and (reply := in_common(asked, sides, self._reader)):
+            return reply
         end, lead, sure = chain.answered, links, _confidence(chain.worth, _OF_CHAINS)
         if end is None:
             end = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
@@ -125,7 +128,9 @@ class OfflineAnswerer:
         if links and (reply := _in_its_words(asked, passages, links)):
             return reply
         sides = sides_of(asked, passages) if asked.compared and _AND.search(asked.question) else ()
-        return compare(asked, sides) if sides and well_known(sides) else self._verdict(asked, links, passages)
+        if sides and well_known(sides):
+            return compare(asked, sides, self._reader)
+        return self._verdict(asked, links, passages)
 
     def _verdict(self, asked: QuestionAnalysis, links: Sequence[Sentence], passages: Sequence[ReadPassage]) -> Reply:
         """Return what a sentence says that has most words of the question and tells most, alone and in its passage.

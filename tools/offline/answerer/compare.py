@@ -1,28 +1,45 @@
-"""Which of two things is first, has most or is told of; does something hold of both? By dates, numbers and words."""
+"""Which of two things is first, has most or is told of; does something hold of both?
+
+By dates, numbers and words; whether something holds of both the reader is asked, too.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.names import DEMONYM
 from ras_agent.text.overlap import holds
+from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.chain import answers
 from ras_agent.tools.offline.question import ORDERS, QuestionAnalysis
+from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
 
 _DEATH = stem_set("died death dead dies passed")
 _SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
 _THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _EMPTY = stem_set("same type kind sort form considered known called located situated involved")
+_NUMBER = stem_set("number amount count quantity")
 _WIDEST = stem_set("country nation nationality continent ethnicity origin")
 _BELONGS = re.compile(r"\b(?:consist|members?\b|comprise|featur|formed by|line-?up|made up of)", re.IGNORECASE)
 _FIRST_YEAR = 100  # a day without its year orders nothing
 _FAR = 0.12  # nearness up to which no number is counted
 _ALIKE = 0.75  # share of common words from which a title is a name's
 _IN_PASSING = 0.1  # what a name in the first words of a passage counts beside one in a title
+_READ = 6  # sentences of a side that are read
+# of a logistic curve of how likely something holds of a side: what a verdict's log-odds weigh, and the share of the
+# question's words that its passage has
+_OFFSET, _TRUST, _SAID = -0.9, 1.3, 2.1
+_SMALLEST = 1e-3
+_ANSWERS = 3  # of each side that are looked at for what both have in common
+_IN_COMMON = 0.75  # how likely that is right
+_PARTS = re.compile(r",? (?:and|or) |[,;/&]")
 _GUESSED = 0.1  # how sure an answer is where no passage is about one of the things
 
 
@@ -55,13 +72,14 @@ class Side:
         return tuple(sorted(self.sentences, key=lambda sentence: -len(wanted & sentence.stems))[:1])
 
 
-def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Reply:
-    """Return the side that a question asks for, or whether every side says it, or shares what is to be the same."""
+def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply:
+    """Return the side that a question asks for, or whether every side is so, or shares what is to be the same."""
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, decided = _chosen(asked.question, sides)
         return Reply(chosen.name, grounds, _GUESSED if not known else 0.8 if decided else 0.6)
     about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
+    sure = 0.75
     same = list(_SAME.finditer(asked.question))
     if same:
         behind = stem_set(asked.question[same[-1].end() :]) & about
@@ -71,9 +89,62 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side]) -> Reply:
         chosen, grounds, decided = _chosen(asked.question, sides)
         yes = chosen is sides[0] and decided
     else:
-        yes = all(about <= side.stems for side in sides)
+        likely = min(_holds(asked.question, side, about, reader) for side in sides)
+        yes, sure = likely >= 0.5, max(likely, 1 - likely)
         grounds = tuple(sentence for side in sides for sentence in side.best_sentence(about))
-    return Reply("yes" if yes else "no", grounds, 0.75 if grounds and known else _GUESSED)
+    return Reply("yes" if yes else "no", grounds, sure if grounds and known else _GUESSED)
+
+
+def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> float:
+    """Return how likely something asked of both things holds of one: by the reader's verdict, and by the words.
+
+    The reader is given the whole question and one thing's text, as in training (ras_agent.train.reader.kinds).
+    """
+    if not side.sentences:
+        return 0.0
+    text = " ".join(sentence.text for sentence in side.sentences[:_READ])
+    (verdict,) = reader.judge(question, [with_title(side.sentences[0].passage.title, text)])
+    log_odds = math.log((verdict.true + _SMALLEST) / (verdict.false + _SMALLEST))
+    said = len(about & side.stems) / max(1, len(about))
+    return 1 / (1 + math.exp(-(_OFFSET + _TRUST * log_odds + _SAID * said)))
+
+
+def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> Reply | None:
+    """Return what the texts about both sides answer alike, in the shorter words; None where they answer nothing so.
+
+    An answer that is a list is each of its parts: a "poet and novelist" and a "Scottish poet" are poets.
+    """
+    told = [
+        [
+            (rank, part.strip(), one.sentence)
+            for rank, one in enumerate(answers(asked.question, reader, [side.sentences[0].passage])[:_ANSWERS])
+            for part in _PARTS.split(one.text)
+            if asked.answer_type == "nationality" or not DEMONYM.fullmatch(part.strip())
+        ]
+        for side in sides
+    ]
+    known = stem_set(asked.question)
+    alike = [
+        (rank + other_rank, min(part, other, key=len), (sentence, other_sentence))
+        for rank, part, sentence in told[0]
+        for other_rank, other, other_sentence in told[1]
+        if _alike(part, other, known)
+    ]
+    if not alike:
+        return None
+    several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")  # "occupations"
+    most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
+    shared = {canonical_key(part): (part, grounds) for rank, part, grounds in reversed(alike) if rank <= most}
+    chosen = list(reversed(shared.values()))
+    grounds = tuple(dict.fromkeys(sentence for _, pair in chosen for sentence in pair))
+    return Reply(" and ".join(part for part, _ in chosen), grounds, _IN_COMMON)
+
+
+def _alike(one: str, other: str, known: frozenset[str]) -> bool:
+    """Return whether two phrases share the last word of one of them, and tell more than the question."""
+    first, second = stems(one), stems(other)
+    shared = set(first) & set(second) - known
+    return bool(shared) and (first[-1] in second or second[-1] in first)
 
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], bool]:
@@ -128,19 +199,20 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
 def _shared(sides: Sequence[Side], wanted: frozenset[str]) -> tuple[bool, tuple[Sentence, ...]]:
     """Return whether the sides name something in common where they speak of what is wanted, and those sentences."""
     grounds = [(side, sentence) for side in sides for sentence in side.best_sentence(wanted)]
-    named = [_named(sentence, side, widest=bool(wanted & _WIDEST)) for side, sentence in grounds]
+    named = [_named(sentence, side, wanted) for side, sentence in grounds]
     shared = len(named) == len(sides) and frozenset.intersection(*named) != frozenset()
     return shared, tuple(sentence for _, sentence in grounds)
 
 
-def _named(sentence: Sentence, side: Side, *, widest: bool) -> frozenset[str]:
-    """Return keys of the names and numbers said of a side, its own name left out.
+def _named(sentence: Sentence, side: Side, wanted: frozenset[str]) -> frozenset[str]:
+    """Return keys of the names said of a side, its own name left out, and of the numbers where one is asked for.
 
     What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
     need not be in the same province.
     """
     text, own = sentence.text, canonical_key(side.name)
-    keys = {str(figure.order) for figure in sentence.figures if figure.kind == "number"}
+    widest, counted = wanted & _WIDEST, wanted & _NUMBER
+    keys = {str(figure.order) for figure in sentence.figures if counted and figure.kind == "number"}
     keys |= {canonical_key(text[a:b]) for a, b in sentence.names if widest or not text[:a].rstrip().endswith(",")}
     return frozenset(key for key in keys if key not in own and own not in key)
 

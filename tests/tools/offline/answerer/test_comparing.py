@@ -3,10 +3,12 @@
 import pytest
 
 from ras_agent.records import Passage
-from ras_agent.tools.offline.answerer.compare import Reply, compare, sides_of
+from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of
 from ras_agent.tools.offline.question import analyse
+from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import read
 
+PACKAGED = Reader()
 PASSAGES = [
     Passage("a", "Ada Alder (born 3 May 1901) is an American painter and novelist.", "Ada Alder"),
     Passage("b", "Ben Birch (7 June 1890 – 1 March 1970) was an English novelist and sailor.", "Ben Birch"),
@@ -19,7 +21,7 @@ PASSAGES = [
 
 def compared(question: str) -> Reply:
     asked = analyse(question)
-    return compare(asked, sides_of(asked, read(PASSAGES)))
+    return compare(asked, sides_of(asked, read(PASSAGES)), PACKAGED)
 
 
 def test_each_side_gets_the_passage_about_it() -> None:
@@ -52,14 +54,14 @@ def test_members_are_counted_where_a_sentence_tells_who_they_are() -> None:
         ("Did The Beatles have more members than Cream?", "yes"),
     ):
         asked = analyse(question)
-        assert compare(asked, sides_of(asked, passages)).text == answer
+        assert compare(asked, sides_of(asked, passages), PACKAGED).text == answer
 
 
 def test_namesakes_are_answered_with_what_tells_them_apart() -> None:
     book = Passage("a", "Emma is a novel by Jane Austen that was published in 1815.", "Emma (novel)")
     film = Passage("b", "Emma is a film that was published in 1996.", "Emma (film)")
     asked = analyse("Which was published first, Emma (novel) or Emma (film)?")
-    assert compare(asked, sides_of(asked, read([film, book]))).text == "Emma (novel)"
+    assert compare(asked, sides_of(asked, read([film, book])), PACKAGED).text == "Emma (novel)"
 
 
 def test_a_choice_cites_both_sides() -> None:
@@ -80,3 +82,60 @@ def test_a_choice_cites_both_sides() -> None:
 )
 def test_a_verdict_needs_every_side(question: str, yes: bool) -> None:
     assert compared(question).text == ("yes" if yes else "no")
+
+
+@pytest.mark.parametrize(
+    ("question", "yes"),
+    [
+        ("Are Ada Alder and Ben Birch both writers?", True),
+        ("Are Ada Alder and Ben Birch both musicians?", False),
+        ("Have both Ada Alder and Ben Birch painted?", False),
+        ("Are Ada Alder and Ben Birch both from the United States?", False),
+    ],
+)
+def test_a_verdict_understands_wider_words(question: str, yes: bool) -> None:
+    assert compared(question).text == ("yes" if yes else "no")
+
+
+def test_a_verdict_is_as_sure_as_its_less_sure_side() -> None:
+    sure, unsure = (compared(f"Are both Ada Alder and Ben Birch {what}?") for what in ("novelists", "writers"))
+    assert sure.confidence is not None
+    assert unsure.confidence is not None
+    assert 0.5 <= unsure.confidence < sure.confidence <= 1
+
+
+def shared(question: str, *texts: tuple[str, str]) -> Reply | None:
+    asked = analyse(question)
+    passages = read([Passage(title, text, title) for title, text in texts])
+    return in_common(asked, sides_of(asked, passages), PACKAGED)
+
+
+ALDER = ("Ada Alder", "Ada Alder was an American painter, novelist and teacher.")
+
+
+def test_what_two_have_in_common_is_what_both_texts_answer() -> None:
+    birch = ("Ben Birch", "Ben Birch was an English novelist and sailor.")
+    reply = shared("What profession do Ada Alder and Ben Birch have in common?", ALDER, birch)
+    assert reply is not None
+    assert reply.text == "novelist"
+    assert [sentence.passage.id for sentence in reply.grounds] == ["Ada Alder", "Ben Birch"]
+
+
+def test_a_plural_asks_for_all_that_two_have_in_common() -> None:
+    birch = ("Ben Birch", "Ben Birch was an English sailor, novelist and teacher.")
+    reply = shared("What professions do Ada Alder and Ben Birch have in common?", ALDER, birch)
+    assert reply is not None
+    assert set(reply.text.split(" and ")) == {"novelist", "teacher"}
+
+
+def test_where_two_texts_answer_nothing_alike_there_is_nothing_in_common() -> None:
+    sailor = ("Ben Birch", "Ben Birch was an American sailor.")  # a nationality is no profession
+    assert shared("What profession do Ada Alder and Ben Birch have in common?", ALDER, sailor) is None
+
+
+@pytest.mark.parametrize(("question", "yes"), [("in the same state", "no"), ("of the same number of seats", "yes")])
+def test_an_equal_number_is_shared_only_where_a_number_is_asked_for(question: str, yes: str) -> None:
+    mill = Passage("m", "Old Mill is a theatre of 90 seats in Ohio.", "Old Mill")
+    hall = Passage("h", "New Hall is a theatre of 90 seats in Utah.", "New Hall")
+    asked = analyse(f"Are Old Mill and New Hall {question}?")
+    assert compare(asked, sides_of(asked, read([mill, hall])), PACKAGED).text == yes

@@ -39,6 +39,7 @@ _OFFSET, _TRUST, _SAID = -0.9, 1.3, 2.1
 _SMALLEST = 1e-3
 _ANSWERS = 3  # of each side that are looked at for what both have in common
 _IN_COMMON = 0.75  # how likely that is right
+_DIGIT = re.compile(r"\d")
 _PARTS = re.compile(r",? (?:and|or) |[,;/&]")
 _GUESSED = 0.1  # how sure an answer is where no passage is about one of the things
 
@@ -141,10 +142,10 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
-    """Return whether two phrases share the last word of one of them, and tell more than the question."""
+    """Return whether phrases share the last word of one of them, and all numbers, and tell more than the question."""
     first, second = stems(one), stems(other)
-    shared = set(first) & set(second) - known
-    return bool(shared) and (first[-1] in second or second[-1] in first)
+    shared, apart = set(first) & set(second) - known, set(first) ^ set(second)
+    return bool(shared) and (first[-1] in second or second[-1] in first) and not any(map(_DIGIT.search, apart))
 
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], bool]:

@@ -133,6 +133,11 @@ def test_where_two_texts_answer_nothing_alike_there_is_nothing_in_common() -> No
     assert shared("What profession do Ada Alder and Ben Birch have in common?", ALDER, sailor) is None
 
 
+def test_two_lengths_in_one_unit_are_not_one_length() -> None:
+    rivers = [(f"{name} River", f"{name} River is {length} km long.") for name, length in (("Elm", 10), ("Fir", 20))]
+    assert shared("How long are Elm River and Fir River?", *rivers) is None
+
+
 @pytest.mark.parametrize(("question", "yes"), [("in the same state", "no"), ("of the same number of seats", "yes")])
 def test_an_equal_number_is_shared_only_where_a_number_is_asked_for(question: str, yes: str) -> None:
     mill = Passage("m", "Old Mill is a theatre of 90 seats in Ohio.", "Old Mill")

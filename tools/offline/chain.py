@@ -20,7 +20,7 @@ import numpy as np
 
 from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import is_name
+from ras_agent.text.names import DEMONYM, is_name
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
@@ -254,6 +254,8 @@ def fits(question: str, answer: str) -> bool:
 
     >>> fits("When was the bridge built?", "Scotland"), fits("In what year?", "the war"), fits("Who built it?", "1890")
     (False, False, False)
+    >>> fits("How many boats are there?", "daily"), fits("How many months?", "1971"), fits("How many boats?", "a dozen")
+    (False, False, True)
     """
     wanted, noun = expected_answer(question)
     figures, named = figures_in(answer), is_name(answer)
@@ -263,13 +265,22 @@ def fits(question: str, answer: str) -> bool:
             return False
         return dated or not named or any(word.lower() in MONTHS for word in answer.split())
     if wanted == "number":
-        return bool(figures) or not named
+        if not figures:
+            return any(word.lower() in _QUANTITIES for word in answer.split()[:3])
+        dates = all(figure.kind == "year" for figure in figures)  # "1200" of them, but no such number of months
+        return any(figure.kind == "number" for figure in figures) or (dates and not _TIMES.intersection(noun))
+    if wanted == "person" and DEMONYM.fullmatch(answer):
+        return False
     if wanted in {"person", "place", "organisation", "nationality"}:
         return not any(answer[one.start : one.end] == answer.strip() for one in figures)
     return True
 
 
 _IN_DIGITS = word_set("year date")
+_QUANTITIES = word_set(
+    "several few many dozen dozens hundred hundreds thousands millions billions half none no both couple pair"
+)
+_TIMES = word_set("year years month months week weeks day days hour hours")
 
 
 def _each_once(found: Sequence[Found]) -> list[Found]:

@@ -153,12 +153,15 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
         last.q_proj.weight[rows, :own] = torch.outer(opening[: len(rows)], opening)
         last.k_proj.weight[rows, slots[0]] = 2.0 * torch.eye(len(rows))
         last.k_proj.weight[rows, slots[0]] += 1.8 * torch.outer(opening[: len(rows)], subject) / subject.square().sum()
+        # the second layer's second head looks for a tool's turn, or else at the beginning, and writes behind the slots
+        # whether there was one
         place, told = width + still[0], slots[-1].stop
         copy.q_proj.bias[place], copy.k_proj.bias[place] = 9.0, 0.0
         copy.k_proj.weight[place, :own] = embedding("<|tool|>") + embedding("<s>") / 2
         copy.v_proj.weight[width, :own] = embedding("<|tool|>") / 10
         copy.o_proj.weight[:, width : 2 * width] = 0.0
         copy.o_proj.weight[told, width] = 2 * size
+        # where a search begins, the third layer's second head looks for a capital behind none, before any tool has spoken
         last.q_proj.weight[place, :own] = opening
         for part, gain in ((0, 1.0), (own, -1.0), (told, -2.0)):
             last.k_proj.weight[place, part] = gain

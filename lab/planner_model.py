@@ -161,7 +161,7 @@ def new_model(tokenizer: Any, seed: int = 0) -> Any:
         copy.v_proj.weight[width, :own] = embedding("<|tool|>") / 10
         copy.o_proj.weight[:, width : 2 * width] = 0.0
         copy.o_proj.weight[told, width] = 2 * size
-        # where a search begins, the third layer's second head looks for a capital behind none, before any tool has spoken
+        # where a search begins, the third layer's second head looks for a capital behind none, before a tool has spoken
         last.q_proj.weight[place, :own] = opening
         for part, gain in ((0, 1.0), (own, -1.0), (told, -2.0)):
             last.k_proj.weight[place, part] = gain

@@ -18,7 +18,8 @@ class RecentResults(Generic[K, V]):
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
-        self._most, self._size_of, self._size, self._lock = most, size, 0, Lock()
+        self._most, self._size, self._lock = most, 0, Lock()
+        self._size_of: Callable[[V], int] = lambda result: max(1, size(result))  # or empty ones would never go
         self._held: OrderedDict[K, V] = OrderedDict()
 
     def of(self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]) -> list[V]:

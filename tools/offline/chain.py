@@ -20,12 +20,12 @@ import numpy as np
 
 from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import DEMONYM, is_name
+from ras_agent.text.names import is_name
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import MONTHS, stems, word_set
-from ras_agent.tools.offline.english import PERSONS
+from ras_agent.tools.offline.english import CLOSED, PERSONS
 from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
@@ -264,22 +264,21 @@ def fits(question: str, answer: str) -> bool:
         if noun and noun[-1] in _IN_DIGITS and not any(map(str.isdigit, answer)):
             return False
         return dated or not named or any(word.lower() in MONTHS for word in answer.split())
-    if wanted == "number":
+    if wanted == "number" and _HOW_MANY.search(question):
         if not figures:
-            return any(word.lower() in _QUANTITIES for word in answer.split()[:3])
-        dates = all(figure.kind == "year" for figure in figures)  # "1200" of them, but no such number of months
-        return any(figure.kind == "number" for figure in figures) or (dates and not _TIMES.intersection(noun))
-    if wanted == "person" and DEMONYM.fullmatch(answer):
-        return False
+            return any(CLOSED.get(word.lower().removesuffix("s")) == "F" for word in answer.split()[:3])
+        a_year = _YEAR.fullmatch(answer) and not _TIMES.isdisjoint(noun)  # "1200" boats, but no such number of months
+        return any(figure.kind in ("number", "year") for figure in figures) and not a_year
+    if wanted == "number":
+        return bool(figures) or not named
     if wanted in {"person", "place", "organisation", "nationality"}:
         return not any(answer[one.start : one.end] == answer.strip() for one in figures)
     return True
 
 
 _IN_DIGITS = word_set("year date")
-_QUANTITIES = word_set(
-    "several few many dozen dozens hundred hundreds thousands millions billions half none no both couple pair"
-)
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
 _TIMES = word_set("year years month months week weeks day days hour hours")
 
 

@@ -111,12 +111,15 @@ def _pair(text: str, yes_no: bool) -> tuple[str, ...]:
 
 
 def _has_two(text: str, pair: tuple[str, ...]) -> bool:
-    """Return whether a verb beside two names is of both: "In which state are A and B?", "A and B play what?"."""
+    """Return whether "are" is of both names, or they begin: "In which state are A and B?", "A and B play what?".
+
+    "When did A and B marry?" asks for one event, and is not of what each of them has.
+    """
     first, last = map(re.escape, pair)
-    verbs = (
-        rf"\b(?:are|were|do|did|have) (?:the )?{first} and|and (?:the )?{last} (?:are|were|do|have|belong|come|play)\b"
+    begins = re.match(
+        rf"(?:the )?{first} and (?:the )?{last} (?:are|were|have|belong|come|play)\b", text, re.IGNORECASE
     )
-    return re.search(verbs, text, re.IGNORECASE) is not None
+    return bool(begins) or bool(re.search(rf"\b(?:are|were) (?:the )?{first} and", text, re.IGNORECASE))
 
 
 def _clean(name: str) -> str:

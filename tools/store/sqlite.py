@@ -235,7 +235,7 @@ class SqliteDatabase:
                     if connection.execute(f"SELECT 1 FROM {table} WHERE NOT {ours} LIMIT 1").fetchone():
                         return f"{table}.{column} holds no {kind.lower()}"
                 if orphan := connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
-                    return f"{table} has a row without its own in {orphan[2]}"
+                    return f"{table} has a row that belongs to one that is not in {orphan[2]}"
         return ""
 
     def close(self) -> None:
@@ -356,8 +356,10 @@ class SqliteDatabase:
         except sqlite3.ProgrammingError:
             raise  # a mistake of the program, not of the file
         except (TypeError, IndexError, sqlite3.IntegrityError) as error:
-            # of what a page holds that lies in another's place, of a row that has changed, or of a mistake
-            if self._path is not None and (problem := self._problem()):
+            # of what a page holds that lies in another's place, of a row that has changed, or of a mistake; rows that a
+            # write has not come to yet may lack what they belong to
+            looks = self._path is not None and not (self._depth and isinstance(error, sqlite3.IntegrityError))
+            if looks and (problem := self._problem()):
                 raise self._damaged(problem) from error
             raise
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # also of its own damaged message

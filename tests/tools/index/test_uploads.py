@@ -232,7 +232,9 @@ def test_a_change_of_an_index_that_lost_the_row_of_an_upload_says_that_it_is_dam
     ingest([sent("z.txt", MILL), sent("b.txt", BRIDGE)], index)
     with closing(sqlite3.connect(index / "index.sqlite")) as file, file:
         file.execute("UPDATE upload_data SET number = 0 WHERE number = 1")
-    with pytest.raises(IndexMismatch, match=says(str(index), "uploads has a row without its own in upload_data")):
+    with pytest.raises(
+        IndexMismatch, match=says(str(index), "uploads has a row that belongs to one that is not in upload_data")
+    ):
         SqliteDatabase(index).check()
     with pytest.raises(IndexMismatch, match=says(str(index), "is damaged", "FOREIGN KEY", "index its files again")):
         ingest([], index, forget=["b.txt"])

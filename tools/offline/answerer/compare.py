@@ -16,6 +16,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.chain import answers
 from ras_agent.tools.offline.question import ORDERS, QuestionAnalysis
 from ras_agent.tools.offline.reader import Reader
@@ -39,8 +40,7 @@ _OFFSET, _TRUST, _SAID = -0.9, 1.3, 2.1
 _SMALLEST = 1e-3
 _ANSWERS = 3  # of each side that are looked at for what both have in common
 _IN_COMMON = 0.75  # how likely that is right
-_DIGIT = re.compile(r"\d")
-_PARTS = re.compile(r",? (?:and|or) |[,;/&]")
+_PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
 _GUESSED = 0.1  # how sure an answer is where no passage is about one of the things
 
 
@@ -90,7 +90,8 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
         chosen, grounds, decided = _chosen(asked.question, sides)
         yes = chosen is sides[0] and decided
     else:
-        likely = min(_holds(asked.question, side, about, reader) for side in sides)
+        holding = [_holds(asked.question, side, about, reader) for side in sides]
+        likely = min(1 - one if denies(asked.question) else one for one in holding)
         yes, sure = likely >= 0.5, max(likely, 1 - likely)
         grounds = tuple(sentence for side in sides for sentence in side.best_sentence(about))
     return Reply("yes" if yes else "no", grounds, sure if grounds and known else _GUESSED)
@@ -120,7 +121,7 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
             (rank, part.strip(), one.sentence)
             for rank, one in enumerate(answers(asked.question, reader, [side.sentences[0].passage])[:_ANSWERS])
             for part in _PARTS.split(one.text)
-            if asked.answer_type == "nationality" or not DEMONYM.fullmatch(part.strip())
+            if asked.answer_type in ("nationality", "person") or not DEMONYM.fullmatch(part.strip())
         ]
         for side in sides
     ]
@@ -136,16 +137,23 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
     several = asked.answer_noun[-1:] and asked.answer_noun[-1].endswith("s")  # "occupations"
     most = 2 * _ANSWERS if several else min(rank for rank, *_ in alike)
     shared = {canonical_key(part): (part, grounds) for rank, part, grounds in reversed(alike) if rank <= most}
-    chosen = list(reversed(shared.values()))
+    chosen = list(reversed(shared.values()))[: None if several else 1]
     grounds = tuple(dict.fromkeys(sentence for _, pair in chosen for sentence in pair))
     return Reply(" and ".join(part for part, _ in chosen), grounds, _IN_COMMON)
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
-    """Return whether phrases share the last word of one of them, and all numbers, and tell more than the question."""
+    """Return whether two phrases mean one thing that the question does not say.
+
+    Phrases such as "lyric poet" and "Scottish poet" share the last word of one of them; of a name or a number one has
+    all words of the other: North Carolina is not South Carolina.
+    """
     first, second = stems(one), stems(other)
-    shared, apart = set(first) & set(second) - known, set(first) ^ set(second)
-    return bool(shared) and (first[-1] in second or second[-1] in first) and not any(map(_DIGIT.search, apart))
+    if not set(first) & set(second) - known:
+        return False
+    if any(phrase.split()[-1][0].isupper() or re.search(r"\d", phrase) for phrase in (one, other)):
+        return set(first) <= set(second) or set(second) <= set(first)
+    return first[-1] in second or second[-1] in first
 
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], bool]:
@@ -206,14 +214,15 @@ def _shared(sides: Sequence[Side], wanted: frozenset[str]) -> tuple[bool, tuple[
 
 
 def _named(sentence: Sentence, side: Side, wanted: frozenset[str]) -> frozenset[str]:
-    """Return keys of the names said of a side, its own name left out, and of the numbers where one is asked for.
+    """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
 
     What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
     need not be in the same province.
     """
     text, own = sentence.text, canonical_key(side.name)
-    widest, counted = wanted & _WIDEST, wanted & _NUMBER
-    keys = {str(figure.order) for figure in sentence.figures if counted and figure.kind == "number"}
+    if wanted & _NUMBER:
+        return frozenset(str(figure.order) for figure in sentence.figures if figure.kind == "number")
+    widest, keys = wanted & _WIDEST, set[str]()
     keys |= {canonical_key(text[a:b]) for a, b in sentence.names if widest or not text[:a].rstrip().endswith(",")}
     return frozenset(key for key in keys if key not in own and own not in key)
 

@@ -133,9 +133,20 @@ def test_where_two_texts_answer_nothing_alike_there_is_nothing_in_common() -> No
     assert shared("What profession do Ada Alder and Ben Birch have in common?", ALDER, sailor) is None
 
 
-def test_two_lengths_in_one_unit_are_not_one_length() -> None:
-    rivers = [(f"{name} River", f"{name} River is {length} km long.") for name, length in (("Elm", 10), ("Fir", 20))]
-    assert shared("How long are Elm River and Fir River?", *rivers) is None
+@pytest.mark.parametrize(
+    ("question", "one", "other", "both"),
+    [
+        ("How long are Oak Hall and Elm Hall?", "is 10 km long", "is 20 km long", None),
+        ("Where are Oak Hall and Elm Hall?", "is a hall in New York City", "is a hall in Kansas City", None),
+        ("In which state are Oak Hall and Elm Hall?", "lies in North Carolina", "lies in South Carolina", None),
+        ("How many seats do both Oak Hall and Elm Hall have?", "has 1,200 seats", "has 3,200 seats", None),
+        ("How many seats do both Oak Hall and Elm Hall have?", "has 1,200 seats", "has 1,200 seats", "1,200"),
+        ("In which city are Oak Hall and Elm Hall?", "is a hall in Salem, Ohio", "is a hall in Salem, Ohio", "Salem"),
+    ],
+)
+def test_names_and_numbers_are_alike_only_whole(question: str, one: str, other: str, both: str | None) -> None:
+    reply = shared(question, ("Oak Hall", f"Oak Hall {one}."), ("Elm Hall", f"Elm Hall {other}."))
+    assert (reply and reply.text) == both
 
 
 @pytest.mark.parametrize(("question", "yes"), [("in the same state", "no"), ("of the same number of seats", "yes")])
@@ -144,3 +155,14 @@ def test_an_equal_number_is_shared_only_where_a_number_is_asked_for(question: st
     hall = Passage("h", "New Hall is a theatre of 90 seats in Utah.", "New Hall")
     asked = analyse(f"Are Old Mill and New Hall {question}?")
     assert compare(asked, sides_of(asked, read([mill, hall])), PACKAGED).text == yes
+
+
+def test_a_shared_name_is_no_shared_number() -> None:
+    mill = Passage("m", "Old Mill is a theatre of 90 seats in Ohio.", "Old Mill")
+    hall = Passage("h", "New Hall is a theatre of 70 seats in Ohio.", "New Hall")
+    asked = analyse("Do Old Mill and New Hall have the same number of seats?")
+    assert compare(asked, sides_of(asked, read([mill, hall])), PACKAGED).text == "no"
+
+
+def test_a_question_that_denies_asks_for_the_opposite() -> None:
+    assert compared("Are Ada Alder and Ben Birch both not novelists?").text == "no"

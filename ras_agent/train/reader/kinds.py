@@ -107,9 +107,8 @@ ship: battleship, destroyer, cruiser, submarine, frigate
 """What is also meant by a wider or another word."""
 
 _ACTS = _table(f"""
-worked in the film industry: film director, actor, actress, screenwriter, cinematographer, film producer, filmmaker,
-  film editor
-worked in movies: film director, screenwriter, cinematographer, film producer, filmmaker
+worked in the film industry, worked in movies: film director, actor, actress, screenwriter, cinematographer,
+  film producer, filmmaker, film editor
 directed films: film director, filmmaker, movie director
 written books: novelist, author
 written novels: novelist
@@ -121,7 +120,7 @@ made music, worked in music: musician, {_MUSICIANS}
 been involved in politics, held a political office: senator, governor, mayor, congressman, councillor, statesman
 been involved in politics: politician
 acted: actor, actress
-sung: singer, singer-songwriter, vocalist
+sung: singer, singer-songwriter, vocalist, rapper
 composed music: composer
 painted: painter
 played football: footballer
@@ -377,7 +376,8 @@ def _holds(thing: Thing, prop: _Property) -> bool | None:
     if prop.act:
         truths.append(True if _ACTS[prop.act] & thing.said else None if thing.mentions(prop.act) else False)
     if prop.people:
-        told = thing.peoples and prop.people not in thing.passage.text
+        near = _BRITISH & set(thing.peoples) and prop.people in _BRITISH  # who is English is British
+        told = thing.peoples and prop.people not in thing.passage.text and not near
         truths.append(True if prop.people in thing.peoples else False if told else None)
     if prop.place:
         truths.append(_is_of(thing, prop.place.removeprefix("the ")))
@@ -391,6 +391,8 @@ def _all(truths: Sequence[bool | None]) -> bool | None:
 def _is_of(thing: Thing, place: str) -> bool | None:
     """Return whether a thing lies in a place or comes from it; a town without its country may lie in any."""
     peoples = {people for people, countries in _COUNTRIES.items() if {place, f"the {place}"} & countries}
+    if peoples & _BRITISH and not peoples & set(thing.peoples) and _BRITISH & set(thing.peoples):
+        return None
     if place in thing.places or peoples & set(thing.peoples):
         return True
     if any(one in thing.passage.text for one in (place, *peoples)):
@@ -464,7 +466,10 @@ def plural(noun: str) -> str:
     first, of, rest = noun.partition(" of ")
     if of:
         return f"{plural(first)} of {rest}"
-    if noun.endswith("series"):
+    first, where, rest = noun.partition(" where ")
+    if where:
+        return f"{plural(first)} where {rest}"
+    if noun.endswith(("series", "aircraft")):
         return noun
     if noun.endswith("y") and noun[-2:-1] not in "aeou":
         return f"{noun[:-1]}ies"

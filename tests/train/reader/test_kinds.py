@@ -73,6 +73,10 @@ def test_what_may_hold_in_other_words_is_not_asked_as_false() -> None:
 
 def test_english_and_scottish_are_not_told_apart_by_nationality() -> None:
     scot = Passage("g", "Eve Roy is a Scottish actress.", "Eve Roy")
+    made = _made(CY, scot, ANN, BO)
+    assert made["kind", "Is Cy Day from England?"] == "true"
+    assert ("kind", "Is Cy Day from Scotland?") not in made
+    assert ("kind", "Is Cy Day a Scottish actress?") not in made
     asked = {question for _, question in _made(CY, scot)}
     assert not any("same nationality" in question or "same country" in question for question in asked)
 
@@ -96,6 +100,8 @@ def test_a_lead_is_the_first_two_sentences() -> None:
         ("monarch", "monarchs"),
         ("television series", "television series"),
         ("member of parliament", "members of parliament"),
+        ("place where people live", "places where people live"),
+        ("aircraft", "aircraft"),
     ],
 )
 def test_plurals(noun: str, more: str) -> None:

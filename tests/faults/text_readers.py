@@ -356,6 +356,7 @@ OWN_TEXTS = {
     "train.reader.compose": "training data",
     "train.reader.forms": "training data",
     "train.reader.examples": "training data",
+    "train.reader.kinds": "training data",
     "train.reader.statements": "training data",
     "train.subq.sources": "training data",
 }

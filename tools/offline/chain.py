@@ -20,7 +20,7 @@ import numpy as np
 
 from ras_agent.records import Span, Step
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.names import is_name
+from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
@@ -198,7 +198,14 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
             continue
         ended = _ENDS.search(passage.text, start, end)
         end = ended.start() if ended else end
-        text = _named(passage, start, start + len(_without_loose_end(passage.text[start:end])))
+        end = start + len(_without_loose_end(passage.text[start:end]))
+        # no answer goes on behind a stop; where it ends in a pronoun, that is who was meant
+        begun = [one.start for one in passage.sentences if start < one.start < end]
+        if begun and passage.text[begun[-1] : end].lower() in PERSONS:
+            start = begun[-1]
+        elif begun:
+            end = start + len(passage.text[start : begun[0]].rstrip(" .\n"))
+        text = _named(passage, _name_start(question, passage.text, start, end), end)
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
         if sentence is None or not canonical_key(text) or holds(question, text) or not fits(question, text):
             continue
@@ -212,6 +219,27 @@ def _without_loose_end(answer: str) -> str:
     while (split := answer.rpartition(" "))[2].lower() in _LOOSE_WORDS and split[0]:
         answer = split[0].rstrip(" ,;:")
     return answer
+
+
+def _name_start(question: str, text: str, start: int, end: int) -> int:
+    """Return where the name begins that an answer is the end of, as "Leith" is of "Water of Leith".
+
+    Unless a place is asked for that others are named after: who was at the University of Ulm was in Ulm.
+    """
+    wanted, noun = expected_answer(question)
+    if wanted == "place" and (not noun or noun[-1] in _PLACES):
+        return start
+    near = max(0, start - _LONGEST_NAME)
+    names = ((near + first, near + last) for first, last in name_spans(text[near:end]))
+    return next(
+        (first for first, last in names if first < start and last == end and text[:start].endswith(" of ")), start
+    )
+
+
+_LONGEST_NAME = 60  # characters before its end
+_PLACES = word_set(
+    "place location city town village country state county province region district capital area birthplace hometown"
+)
 
 
 def _named(passage: ReadPassage, start: int, end: int) -> str:

@@ -366,7 +366,7 @@ class SqliteDatabase:
             raise self._damaged(error) from error
 
     def _damaged(self, what: object) -> IndexMismatch:
-        return IndexMismatch(f"{self._path} is damaged ({what}): {self.remedy}")
+        return IndexMismatch(f"{self._path or self.where} is damaged ({what}): {self.remedy}")
 
 
 def _before_fork() -> None:

@@ -215,3 +215,32 @@ def test_what_has_been_found_already_is_not_searched_for_again() -> None:
     chain = follow(RIVER, READER, [Step(1, RIVER, (Hit(PHONE, 1.0), Hit(BELL, 1.0)))], {one.id: one for one in both})
     assert [link.found.text for link in chain.links] == ["Alexander Graham Bell", "Edinburgh"]
     assert chain.open == "Which river flows through Edinburgh?"
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "text", "answer"),
+    [
+        ("Which river is long?", "Leith", "They saw the Water of Leith.", "Water of Leith"),
+        ("Which university is old?", "Ulm", "She left the University of Ulm.", "University of Ulm"),
+        ("In which city did she study?", "Ulm", "She left the University of Ulm.", "Ulm"),
+        ("Where did she study?", "Ulm", "She left the University of Ulm.", "Ulm"),
+    ],
+)
+def test_the_end_of_a_name_is_the_whole_of_it_unless_a_place_is_asked_for(
+    question: str, word: str, text: str, answer: str
+) -> None:
+    (found,) = answers(question, Scripted({}, {question: word}), read([Passage("a", text)]))
+    assert found.text == answer
+
+
+@pytest.mark.parametrize(
+    ("pointed_at", "answer"),
+    [
+        ("Alexander Graham Bell was born in Edinburgh. He", "Alexander Graham Bell"),
+        ("Edinburgh. He moved", "Edinburgh"),
+    ],
+)
+def test_an_answer_ends_where_its_sentence_does(pointed_at: str, answer: str) -> None:
+    question = "Who or what is it?"
+    (found,) = answers(question, Scripted({}, {question: pointed_at}), read([BELL]))
+    assert found.text == answer

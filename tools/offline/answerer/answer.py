@@ -44,7 +44,7 @@ _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence l
 
 
 class OfflineAnswerer:
-    """Fits `Answerer`. A reader answers and judges; two things are compared by rules. Threads may share one.
+    """Fits `Answerer`. A reader answers and judges; rules tell which of two is first or has most. Threads may share it.
 
     may_abstain: False always gives the best guess there is. least_confidence: an answer with less is "I don't know".
     language: of the texts, if it is known; to what is not English there is no answer, and the reason is told.

@@ -1,7 +1,9 @@
-"""Score agents on 60 questions over 20 ordinary documents that this repository invented.
+"""Score agents on ordinary documents that this repository invented: 60 questions over 20, a second set 100 over 24.
 
     python -m lab.ordinary                                  # the third that may be looked at, question by question
     python -m lab.ordinary --part scored                    # the two thirds that are scored: counts alone
+    python -m lab.ordinary --set second                     # the half of the second set that may be looked at
+    python -m lab.ordinary --set second --part scored       # its other half: counts alone
 
 Every answer is right, wrong or left unsaid. A question that the documents do not answer is right if it is left unsaid.
 """
@@ -15,6 +17,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,7 +28,6 @@ from ras_agent.graphs.resolve import create_agent
 from ras_agent.program import run_program
 from ras_agent.tools.index.ingest import ingest
 
-FOLDER = Path(__file__).parent
 KINDS = ("one", "two", "names", "yes or no", "passage", "not told")
 _SEED = 24
 _MORE_WORDS = 4  # that an answer may have beside an accepted one
@@ -35,17 +37,31 @@ _LISTED = 0.8  # precision and recall of a list that is right
 Mark = Literal["right", "unsaid", "wrong"]
 
 
-def questions() -> list[dict[str, Any]]:
-    """Return all questions; see lab/ordinary.md for their keys."""
-    with (FOLDER / "questions.jsonl").open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """Documents and their questions.
+
+    folder: has documents/ and questions.jsonl, whose keys lab/ordinary.md explains.
+    share: of each kind, what may be looked at.
+    """
+
+    folder: Path
+    share: float
+
+    def questions(self) -> list[dict[str, Any]]:
+        """Return all questions."""
+        with (self.folder / "questions.jsonl").open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def looked_at(self) -> frozenset[str]:
+        """Return the ids of the questions that may be looked at: of each kind the share, drawn with a seed."""
+        rng = random.Random(_SEED)
+        groups = [[one["id"] for one in self.questions() if one["kind"] == kind] for kind in KINDS]
+        return frozenset(name for group in groups for name in rng.sample(group, round(len(group) * self.share)))
 
 
-def looked_at() -> frozenset[str]:
-    """Return the ids of the third that may be looked at: of each kind a third, drawn with a seed."""
-    rng = random.Random(_SEED)
-    groups = [[one["id"] for one in questions() if one["kind"] == kind] for kind in KINDS]
-    return frozenset(name for group in groups for name in rng.sample(group, round(len(group) / 3)))
+_HERE = Path(__file__).parent
+SETS = {"first": QuestionSet(_HERE, 1 / 3), "second": QuestionSet(_HERE / "second", 1 / 2)}
 
 
 def mark(question: Mapping[str, Any], answer: str, abstained: bool) -> Mark:
@@ -88,16 +104,20 @@ def precision_and_recall(accepted: Sequence[str], answer: str) -> tuple[float, f
 
 
 def main() -> None:
-    """Print a table for each agent, and for the third that may be looked at each question."""
+    """Print a table for each agent, and for the part that may be looked at each question."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--set", choices=tuple(SETS), default="first", dest="name", help="which documents and questions"
+    )
     parser.add_argument("--part", choices=("looked", "scored"), default="looked")
     parser.add_argument("--llm", nargs="+", default=["offline"], help="models of all roles")
     parser.add_argument("--graph", nargs="+", default=["ras", "single-shot"])
     arguments = parser.parse_args()
-    looked = looked_at()
-    asked = [one for one in questions() if (one["id"] in looked) == (arguments.part == "looked")]
+    chosen = SETS[arguments.name]
+    looked = chosen.looked_at()
+    asked = [one for one in chosen.questions() if (one["id"] in looked) == (arguments.part == "looked")]
     with tempfile.TemporaryDirectory() as folder:
-        ingest([FOLDER / "documents"], Path(folder) / "index")
+        ingest([chosen.folder / "documents"], Path(folder) / "index")
         index = PassageIndex.open(Path(folder) / "index")
         for llm in arguments.llm:
             for graph in arguments.graph:
@@ -116,7 +136,7 @@ def _score(name: str, agent: Any, asked: Sequence[Mapping[str, Any]], shown: boo
         if one["kind"] == "names":
             listed.append((math.nan, 0.0) if abstained else precision_and_recall(one["answers"], answer))
         if shown:
-            print(f"  {got:6} {one['id']:12} {one['question']}\n{'':22}{answer!r} ({out.get('confidence')})")
+            print(f"  {got:6} {one['id']:18} {one['question']}\n{'':28}{answer!r} ({out.get('confidence')})")
     print(f"  {'kind':12} right unsaid wrong")
     for kind in (*KINDS, "all"):
         row = [

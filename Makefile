@@ -6,10 +6,12 @@ VLLM   ?= .vllm
 CONTRACTS ?= .contracts
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# a test file is compiled with its asserts rewritten, which takes as long as all imports: once, also where the environment
+# forbids to write what was compiled
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 DEMO   ?= Which river flows through the city where the inventor of the telephone was born?
 
-.PHONY: demo test test-slow test-all faults engines contracts mutants lint types docs bench results resolve constraints clean
+.PHONY: demo test test-slow test-all faults engines contracts mutants lint types mypy pyright docs bench results resolve constraints clean
 
 demo: $(VENV)/.core  ## Answer a bundled 3-hop question step by step: no key, no model, no network
 	$(BIN)/ras-agent ask --sample --save trace.html "$(DEMO)"
@@ -44,8 +46,12 @@ lint: $(VENV)/.dev  ## Style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev  ## mypy --strict, and pyright as editors run it
+types: mypy pyright  ## mypy --strict, and pyright as editors run it
+
+mypy: $(VENV)/.dev
 	$(BIN)/mypy
+
+pyright: $(VENV)/.dev
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 docs: $(VENV)/.dev  ## Build the docs site into build/site; a broken link is an error

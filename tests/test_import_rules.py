@@ -11,6 +11,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -33,16 +34,20 @@ def _name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-SOURCES = {
-    _name_of(path): ast.parse(path.read_text("utf-8"))
-    for folder in ("ras_agent", "prompts", "tools", "graphs", "eval")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if folder != "ras_agent" or not any(parent.is_symlink() for parent in path.parents)
-}
+@cache
+def _sources() -> dict[str, ast.Module]:
+    """Parse every source file, by its name; once, and not where only other tests are asked for."""
+    return {
+        _name_of(path): ast.parse(path.read_text("utf-8"))
+        for folder in ("ras_agent", "prompts", "tools", "graphs", "eval")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if folder != "ras_agent" or not any(parent.is_symlink() for parent in path.parents)
+    }
 
 
+@cache
 def _is_package(name: str) -> bool:
-    return any(other.startswith(f"{name}.") for other in SOURCES)
+    return any(other.startswith(f"{name}.") for other in _sources())
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -59,15 +64,17 @@ def _module_of(module: str, name: str) -> str:
     package, _, inside = module.partition(".")
     if package != "ras_agent":
         return ""
-    if (deeper := f"{inside}.{name}".strip(".")) in SOURCES:
+    if (deeper := f"{inside}.{name}".strip(".")) in _sources():
         return deeper
-    for node in SOURCES[inside].body if inside and _is_package(inside) else ():
+    for node in _sources()[inside].body if inside and _is_package(inside) else ():
         if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
             return _module_of(node.module or "", name)
     return inside
 
 
-IMPORTS = {name: set(_imports(tree)) - {name} for name, tree in SOURCES.items()}
+@cache
+def _imports_by_module() -> dict[str, set[str]]:
+    return {name: set(_imports(tree)) - {name} for name, tree in _sources().items()}
 
 
 def _layer(module: str) -> int:
@@ -99,7 +106,7 @@ def _broken(rule: str, pairs: Iterator[tuple[str, str]]) -> str:
 
 
 def _all_imports() -> Iterator[tuple[str, str]]:
-    return ((importer, imported) for importer, names in IMPORTS.items() if importer for imported in names)
+    return ((importer, imported) for importer, names in _imports_by_module().items() if importer for imported in names)
 
 
 def test_no_module_imports_a_later_layer() -> None:
@@ -108,15 +115,15 @@ def test_no_module_imports_a_later_layer() -> None:
 
 
 def test_every_folder_is_in_a_list() -> None:
-    tops = {name.partition(".")[0] for name in SOURCES if _is_package(name.partition(".")[0])}
+    tops = {name.partition(".")[0] for name in _sources() if _is_package(name.partition(".")[0])}
     assert tops - set(LAYERS) == {"page", "question_graph", "testing", "text"}  # of the core
-    assert {_part(name) for name in SOURCES} - {""} == FOUNDATIONS | STAGES | ON_STAGES
+    assert {_part(name) for name in _sources()} - {""} == FOUNDATIONS | STAGES | ON_STAGES
 
 
 def test_no_foundation_reaches_a_stage_by_its_name() -> None:
     reaching = {
         f"{module}: {name}"
-        for module, tree in SOURCES.items()
+        for module, tree in _sources().items()
         if _part(module) and _part(module) not in MAY_RESOLVE
         for name in _resolves(tree)
     }
@@ -164,7 +171,7 @@ def test_the_offline_mode_needs_only_foundations_and_only_training_imports_it() 
 
 def test_there_is_no_circle_also_none_for_types() -> None:
     try:
-        TopologicalSorter({name: names for name, names in IMPORTS.items() if name}).prepare()
+        TopologicalSorter({name: names for name, names in _imports_by_module().items() if name}).prepare()
     except CycleError as error:
         raise AssertionError(" <- ".join(error.args[1])) from None
 

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,11 @@ def _names_in(body: list[ast.stmt], prefix: str = "") -> set[str]:
     return names
 
 
+@cache
+def _names_of(path: str) -> set[str]:
+    return _names_in(ast.parse((DOCS.parent / path).read_text("utf-8")).body)
+
+
 def _files_named(cell: str) -> list[tuple[str, str]]:
     """Return the files that a cell of a table names, each with what of it is named, or ""."""
     return re.findall(r"`([\w./-]+\.(?:py|txt))(?:::([\w.]+))?`", cell)
@@ -102,9 +108,9 @@ def test_every_row_of_the_methods_names_a_function_and_a_test_that_exist() -> No
         for path, name in tests:
             assert re.match(r"tests/.*::(Test\w+\.)?test_", f"{path}::{name}"), f"{path} {name} is no test: {row}"
         for path, name in functions + tests:
-            text = (DOCS.parent / path).read_text("utf-8")
+            assert (DOCS.parent / path).is_file(), f"{path} is not there: {row}"
             assert name or path.endswith(".txt"), f"name what in {path}: {row}"
-            assert not name or name in _names_in(ast.parse(text).body), f"{path} has no {name}"
+            assert not name or name in _names_of(path), f"{path} has no {name}"
 
 
 @pytest.mark.usefixtures("_registry_as_it_was")

@@ -4,7 +4,7 @@ import re
 from typing import get_args
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent import marks
@@ -30,6 +30,7 @@ from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.loose_json import json_objects
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.structure.parse_triples import parse_triples
+from tests.find_any import find_any
 
 FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 DISGUISES = (
@@ -143,7 +144,7 @@ def test_the_texts_drawn_above_would_be_acted_on(acts: object) -> None:
         except ParseError:
             return False
 
-    assert find(mark_like, does)
+    assert find_any(mark_like, does)
 
 
 @given(mark_like)

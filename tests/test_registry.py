@@ -1,6 +1,10 @@
 """Plug-ins are found by name: built in, registered in the process, or installed as entry points."""
 
+import sys
+from importlib import metadata
 from importlib.metadata import EntryPoint
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,6 +68,25 @@ def test_an_entry_point_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) ->
     assert names("answerer") == ("offline", "llm", "graphllm", "theirs")
     assert (is_registered("answerer", "theirs"), is_registered("planner", "theirs")) == (True, False)
     assert find("answerer", "theirs").__name__ == "loads"
+
+
+def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not is_registered("answerer", "newcomer")
+    info = tmp_path / "newcomer-1.0.dist-info"
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[ras_agent.answerer]\nnewcomer = json:loads\n")
+    assert is_registered("answerer", "newcomer")
+    assert "newcomer" in names("answerer")
+
+
+def test_installed_packages_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", ["", *sys.path])  # a search path that was not read before
+    read = Mock(side_effect=metadata.entry_points)
+    monkeypatch.setattr(metadata, "entry_points", read)
+    for kind in ("planner", "answerer", "retriever"):
+        assert names(kind)
+    assert read.call_count == 1
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -1,10 +1,11 @@
 """Dates and numbers: what a phrase is worth as a whole, which agree, and where they are in running text."""
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.text.values import Date, Quantity, agree, figures_in, value_of
+from tests.find_any import find_any
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_any_text_may_be_asked_about(surface: str) -> None:
 
 @pytest.mark.parametrize("kind", [Date, Quantity])
 def test_the_texts_drawn_above_are_dates_and_quantities(kind: type) -> None:
-    assert find(surfaces, lambda surface: isinstance(value_of(surface), kind))
+    assert find_any(surfaces, lambda surface: isinstance(value_of(surface), kind))
 
 
 @pytest.mark.parametrize(

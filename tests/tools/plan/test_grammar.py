@@ -3,13 +3,14 @@
 import re
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.errors import ParseError
 from ras_agent.marks import ACTIONS
 from ras_agent.records import Plan
 from ras_agent.tools.plan.grammar import PATTERN, parse_plan
+from tests.find_any import find_any
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_a_reply_is_a_plan_or_a_parse_error(reply: str) -> None:
 
 @pytest.mark.parametrize("action", ["subq", "sufficient", "no_retrieval", ""])
 def test_the_replies_drawn_above_state_every_action(action: str) -> None:
-    assert find(replies, lambda reply: "INSUFFICIENT" in reply and states(reply) == action)
+    assert find_any(replies, lambda reply: "INSUFFICIENT" in reply and states(reply) == action)
 
 
 @given(replies.filter(lambda reply: not re.search(r"\[[^\w\]]*(SUBQ|SUFF.CIENT|NO)", reply, re.IGNORECASE)))

@@ -152,8 +152,9 @@ async def test_a_tool_of_an_mcp_server_is_a_retriever() -> None:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     command = {"command": sys.executable, "args": ["-c", code, "mcp", "--sample"], "env": environment}
     client = adapters.MultiServerMCPClient({"sample": {"transport": "stdio", **command}})
-    tools = {one.name: one for one in await client.get_tools()}
-    retriever: Any = resolve_retriever(tools["retrieve"])
-    hits = await retriever.aretrieve("main river of Edinburgh", 2)
+    async with client.session("sample") as session:  # without one, every call starts a server
+        tools = {one.name: one for one in await adapters.load_mcp_tools(session)}
+        retriever: Any = resolve_retriever(tools["retrieve"])
+        hits = await retriever.aretrieve("main river of Edinburgh", 2)
     assert hits[0].passage.title == "Water of Leith"
     assert hits[0].passage.id

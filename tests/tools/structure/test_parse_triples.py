@@ -1,11 +1,12 @@
 """Triples are found in a reply whatever is around them, and a broken one costs no other."""
 
 import pytest
-from hypothesis import find, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.records import Triple
 from ras_agent.tools.structure.parse_triples import parse_triples
+from tests.find_any import find_any
 
 ABC, DEF = Triple("a", "b", "c"), Triple("d", "e", "f")
 
@@ -157,8 +158,8 @@ def test_any_reply_is_parsed_into_whole_triples_of_one_line_each(reply: str) -> 
 
 @pytest.mark.parametrize("form", ["(S>", "S>", '["', "{"])
 def test_the_replies_drawn_above_hold_triples_of_each_form_and_broken_ones(form: str) -> None:
-    assert find(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).triples))
-    assert find(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).broken))
+    assert find_any(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).triples))
+    assert find_any(replies, lambda reply: reply.startswith(form) and bool(parse_triples(reply).broken))
 
 
 @given(one_line, one_line)

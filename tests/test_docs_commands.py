@@ -1,8 +1,8 @@
 """Every `ras-agent` command in a block of the README or of a page in docs/ runs, on small files named as there.
 
 A block runs in a folder of its own, which holds everything that the pages name but what the block itself makes. Models
-are a loopback server, and studies and evaluations ask the first two questions. The programs that the pages start with
-`python -m` run in tests/eval/bench, tests/lab and tests/train.
+are a loopback server, studies and evaluations ask the first two questions, and a training takes two steps. The programs
+that the pages start with `python -m` run in tests/eval/bench, tests/lab and tests/train.
 """
 
 from __future__ import annotations
@@ -38,7 +38,16 @@ _STAND_INS = {
     "rmanluo/GFM-RAG-8M": "packaged",
 }
 """What is asked for in place of what would be downloaded."""
-LIMITED = (["study", "oracles"], ["study", "ablations"], ["study", "retrieval"])
+_FEWER = {
+    "eval": ["--limit", "2"],
+    "study oracles": ["--limit", "2"],
+    "study ablations": ["--limit", "2"],
+    "study retrieval": ["--limit", "2"],
+    "study sweep": ["--limit", "2"],
+    "study abundance": ["--limit", "2", "--shuffles", "1"],
+    "kg train": ["--steps", "2"],
+}
+"""How much less a command asks or learns than on the pages, where all questions and steps take it tens of seconds."""
 ABSTAINED = 3
 """How `ask` ends where the texts do not hold the answer, as these small ones may not."""
 
@@ -163,8 +172,8 @@ def test_a_block_of_commands_runs(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for words in commands:
         given = [scripted_llm.spec if _MODEL.fullmatch(word) else _STAND_INS.get(word, word) for word in words]
-        if words[1] == "eval" or words[1:3] in LIMITED:
-            given = [*_without(given, "--first", "--limit"), "--limit", "2"]
+        if fewer := _FEWER.get(words[1]) or _FEWER.get(" ".join(words[1:3])):
+            given = [*_without(given, "--first", *fewer), *fewer]
         done = run(given)
         told = f"{shlex.join(words)}\n{done.output}"
         assert done.exit_code in ((0, ABSTAINED) if words[1] == "ask" else (0,)), told

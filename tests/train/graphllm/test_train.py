@@ -236,7 +236,7 @@ def test_planner_and_answerer_ask_with_the_prompts_and_graphs_of_the_training(
 
 
 def test_a_trained_folder_plans_and_answers(config: GraphLLMTrainingConfig) -> None:
-    train(replace(config, steps=400, tasks="both"))
+    train(replace(config, steps=200, tasks="both"))
     planner, answerer = (role(f"graphllm:{config.out}") for role in (resolve_planner, resolve_answerer))
     for sample in read_samples(config.data, "train")[:4]:
         graph, steps = sample.as_run()

@@ -22,10 +22,18 @@ def test_content_words_leave_function_words_and_possessives_out() -> None:
         ("cities", "city"),
         ("founder", "founded"),
         ("oldest", "older"),
+        ("wrote", "writer"),
+        ("died", "death"),
+        ("built", "building"),
+        ("children", "child"),
     ],
 )
 def test_related_words_share_a_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other)
+
+
+def test_what_is_founded_is_not_found() -> None:
+    assert stem("founded") != stem("found") == stem("finding")
 
 
 def test_stems_keep_at_least_three_letters() -> None:

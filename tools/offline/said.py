@@ -16,7 +16,8 @@ _WHOLE = re.compile(
     r"|what (?:can|may|must|should) )"
 )
 _BECAUSE = re.compile(
-    r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?)\b"
+    r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?"
+    r"|died (?:of|from))\b"
 )
 _ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")
 _HEADING = re.compile(r"^(?:#{1,6} .+|(?:\d+\. )?[A-Z][^.!?\n]{0,60})$", re.MULTILINE)

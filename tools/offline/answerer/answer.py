@@ -77,14 +77,17 @@ class OfflineAnswerer:
         return Answer(reply.text, cited(reply.grounds, graph), confidence=reply.confidence, failures=failures)
 
     def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
-        if (sentences := sentences_that_say(question, passages[:_JUDGED])) is not None:
-            told = " ".join(" ".join(one.text for one in sentences).split())
-            return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
         if reply := _in_its_words(analyse(question), passages, []):
             return reply
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
-        asked = analyse(chain.question)
         links = tuple(link.found.sentence for link in chain.links)
+        sentences = sentences_that_say(question, passages[:_JUDGED])
+        if sentences == [] and (said := sentences_that_say(chain.question, passages[:_JUDGED])):
+            sentences = [*links, *said]
+        if sentences is not None:
+            told = " ".join(" ".join(one.text for one in sentences).split())
+            return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
+        asked = analyse(chain.question)
         if asked.kind == "choice":
             return compare(asked, sides_of(asked, passages), self._reader)
         if asked.kind == "yes_no":

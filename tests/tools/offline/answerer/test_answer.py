@@ -215,3 +215,14 @@ def test_a_reason_is_told_with_its_sentence_or_not_at_all() -> None:
     assert answer.text == "The text says: The mill closed in 1950 because the river had dried up."
     assert [one.quote for one in answer.citations] == [mill.text]
     assert answerer.answer("Why did the mayor resign?", EMPTY, [mill], ()).abstained
+
+
+def test_a_reason_is_asked_of_whom_the_chain_has_found() -> None:
+    bell = Passage("b", "Alexander Graham Bell was born in Edinburgh. He died of diabetes in 1922.", "A. Graham Bell")
+    question = "Why did the inventor of the telephone die?"
+    who = "Who is the inventor of the telephone?"
+    reader = Scripted({question: "the inventor of the telephone"}, {who: "Alexander Graham Bell"})
+    steps = _steps((who, PHONE), (question, bell))
+    answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, bell], steps)
+    assert answer.text.endswith(" He died of diabetes in 1922.")
+    assert [one.passage_id for one in answer.citations] == [PHONE.id, "b"]

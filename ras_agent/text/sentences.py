@@ -8,13 +8,15 @@ LONGEST_SENTENCE = 2000
 """Characters of a sentence; one without an end is divided. The longest in encyclopaedic text have about 1,000."""
 
 # Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
-# A run of end marks with the quotes, brackets and footnote numbers that close it; the marks of scripts that put no
-# space after them; a blank line; a Markdown heading, before and behind.
+# A run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; the marks of scripts that
+# put no space after them; a blank line; a Markdown heading, before and behind; before an item of a list or a row of a
+# table.
 _END = re.compile(
-    r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]]|\[\d++\])*+ (?=\s|$)"""
+    r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]*_]|\[\d++\])*+ (?=\s|$)"""
     r"""|[。！？｡]++[」』”’）]*+"""
     r"""|\n[^\S\n]*+\n\s*+"""
     r"""|\n(?=[ ]{0,3}\#{1,6}[ \t])"""
+    r"""|\n(?=[ \t]{0,8}(?:[-*•+][ \t]|\d{1,2}[.)][ \t]|\|))"""
     r"""|(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n""",
     re.VERBOSE,
 )
@@ -37,6 +39,7 @@ _KIND = {
     **dict.fromkeys(_BEFORE_NUMBER.split(), "number"),
     **dict.fromkeys(_BEFORE_NAME.split(), "name"),
 }
+_NUMBERS = re.compile(r"\s*\d{1,3}\.")  # an item of a list
 _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]]?)")
 
 
@@ -44,8 +47,9 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return half-open character spans of the sentences of `text`, in order and trimmed, covering all its words.
 
     A full stop after an initial ("J. K.") or an abbreviation ("No. 5", "St. Louis", "the U.S. Army") does not end a
-    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one, and a
-    Markdown heading is one. What has no end for LONGEST_SENTENCE characters is divided, between two words if it can be.
+    sentence, nor does any mark before a small letter or a comma ("Yahoo! is"). A blank line always ends one, a
+    Markdown heading is one, and an item of a list and a row of a table begin one. What has no end for LONGEST_SENTENCE
+    characters is divided, between two words if it can be.
     """
     spans: list[tuple[int, int]] = []
     start = 0
@@ -75,6 +79,8 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the sentence that began at `start` continues after the end mark."""
     following = _NEXT.match(text, match.end())
     word = following[1] if following else ""
+    if _NUMBERS.fullmatch(text, start, match.end()):
+        return True
     if word[:1].islower() or (word and word in ",;:&)]"):
         return True
     # only a bare full stop can belong to an abbreviation, and abbreviations are short

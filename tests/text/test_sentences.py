@@ -71,6 +71,29 @@ def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
     assert sentences("A title\n \nwrapped\nline") == ["A title", "wrapped\nline"]
 
 
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Bring these:", "- a lamp", "- two ropes"],
+        ["1. Hold it.", "2. Let it go.", "3. Wait."],
+        ["Staff.", "| Head of sales | Ann Ray |", "| Driver | Bo Lind |"],
+    ],
+)
+def test_an_item_of_a_list_and_a_row_of_a_table_begin_a_sentence(sentences: list[str]) -> None:
+    text = "\n".join(sentences)
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+
+
+def test_emphasis_closes_a_sentence() -> None:
+    text = "**How much is it?** It is free. *Nobody pays.* It lasts."
+    assert [text[start:end] for start, end in sentence_spans(text)] == [
+        "**How much is it?**",
+        "It is free.",
+        "*Nobody pays.*",
+        "It lasts.",
+    ]
+
+
 def test_a_markdown_heading_is_a_sentence() -> None:
     text = "# Bell\nHe lived in Leeds\n## Life\nand in Bath. #1 is\n#hash"
     assert [text[start:end] for start, end in sentence_spans(text)] == [

@@ -36,7 +36,8 @@ _READ_BEFORE = 10  # passages that a part is read over before it is searched for
 _KNOWN = math.log(0.9)  # worth from which it need not be searched for
 _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
-_LEAD = 600  # characters of a passage of a pair
+LEAD = 600
+"""Characters of a passage that are read in a pair."""
 _SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
 _SURE = math.log(0.4)  # worth of a chain whose answer goes before one to the whole question
 _LATER = 0.05  # what a place in a ranking costs
@@ -172,8 +173,8 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
     """Return what pairs of passages answer, of which the first names what the second is about, the likeliest first."""
     pairs = [(one, other) for one in passages for other in passages if one is not other and one.tells_of(other)]
     pairs = sorted(pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1]))[:_PAIRS]
-    leads = [f"{_text(one)[:_LEAD]} " for one, _ in pairs]
-    texts = [f"{lead}{_text(other)[:_LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
+    leads = [f"{_text(one)[:LEAD]} " for one, _ in pairs]
+    texts = [f"{lead}{_text(other)[:LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
     found: list[Found] = []
     for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
         start = len(lead) + len(_text(other)) - len(other.text)
@@ -207,7 +208,7 @@ def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offs
             end = start + len(passage.text[start : begun[0]].rstrip(" .\n"))
         text = _named(passage, _name_start(question, passage.text, start, end), end)
         sentence = next((one for one in passage.sentences if start < one.start + len(one.text)), None)
-        if sentence is None or not canonical_key(text) or holds(question, text) or not fits(question, text):
+        if sentence is None or not any(map(str.isalnum, text)) or holds(question, text) or not fits(question, text):
             continue
         worth = -float(np.logaddexp(0, -span.margin / _SOFTNESS)) - _LATER * rank  # log sigmoid of the margin
         yield Found(text, worth, _telling(question, text, sentence))

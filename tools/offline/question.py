@@ -15,7 +15,9 @@ Kind = Literal["open", "yes_no", "choice"]
 LONGEST_QUESTION = 2000
 """Characters of a question that are analysed; what is behind them is not read."""
 
-_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
+_YES_NO = re.compile(
+    r"(?i)(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am|must|should|may(?= (?-i:I\b|[a-z])))\b"
+)
 _STATED = re.compile(
     r"(?i)(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state"
     r"|provide|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"

@@ -13,15 +13,16 @@ from ras_agent.tools.offline.reading import ReadPassage, Sentence
 _WHY = re.compile(r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b")
 _WHOLE = re.compile(
     r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview)"
-    r"|what (?:can|may|must|should) )"
+    r"|what (?:can|may|must|should) |how (?:do|can|may|should) (?:i|we|you|one) )"
 )
 _BECAUSE = re.compile(
     r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?"
     r"|died (?:of|from))\b"
 )
 _ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")
-_HEADING = re.compile(r"^(?:#{1,6} .+|(?:\d+\. )?[A-Z][^.!?\n]{0,60})$", re.MULTILINE)
+_HEADING = re.compile(r"^(?:#{1,6} .+$|(?:\d+\. )?[A-Z][^.!?\n]{0,60}$|\*\*[^*\n]{1,100}\*\*)", re.MULTILINE)
 _LEAST_SHARED = 0.4  # of the question's words that the passage and the sentence have to have
+_ASKED_ALIKE = 0.6  # of the question's words that a question of the text has to have, to be the same
 _MOST = 4  # sentences of a summary
 _FEWEST_WORDS = 4  # of a sentence that says something
 
@@ -38,7 +39,9 @@ def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[S
     if not asks_why and not _WHOLE.match(question):
         return None
     asked = {stem for word in question.split() if word.strip("?.,").lower() not in _ASKED_SO for stem in stems(word)}
-    return _reason(asked, passages) if asks_why else _section(asked, passages)
+    if asks_why:
+        return _reason(asked, passages) or _answered(asked, passages)
+    return _section(asked, passages)
 
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
@@ -57,16 +60,42 @@ def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
 
 
 def _section(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the first sentences of the passage that has most of the asked words, from the heading that has some."""
+    """Return the first sentences of the passage that has most of the asked words, below the heading that has some."""
     passage = max(passages, key=lambda one: len(asked & one.stems), default=None)
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
         return []
-    left = asked - passage.title_stems
-    headings = [(len(left & set(stems(match.group()))), -match.start()) for match in _HEADING.finditer(passage.text)]
-    shared, place = max(headings, default=(0, 0))
-    start = -place if shared else 0
-    said = [one for one in passage.sentences if one.start + len(one.text) > start and len(one.tokens) >= _FEWEST_WORDS]
-    return said[:_MOST]
+    heading = max(_headings(asked - passage.title_stems, passage), key=lambda one: one[0], default=None)
+    return _below(heading[1], passage) if heading and heading[0] else _telling(passage.sentences)
+
+
+def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
+    """Return the sentences below a question like this one; [] without one."""
+    found = [
+        (shared, -number, heading, passage)
+        for number, passage in enumerate(passages)
+        for shared, heading in _headings(asked, passage)
+        if heading.group().endswith(("?", "?**")) and shared >= _ASKED_ALIKE * len(asked)
+    ]
+    _, _, heading, passage = max(found, key=lambda one: one[:2], default=(0, 0, None, None))
+    return _below(heading, passage) if heading and passage else []
+
+
+def _headings(asked: set[str], passage: ReadPassage) -> Iterator[tuple[int, re.Match[str]]]:
+    return ((len(asked & set(stems(one.group()))), one) for one in _HEADING.finditer(passage.text))
+
+
+def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
+    """Return the first sentences behind a heading, up to the next one."""
+    said = _telling([one for one in passage.sentences if one.start >= heading.end()])
+    following = _HEADING.search(passage.text, said[0].start + len(said[0].text)) if said else None
+    return [one for one in said if following is None or one.start < following.start()]
+
+
+def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the first sentences that say something; headings and lines of names only where there is nothing else."""
+    said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
+    whole = [one for one in said if one.text.rstrip("\"'”’*_) ").endswith((".", "!", "?"))]
+    return (whole or said)[:_MOST]
 
 
 _ASKS_FOR_NAMES = re.compile(r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ")

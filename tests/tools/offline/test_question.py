@@ -28,6 +28,8 @@ def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str
     ("text", "kind"),
     [
         ("Ann Lee was born in Leeds.", "yes_no"),
+        ("May dogs enter the hall?", "yes_no"),
+        ("May Lee wrote which book?", "open"),
         ("The mill was not built in 1874.", "yes_no"),
         ("The mill wasn't built in 1874.", "yes_no"),
         ("Name the town that Ann Lee was born in.", "open"),

@@ -18,7 +18,7 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
-from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, passages_of
+from ras_agent.tools.offline.chain import LEAD, Found, answers, answers_in_pairs, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
@@ -111,7 +111,8 @@ class OfflineAnswerer:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
 
         Answers that overlap speak for each other; what is said in pairs counts as much as what is said alone. A passage
-        without a pair has to be enough by itself: what it says alone counts for both, and a little less.
+        without a pair has to be enough by itself, as has what pairs leave out of one: what it says alone counts for
+        both, and a little less.
         led: canonical keys of what only leads towards the answer, and is none.
         """
         pairs = _told_apart(answers_in_pairs(question, self._reader, passages), led)
@@ -120,7 +121,7 @@ class OfflineAnswerer:
         best: Found | None = None
         for key, one in (alone | pairs).items():
             in_pairs, by_itself = _voices(key, pairs), _voices(key, alone)
-            if one.sentence.passage.id not in paired:
+            if one.sentence.passage.id not in paired or one.sentence.start > LEAD:
                 in_pairs = max(in_pairs, by_itself - _UNPAIRED)
             if best is None or in_pairs + by_itself > best.worth:
                 best = replace(one, worth=in_pairs + by_itself)

@@ -26,7 +26,7 @@ _BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr
 _ANYWHERE = (
     "st jr sr esq lit vs v etc inc ltd co corp bros cf al e.g i.e u.s u.k u.n d.c a.k.a a.m p.m b.c a.d ph.d feat op"
 )
-_STANDS_ALONE = re.compile(r"(?<![^\s(\[\"“'‘])([^\s(\[\"“'‘]+)\.$")
+_STANDS_ALONE = re.compile(r"(?<![^\s(\[\"“'‘*_])([^\s(\[\"“'‘*_]+)\.$")
 _INITIALS = re.compile(r"^(?:\w\.)*[^\W\d_a-zß-ÿ]$")
 # What opens a sentence rather than continuing a name: "the U.S. He", against "the U.S. Army".
 _OPENERS = (
@@ -39,8 +39,8 @@ _KIND = {
     **dict.fromkeys(_BEFORE_NUMBER.split(), "number"),
     **dict.fromkeys(_BEFORE_NAME.split(), "name"),
 }
-_NUMBERS = re.compile(r"\s*\d{1,3}\.")  # an item of a list
-_NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]]?)")
+_NUMBERS = re.compile(r"\s*[*_]{0,2}\d{1,3}\.[*_]{0,2}")  # an item of a list
+_NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -79,12 +79,15 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the sentence that began at `start` continues after the end mark."""
     following = _NEXT.match(text, match.end())
     word = following[1] if following else ""
-    if _NUMBERS.fullmatch(text, start, match.end()):
+    begins_a_line = start == 0 or "\n" in text[start - 1 : match.start()]
+    if begins_a_line and _NUMBERS.fullmatch(text, start, match.end()):
         return True
-    if word[:1].islower() or (word and word in ",;:&)]"):
+    if word[:1].islower() or (word and word in ",;:&)]|"):
         return True
     # only a bare full stop can belong to an abbreviation, and abbreviations are short
-    alone = _STANDS_ALONE.search(text, max(start, match.end() - 24), match.end()) if match.group() == "." else None
+    end = match.end("mark")
+    bare = match.group().rstrip("*_") == "."
+    alone = _STANDS_ALONE.search(text, max(start, end - 24), end) if bare else None
     if alone is None or not word:
         return False
     kind = "anywhere" if _INITIALS.match(alone[1]) else _KIND.get(alone[1].casefold(), "")

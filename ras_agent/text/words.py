@@ -41,14 +41,12 @@ _POSSESSIVE = re.compile(r"['’]s?(?!\w)")
 # a word, and its irregular forms
 _FORMS = """
     become became, begin began begun, break broke broken, bring brought, build built, buy bought, catch caught,
-    choose chose chosen, come came, die died dying death, draw drew drawn, drive drove driven, fall fell fallen,
-    feed fed, fight fought, find found, fly flew flown, forget forgot forgotten, freeze froze frozen, get got, give
-    gave given, go went gone, grow grew grown, hear heard, hold held, keep kept, know knew known, lead led, leave
-    left, lend lent, lose lost, make made, mean meant, meet met, pay paid, ride rode ridden, rise rose risen, run
-    ran, say said, see saw seen, sell sold, send sent, shoot shot, sing sang sung, sink sank sunk, sit sat, speak
-    spoke spoken, spend spent, stand stood, steal stole stolen, swim swam swum, take took taken, teach taught, tell
-    told, think thought, throw threw thrown, understand understood, wear wore worn, win won, write wrote written,
-    man men, woman women, child children, person people
+    choose chose chosen, come came, die died dying death, draw drawn, drive drove driven, feed fed, fight fought,
+    find found, forget forgot forgotten, freeze froze frozen, get got, give gave given, grow grew grown, hear heard,
+    hold held, keep kept, know knew known, leave left, lose lost, make made, mean meant, meet met, pay paid, say
+    said, sell sold, send sent, shoot shot, sink sank sunk, sit sat, speak spoke spoken, spend spent, stand stood,
+    swim swam swum, take took taken, teach taught, tell told, think thought, throw threw thrown, understand
+    understood, wear wore worn, win won, write wrote written, man men, woman women, child children
 """
 _BASES = {form: base for base, *forms in map(str.split, _FORMS.split(",")) for form in forms}
 # the longest that leaves a stem is cut

@@ -94,6 +94,15 @@ def test_emphasis_closes_a_sentence() -> None:
     ]
 
 
+def test_an_abbreviation_in_emphasis_and_a_cell_with_a_full_stop_end_none() -> None:
+    assert sentences("He met *Mr.* Lee. See **No.** 5.") == ["He met *Mr.* Lee.", "See **No.** 5."]
+    assert sentences("| No. 5 | 12. | Ann Ray |\n| No. 6 | 13. | Bo Lind |") == [
+        "| No. 5 | 12. | Ann Ray |",
+        "| No. 6 | 13. | Bo Lind |",
+    ]
+    assert sentences("There were 12. The rest left.") == ["There were 12.", "The rest left."]
+
+
 def test_a_markdown_heading_is_a_sentence() -> None:
     text = "# Bell\nHe lived in Leeds\n## Life\nand in Bath. #1 is\n#hash"
     assert [text[start:end] for start, end in sentence_spans(text)] == [

@@ -36,8 +36,7 @@ _READ_BEFORE = 10  # passages that a part is read over before it is searched for
 _KNOWN = math.log(0.9)  # worth from which it need not be searched for
 _READ = 5  # passages of a search that a question is read over
 _PAIRS = 8  # pairs of passages of which one names the other
-LEAD = 600
-"""Characters of a passage that are read in a pair."""
+_LEAD = 600  # characters of a passage of a pair
 _SOFTNESS = 3.0  # margins are divided by it before they are taken for log-odds
 _SURE = math.log(0.4)  # worth of a chain whose answer goes before one to the whole question
 _LATER = 0.05  # what a place in a ranking costs
@@ -173,8 +172,8 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
     """Return what pairs of passages answer, of which the first names what the second is about, the likeliest first."""
     pairs = [(one, other) for one in passages for other in passages if one is not other and one.tells_of(other)]
     pairs = sorted(pairs, key=lambda pair: passages.index(pair[0]) + passages.index(pair[1]))[:_PAIRS]
-    leads = [f"{_text(one)[:LEAD]} " for one, _ in pairs]
-    texts = [f"{lead}{_text(other)[:LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
+    leads = [f"{_text(one)[:_LEAD]} " for one, _ in pairs]
+    texts = [f"{lead}{_text(other)[:_LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
     found: list[Found] = []
     for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
         start = len(lead) + len(_text(other)) - len(other.text)
@@ -185,6 +184,12 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
             else:
                 found += _in_passage(question, one, [span], len(_text(one)) - len(one.text), 0)
     return _each_once(found)
+
+
+def is_left_out(sentence: Sentence) -> bool:
+    """Return whether pairs leave out a sentence of a long passage, or its end."""
+    passage = sentence.passage
+    return len(_text(passage)) - len(passage.text) + sentence.start + len(sentence.text) > _LEAD
 
 
 def _text(passage: ReadPassage) -> str:

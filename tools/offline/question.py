@@ -15,9 +15,8 @@ Kind = Literal["open", "yes_no", "choice"]
 LONGEST_QUESTION = 2000
 """Characters of a question that are analysed; what is behind them is not read."""
 
-_YES_NO = re.compile(
-    r"(?i)(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am|must|should|may(?= (?-i:I\b|[a-z])))\b"
-)
+_YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|am)\b", re.IGNORECASE)
+_MAY = re.compile(r"(?i)(?:may|must|should) (?-i:I\b|[a-z])")  # "May Lee" is a name
 _STATED = re.compile(
     r"(?i)(?!(?:name|list|tell|give|show|describe|explain|find|compare|identify|summari[sz]e|please|i|we|you|let|state"
     r"|provide|determine|recommend|mention|say|return|look|search|get)\b)(?-i:[^\Wa-z_]|[\"“])(?:(?!\bthat\b)[^?])*?"
@@ -67,7 +66,8 @@ def analyse(question: str) -> QuestionAnalysis:
     text = " ".join(question.split())[:LONGEST_QUESTION]
     # "Both A and B are films?" asks with its mark alone, and whoever states something asks whether it is so
     stated = text.startswith("Both ") or _STATED.fullmatch(text) is not None
-    yes_no = _YES_NO.match(text) is not None or (stated and not ASKS.search(text))
+    unasked = (stated or _MAY.match(text) is not None) and not ASKS.search(text)
+    yes_no = _YES_NO.match(text) is not None or unasked
     # "Can I pay with Visa or Mastercard?" asks for no choice, "Was A or B born first?" does
     words = set(re.findall(r"\w+", text.lower())) - _OF_TIME
     orders = not yes_no or any(words & listed for listed, *_ in ORDERS)

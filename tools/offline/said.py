@@ -13,14 +13,20 @@ from ras_agent.tools.offline.reading import ReadPassage, Sentence
 _WHY = re.compile(r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b")
 _WHOLE = re.compile(
     r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview)"
-    r"|what (?:can|may|must|should) |how (?:do|can|may|should) (?:i|we|you|one) )"
+    r"|what (?:can|may|must|should) |how (?:to|(?:do|does|can|could|may|should|would) (?:i|we|you|one)) )"
 )
 _BECAUSE = re.compile(
     r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?"
     r"|died (?:of|from))\b"
 )
 _ASKED_SO = word_set("why cause causes reason reasons summarise summarize sum describe outline explain tell overview")
-_HEADING = re.compile(r"^(?:#{1,6} .+$|(?:\d+\. )?[A-Z][^.!?\n]{0,60}$|\*\*[^*\n]{1,100}\*\*)", re.MULTILINE)
+# of Markdown; bold, or a question, on a line of its own; a short line, begun with a number only between blank ones
+_HEADING = re.compile(
+    r"^(?:(?P<marks>#{1,6}) .+$|(?P<bold>\*\*[^*\n]{1,100}\*\*$|\*\*[^*\n]{1,100}[?:]\*\*|[A-Z][^.!?\n]{0,100}\?$)"
+    r"|[A-Z][^.!?\n]{0,60}$|(?<![^\n]\n)\d+\. [A-Z][^.!?\n]{0,60}$(?!\n[^\n]))",
+    re.MULTILINE,
+)
+_ITEM = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s")
 _LEAST_SHARED = 0.4  # of the question's words that the passage and the sentence have to have
 _ASKED_ALIKE = 0.6  # of the question's words that a question of the text has to have, to be the same
 _MOST = 4  # sentences of a summary
@@ -65,16 +71,17 @@ def _section(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
         return []
     heading = max(_headings(asked - passage.title_stems, passage), key=lambda one: one[0], default=None)
-    return _below(heading[1], passage) if heading and heading[0] else _telling(passage.sentences)
+    below = _below(heading[1], passage) if heading and heading[0] else []
+    return below or _telling(passage.sentences)
 
 
 def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the sentences below a question like this one; [] without one."""
+    """Return the sentences below a question why that is like this one; [] without one."""
     found = [
         (shared, -number, heading, passage)
         for number, passage in enumerate(passages)
         for shared, heading in _headings(asked, passage)
-        if heading.group().endswith(("?", "?**")) and shared >= _ASKED_ALIKE * len(asked)
+        if shared and shared >= _ASKED_ALIKE * len(asked) and _WHY.match(heading.group())
     ]
     _, _, heading, passage = max(found, key=lambda one: one[:2], default=(0, 0, None, None))
     return _below(heading, passage) if heading and passage else []
@@ -85,17 +92,22 @@ def _headings(asked: set[str], passage: ReadPassage) -> Iterator[tuple[int, re.M
 
 
 def _below(heading: re.Match[str], passage: ReadPassage) -> list[Sentence]:
-    """Return the first sentences behind a heading, up to the next one."""
-    said = _telling([one for one in passage.sentences if one.start >= heading.end()])
-    following = _HEADING.search(passage.text, said[0].start + len(said[0].text)) if said else None
-    return [one for one in said if following is None or one.start < following.start()]
+    """Return the first sentences below a heading, up to the next one that is no part of its section."""
+    later = _HEADING.finditer(passage.text, heading.end())
+    end = next((one.start() for one in later if _level(one) <= _level(heading)), len(passage.text))
+    return _telling([one for one in passage.sentences if heading.end() <= one.start < end])
+
+
+def _level(heading: re.Match[str]) -> int:
+    """Return a heading's level, 1 for the highest; bold ones and questions come below Markdown's, short lines last."""
+    return len(heading["marks"]) if heading["marks"] else 7 if heading["bold"] else 8
 
 
 def _telling(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Return the first sentences that say something; headings and lines of names only where there is nothing else."""
     said = [one for one in sentences if len(one.tokens) >= _FEWEST_WORDS]
-    whole = [one for one in said if one.text.rstrip("\"'”’*_) ").endswith((".", "!", "?"))]
-    return (whole or said)[:_MOST]
+    whole = [one for one in said if one.text.rstrip("\"'”’*_) ").endswith((".", "!")) or _ITEM.match(one.text)]
+    return list(whole or said or sentences)[:_MOST]
 
 
 _ASKS_FOR_NAMES = re.compile(r"(?i)\W*(?:who|whom|(?:which|what) (?!does|is|was|has)(?:people|\w{3,}(?<!s)s)) ")

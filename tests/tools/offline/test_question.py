@@ -30,6 +30,8 @@ def test_a_choice_names_what_is_compared(question: str, compared: tuple[str, str
         ("Ann Lee was born in Leeds.", "yes_no"),
         ("May dogs enter the hall?", "yes_no"),
         ("May Lee wrote which book?", "open"),
+        ("May is the month in which what is held?", "open"),
+        ("Must Farm is in which county?", "open"),
         ("The mill was not built in 1874.", "yes_no"),
         ("The mill wasn't built in 1874.", "yes_no"),
         ("Name the town that Ann Lee was born in.", "open"),

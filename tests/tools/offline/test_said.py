@@ -81,6 +81,29 @@ def test_what_a_heading_asks_is_answered_with_what_is_below_it() -> None:
     assert _said("Why do prices rise twice?", FAQ) == []
 
 
+def test_steps_need_no_full_stops_and_end_with_their_section() -> None:
+    steps = ["1. Open the shift calendar now", "2. Choose somebody who can come"]
+    text = "## Swap a shift\n\n" + "\n".join(steps) + "\n\n## Prices\n\nIt is free for teams of ten."
+    assert _said("How do I swap a shift?", Passage("s", text, "Help")) == steps
+
+
+def test_a_question_on_a_line_of_its_own_is_a_heading() -> None:
+    text = "Where is the office?\nThe office is in Bath.\n\nHow do I swap a shift?\nOpen the shift and choose somebody."
+    assert _said("How do I swap a shift?", Passage("q", text, "Help")) == ["Open the shift and choose somebody."]
+
+
+def test_a_short_section_is_told_and_not_the_next_one() -> None:
+    text = "# Prices to pay\n\nFree\n\n# Parking\n\nThe car park is behind the hall."
+    assert _said("What must I pay?", Passage("p", text, "Help")) == ["Free"]
+    above = Passage("m", "The mill closed in 1950 after a flood.\n\n## The mill", "Report")
+    assert _said("Summarise the report on the mill.", above) == ["The mill closed in 1950 after a flood."]
+
+
+def test_a_heading_that_asks_something_else_gives_no_reason() -> None:
+    assert _said("Why?", FAQ) == []
+    assert _said("Why do people swap a shift?", FAQ) == []
+
+
 def test_a_summary_leaves_out_headings_and_lines_of_names() -> None:
     study = Passage("s", "# Packs in the winter\n\nAnn Ray, Bo Lind, Cy Falk\n\nPacks lose capacity in winter.", "x")
     assert _said("Summarise the study about packs in the winter.", study) == ["Packs lose capacity in winter."]

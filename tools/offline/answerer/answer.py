@@ -18,7 +18,7 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
-from ras_agent.tools.offline.chain import LEAD, Found, answers, answers_in_pairs, follow, passages_of
+from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, is_left_out, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
@@ -77,13 +77,13 @@ class OfflineAnswerer:
         return Answer(reply.text, cited(reply.grounds, graph), confidence=reply.confidence, failures=failures)
 
     def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
-        if reply := _in_its_words(analyse(question), passages, []):
+        sentences = sentences_that_say(question, passages[:_JUDGED])
+        if sentences is None and (reply := _in_its_words(analyse(question), passages, [])):
             return reply
         chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
         links = tuple(link.found.sentence for link in chain.links)
-        sentences = sentences_that_say(question, passages[:_JUDGED])
         if sentences == [] and (said := sentences_that_say(chain.question, passages[:_JUDGED])):
-            sentences = [*links, *said]
+            sentences = list(dict.fromkeys([*links, *said]))
         if sentences is not None:
             told = " ".join(" ".join(one.text for one in sentences).split())
             return Reply(f"The text says: {told}", tuple(sentences)) if sentences else None
@@ -121,7 +121,7 @@ class OfflineAnswerer:
         best: Found | None = None
         for key, one in (alone | pairs).items():
             in_pairs, by_itself = _voices(key, pairs), _voices(key, alone)
-            if one.sentence.passage.id not in paired or one.sentence.start > LEAD:
+            if one.sentence.passage.id not in paired or is_left_out(one.sentence):
                 in_pairs = max(in_pairs, by_itself - _UNPAIRED)
             if best is None or in_pairs + by_itself > best.worth:
                 best = replace(one, worth=in_pairs + by_itself)

@@ -116,16 +116,11 @@ def import_modules_of(package: str) -> None:
 def entry_points(**selected: str) -> Any:
     """Return the entry points of installed packages that are selected, as `importlib.metadata` does.
 
-    It reads a file of each installed package, some 20 ms, and every role of every run asks: they are read anew where
-    the search path or one of its folders has changed, as it has once a package is installed, and where a name is not
-    among them: a package may be half installed.
+    It reads a file of each installed package, some 20 ms, and every role of every run asks, mostly for a name that none
+    of them has: they are read anew only where the search path or one of its folders has changed, as it has once a
+    package is installed.
     """
-    path = tuple((folder, _changed(folder)) for folder in sys.path)
-    found = _entry_points(path).select(**selected)
-    if "name" in selected and not found:
-        _entry_points.cache_clear()
-        found = _entry_points(path).select(**selected)
-    return found
+    return _entry_points(tuple((folder, _changed(folder)) for folder in sys.path)).select(**selected)
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,9 @@ import re
 LONGEST_SENTENCE = 2000
 """Characters of a sentence; one without an end is divided. The longest in encyclopaedic text have about 1,000."""
 
+ITEM = r"(?:[-*•+]|\d{1,2}[.)])[ \t]"
+"""The pattern of what an item of a list begins with."""
+
 # Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
 # A run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; the marks of scripts that
 # put no space after them; a blank line; a Markdown heading, before and behind; before an item of a list or a row of a
@@ -16,7 +19,7 @@ _END = re.compile(
     r"""|[。！？｡]++[」』”’）]*+"""
     r"""|\n[^\S\n]*+\n\s*+"""
     r"""|\n(?=[ ]{0,3}\#{1,6}[ \t])"""
-    r"""|\n(?=[ \t]{0,8}(?:[-*•+][ \t]|\d{1,2}[.)][ \t]|\|))"""
+    rf"""|\n(?=[ \t]{{0,8}}(?:{ITEM}|\|))"""
     r"""|(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n""",
     re.VERBOSE,
 )

@@ -163,7 +163,7 @@ def answers(question: str, reader: Reader, passages: Sequence[ReadPassage]) -> l
     found = [
         answer
         for rank, (passage, spans) in enumerate(zip(passages, reader.read(question, texts), strict=True))
-        for answer in _in_passage(question, passage, spans, len(_text(passage)) - len(passage.text), rank)
+        for answer in _in_passage(question, passage, spans, _titled(passage), rank)
     ]
     return _each_once(found)
 
@@ -176,24 +176,28 @@ def answers_in_pairs(question: str, reader: Reader, passages: Sequence[ReadPassa
     texts = [f"{lead}{_text(other)[:_LEAD]}" for lead, (_, other) in zip(leads, pairs, strict=True)]
     found: list[Found] = []
     for (one, other), lead, spans in zip(pairs, leads, reader.read(question, texts), strict=True):
-        start = len(lead) + len(_text(other)) - len(other.text)
+        start = len(lead) + _titled(other)
         names = next((sentence for sentence in one.sentences if holds(sentence.text, other.topic)), None)
         for span in spans:
             if span.start >= start:
                 found += (replace(answer, named_by=names) for answer in _in_passage(question, other, [span], start, 0))
             else:
-                found += _in_passage(question, one, [span], len(_text(one)) - len(one.text), 0)
+                found += _in_passage(question, one, [span], _titled(one), 0)
     return _each_once(found)
 
 
 def is_left_out(sentence: Sentence) -> bool:
     """Return whether pairs leave out a sentence of a long passage, or its end."""
-    passage = sentence.passage
-    return len(_text(passage)) - len(passage.text) + sentence.start + len(sentence.text) > _LEAD
+    return _titled(sentence.passage) + sentence.start + len(sentence.text) > _LEAD
 
 
 def _text(passage: ReadPassage) -> str:
     return with_title(passage.title, passage.text)
+
+
+def _titled(passage: ReadPassage) -> int:
+    """Return how many characters its title takes in front of a passage's text."""
+    return len(_text(passage)) - len(passage.text)
 
 
 def _in_passage(question: str, passage: ReadPassage, spans: Sequence[Span], offset: int, rank: int) -> Iterator[Found]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ras_agent.text.names import is_name, name_spans
+from ras_agent.text.sentences import ITEM
 from ras_agent.text.words import stems, word_set
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 
@@ -26,7 +27,7 @@ _HEADING = re.compile(
     r"|[A-Z][^.!?\n]{0,60}$|(?<![^\n]\n)\d+\. [A-Z][^.!?\n]{0,60}$(?!\n[^\n]))",
     re.MULTILINE,
 )
-_ITEM = re.compile(r"(?:[-*•+]|\d{1,2}[.)])\s")
+_ITEM = re.compile(ITEM)
 _LEAST_SHARED = 0.4  # of the question's words that the passage and the sentence have to have
 _ASKED_ALIKE = 0.6  # of the question's words that a question of the text has to have, to be the same
 _MOST = 4  # sentences of a summary

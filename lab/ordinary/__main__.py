@@ -16,7 +16,8 @@ import math
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -52,6 +53,13 @@ class QuestionSet:
         """Return all questions."""
         with (self.folder / "questions.jsonl").open(encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
+
+    @contextmanager
+    def index(self) -> Iterator[PassageIndex]:
+        """Open an index of the documents, which is gone afterwards."""
+        with tempfile.TemporaryDirectory() as folder:
+            ingest([self.folder / "documents"], Path(folder) / "index")
+            yield PassageIndex.open(Path(folder) / "index")
 
     def looked_at(self) -> frozenset[str]:
         """Return the ids of the questions that may be looked at: of each kind the share, drawn with a seed."""
@@ -116,9 +124,7 @@ def main() -> None:
     chosen = SETS[arguments.name]
     looked = chosen.looked_at()
     asked = [one for one in chosen.questions() if (one["id"] in looked) == (arguments.part == "looked")]
-    with tempfile.TemporaryDirectory() as folder:
-        ingest([chosen.folder / "documents"], Path(folder) / "index")
-        index = PassageIndex.open(Path(folder) / "index")
+    with chosen.index() as index:
         for llm in arguments.llm:
             for graph in arguments.graph:
                 _score(f"{graph}, {llm}", create_agent(graph, index=index, llm=llm), asked, arguments.part == "looked")

@@ -69,7 +69,7 @@ def test_plan_facts_and_answer_are_decided_at_the_terminal(bell_index: Path, tmp
 
 def test_what_is_typed_about_facts_is_answered_at_once(bell_index: Path, tmp_path: Path) -> None:
     code, shown = typed(
-        ["ask", QUESTION, "--index", bell_index, "--review", "facts", "--max-hops", 1],
+        ["ask", QUESTION, "--index", bell_index, "--review", "facts", "--max-hops", 1, "--least-confidence", 0],
         [
             *("r 9", "e", "e 1", "", "", ""),
             *("r 2", "e 2", "r 2 2", "a", "Bell", "", "a", "Bell", "lived in", "Boston", "e 1", "", "", "Leith", ""),

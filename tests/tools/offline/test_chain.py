@@ -53,6 +53,7 @@ READER = Scripted(
         "Who is the inventor of the telephone?": "Alexander Graham Bell",
         f"What is {CITY}?": "Edinburgh",
         "Which river flows through Edinburgh?": "Water of Leith",
+        RIVER: "Water of Leith",
     },
 )
 

@@ -27,18 +27,19 @@ from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
-LEAST_CONFIDENCE = 0.4
+NOT_SURE = "I am not sure. The passages suggest: "
+LEAST_CONFIDENCE = 0.7
 """The confidence below which an answer is left unsaid, if nobody sets another."""
+_SUGGESTED = 0.5  # confidence from which what is left unsaid is suggested: it is more likely right than wrong
 _AND = re.compile(r"\b(?:and|both)\b", re.IGNORECASE)
 _JUDGED = 8  # passages that a question is judged over
 _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
 _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
-# offset and slope of the curves from worth to confidence, fitted to HotpotQA's tuning half and MuSiQue's 60 questions
-_OF_CHAINS, _OF_WHOLES = (0.59, 2.99), (0.23, 0.23)
-# factors of the confidence in an answer to the whole question: where a chain found every name, but no answer; and where
-# the passages leave a name of the question out
-_AFTER_A_CHAIN, _UNHEARD = 0.4, 0.5
+# curves of the confidence (python -m lab.calibration --fit DATA): an offset; what the worth of a chain weighs, or the
+# share of the question's words that the grounds have; and what the margin weighs by which they alone bear the answer
+OF_CHAINS, OF_WHOLES = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30)
+_FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
 
@@ -46,7 +47,8 @@ _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence l
 class OfflineAnswerer:
     """Fits `Answerer`. A reader answers and judges; rules tell which of two is first or has most. Threads may share it.
 
-    may_abstain: False always gives the best guess there is. least_confidence: an answer with less is "I don't know".
+    may_abstain: False always gives the best guess there is. least_confidence: an answer with less abstains, and
+    only suggests what it would have said where that is more likely right than wrong.
     language: of the texts, if it is known; to what is not English there is no answer, and the reason is told.
     """
 
@@ -70,11 +72,14 @@ class OfflineAnswerer:
         read = [one for one in passages_of(steps).values() if one.id in given]
         read = [one for one in read or read_passages(english[:MOST_READ]) if one.sentences]
         reply = self._reply(question, read, steps) if read else None
-        unsure = reply is not None and (reply.confidence is not None and reply.confidence < self._least_confidence)
-        if reply is None or (self._may_abstain and (unsure or not reply.grounds)):
-            sure = reply.confidence if reply else None
-            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=sure, failures=failures)
-        return Answer(reply.text, cited(reply.grounds, graph), confidence=reply.confidence, failures=failures)
+        if reply is None:
+            return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
+        sure = 1.0 if reply.confidence is None else reply.confidence
+        unsure = self._may_abstain and (sure < self._least_confidence or not reply.grounds)
+        if unsure and (sure < _SUGGESTED or not reply.grounds):
+            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=reply.confidence, failures=failures)
+        text = f"{NOT_SURE}{reply.text}" if unsure else reply.text
+        return Answer(text, cited(reply.grounds, graph), unsure, reply.confidence, failures)
 
     def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         sentences = sentences_that_say(question, passages[:_JUDGED])
@@ -95,17 +100,32 @@ class OfflineAnswerer:
         sides = sides_of(asked, passages) if asked.compared else ()
         if sides and well_known(sides) and (reply := in_common(asked, sides, self._reader)):
             return reply
-        end, lead, sure = chain.answered, links, _confidence(chain.worth, _OF_CHAINS)
+        end, lead, words = chain.answered, links, set(stems(question))
         if end is None:
             end = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
             if end is None:
                 return None
             named = holds(question, end.sentence.passage.topic)  # then nothing has to lead there
             lead = () if named or end.named_by is None else (end.named_by,)
-            sure = _confidence(end.worth, _OF_WHOLES) * (_AFTER_A_CHAIN if links else 1.0)
-            sure *= _UNHEARD if unheard_names(question, passages) else 1.0
         text, listed = all_of_list(question, end.text, end.sentence)
-        return Reply(text, (*lead, *listed), sure)
+        grounds = tuple(dict.fromkeys([*lead, *listed]))
+        held = words & {root for one in grounds for root in one.stems | one.passage.title_stems}
+        sign, curve = (chain.worth, OF_CHAINS) if chain.answered else (len(held) / max(1, len(words)), OF_WHOLES)
+        return Reply(text, grounds, confidence(sign, self._borne(question, end.text, grounds), curve))
+
+    def _borne(self, question: str, answer: str, grounds: Sequence[Sentence]) -> float:
+        """Return how surely sentences by themselves give an answer: the margin of what it is, or holds, or is part of.
+
+        They are read for the question as it was asked, so that an answer to another one, or one that only the rest of a
+        passage gives, is unlikely.
+        """
+        text, key = " ".join(with_title(one.passage.title, one.text) for one in grounds), canonical_key(answer)
+        margins = [-_FARTHEST]
+        for span in self._reader.read(question, [text])[0]:
+            said = canonical_key(text[span.start : span.end])
+            if said and (said in key or key in said):
+                margins.append(min(span.margin, _FARTHEST))
+        return max(margins)
 
     def _whole(self, question: str, passages: Sequence[ReadPassage], led: Set[str]) -> Found | None:
         """Return the answer to the whole question, read over pairs of passages and over single ones.
@@ -201,10 +221,10 @@ def _counts(words: Sequence[Token], text: str) -> Counter[str]:
     return Counter([*(one.stem for one in words if one.stem), *(["not"] if denies(text) else [])])
 
 
-def _confidence(worth: float, curve: tuple[float, float]) -> float:
-    """Return the token F1 to expect of an answer: a logistic curve of its worth, through what the two sets showed."""
-    offset, slope = curve
-    return 1 / (1 + math.exp(-offset - slope * worth))
+def confidence(sign: float, borne: float, curve: tuple[float, float, float]) -> float:
+    """Return the token F1 to expect of an answer, by one sign of it and by how surely its grounds alone bear it."""
+    offset, of_sign, of_borne = curve
+    return 1 / (1 + math.exp(-offset - of_sign * sign - of_borne * borne))
 
 
 def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation, ...]:
@@ -216,11 +236,3 @@ def cited(sentences: Sequence[Sentence], graph: QuestionGraph) -> tuple[Citation
         ids = [fact.id for fact in graph.facts if fact.was_read_in(here)]
         citations.append(Citation(number, passage.id, passage.title, start, here.end, sentence.text, tuple(ids)))
     return tuple(citations)
-
-
-def unheard_names(question: str, passages: Sequence[ReadPassage]) -> list[str]:
-    """Return the names of which not a single word is in any sentence or title, in the question's order."""
-    said = {root for passage in passages for sentence in passage.sentences for root in sentence.stems}
-    said.update(root for passage in passages for root in passage.title_stems)
-    names = [question[start:end] for start, end in name_spans(question)]
-    return [name for name in names if stems(name) and said.isdisjoint(stems(name))]

@@ -18,7 +18,7 @@ from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
-from ras_agent.tools.offline.chain import Found, answers, answers_in_pairs, follow, is_left_out, passages_of
+from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, is_left_out, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
@@ -100,9 +100,13 @@ class OfflineAnswerer:
         sides = sides_of(asked, passages) if asked.compared else ()
         if sides and well_known(sides) and (reply := in_common(asked, sides, self._reader)):
             return reply
-        end, lead, words = chain.answered, links, set(stems(question))
+        return self._open(question, chain, passages[:_PAIRED])
+
+    def _open(self, question: str, chain: Chain, passages: Sequence[ReadPassage]) -> Reply | None:
+        """Return the end of a chain that is sure enough, else the answer to the whole question."""
+        end, lead, words = chain.answered, tuple(link.found.sentence for link in chain.links), set(stems(question))
         if end is None:
-            end = self._whole(question, passages[:_PAIRED], {canonical_key(link.found.text) for link in chain.links})
+            end = self._whole(question, passages, {canonical_key(link.found.text) for link in chain.links})
             if end is None:
                 return None
             named = holds(question, end.sentence.passage.topic)  # then nothing has to lead there

@@ -7,9 +7,8 @@ import pytest
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
-from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, OfflineAnswerer
+from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, NOT_SURE, OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader, Verdict
-from ras_agent.tools.offline.reading import read
 from tests.tools.offline.test_chain import BELL, LEITH, PHONE, READER, RIVER, SEARCHES, Scripted
 
 PACKAGED = Reader()
@@ -136,6 +135,14 @@ def test_what_is_unsure_is_left_unsaid_unless_a_guess_is_wanted() -> None:
     assert unsure.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], steps).abstained
     guess = OfflineAnswerer(READER, may_abstain=False, least_confidence=1.0)
     assert guess.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], steps).text == "Water of Leith"
+
+
+def test_what_is_more_likely_right_than_wrong_is_suggested_with_its_sentences() -> None:
+    answerer = OfflineAnswerer(READER, least_confidence=1.0)
+    answer = answerer.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], _steps(*SEARCHES))
+    assert answer.abstained
+    assert answer.text == f"{NOT_SURE}Water of Leith"
+    assert answer.citations[-1].quote == "The Water of Leith flows through Edinburgh."
 
 
 def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_decides() -> None:

@@ -15,6 +15,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, names_in
 from ras_agent.text.overlap import holds
 from ras_agent.text.words import stem_set, stems
+from ras_agent.tools.offline.answerer.answer import LEAST_CONFIDENCE, OfflineAnswerer
 from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
@@ -37,7 +38,8 @@ class OfflinePlanner:
     """Takes the question apart with the reader, and goes on by rules where that does not lead to an answer.
 
     What the question describes is asked for, the innermost first, and the answers take its place. Then the whole
-    question is asked, and what it compares is looked up ("Who is older, A or B?"). Else the planner follows bridges:
+    question is asked, which is enough where that answers it, and what it compares is looked up ("Who is older, A or
+    B?"). Else the planner follows bridges:
     names in what has been read, each asked for together with the words of the question that its passage leaves open,
     until two linked passages explain the question, `most_bridges` have been followed, or none is left.
     language: of the texts, if it is known; what is not English is searched for once, as it is asked.
@@ -47,6 +49,7 @@ class OfflinePlanner:
 
     def __init__(self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "") -> None:
         self._reader, self._most_bridges, self._english = reader, most_bridges, EnglishOnly("planner", language)
+        self._answerer = OfflineAnswerer(reader)
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
@@ -64,6 +67,10 @@ class OfflinePlanner:
         evidence = gather(question, steps)
         if evidence.asked.compared:
             return _compare(evidence, searches)
+        found = [one for one in passages_of(steps).values() if one.sentences]
+        reply = self._answerer.reply(question, found, steps) if found else None
+        if reply and reply.confidence and reply.confidence >= LEAST_CONFIDENCE:
+            return Plan("sufficient", reason=f"what was found says it: {reply.text}")
         if evidence.explained():
             return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")
         if len(steps) > self._most_bridges:

@@ -95,6 +95,13 @@ def test_without_a_name_to_follow_nothing_is_left_to_ask() -> None:
     assert plan == Plan("sufficient", reason="no name is left that may lead on")
 
 
+def test_what_the_first_search_answers_surely_is_enough() -> None:
+    question = "Who directed Red Tide?"
+    sure = Scripted({}, {question: "Ann Lee"})
+    plan = OfflinePlanner(sure).plan(question, QuestionGraph(), [step(1, question, TIDE, OTHER)])
+    assert plan == Plan("sufficient", reason="what was found says it: Ann Lee")
+
+
 def test_each_of_two_compared_names_is_looked_up_once() -> None:
     question = "Who is older, Ann Lee or Bo Day?"
     first = step(1, question, LEE)

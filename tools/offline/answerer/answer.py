@@ -71,7 +71,7 @@ class OfflineAnswerer:
         # in the order in which the steps found them; all of them where they found none
         read = [one for one in passages_of(steps).values() if one.id in given]
         read = [one for one in read or read_passages(english[:MOST_READ]) if one.sentences]
-        reply = self._reply(question, read, steps) if read else None
+        reply = self.reply(question, read, steps) if read else None
         if reply is None:
             return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
         sure = 1.0 if reply.confidence is None else reply.confidence
@@ -81,7 +81,8 @@ class OfflineAnswerer:
         text = f"{NOT_SURE}{reply.text}" if unsure else reply.text
         return Answer(text, cited(reply.grounds, graph), unsure, reply.confidence, failures)
 
-    def _reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
+    def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
+        """Return the answer, however sure, and what it rests on; None where there is none. passages: not empty."""
         sentences = sentences_that_say(question, passages[:_JUDGED])
         if sentences is None and (reply := _in_its_words(analyse(question), passages, [])):
             return reply

@@ -38,7 +38,7 @@ from ras_agent.tools.offline.answerer import answer as offline
 from ras_agent.train.reader.train import ReaderTrainingConfig, training_examples
 
 Curve = tuple[float, float, float]
-CURVES = {offline.OF_CHAINS: "chains", offline.OF_WHOLES: "wholes"}
+CURVES = {offline.OF_CHAINS: "chains", offline.OF_WHOLES: "wholes", offline.OF_VERDICTS: "verdicts"}
 _RIGHT = 0.5  # token F1 from which an answer counts as right
 
 
@@ -104,6 +104,13 @@ def looked_at(data: Path) -> Iterator[tuple[str, list[Told]]]:
     passages = [Passage(str(number), text) for number, text in enumerate(texts)]
     read = [(one.question, _f1([one.text[a:b] for a, b in one.spans])) for one in rng.sample(single, 75)]
     yield "SQuAD, held out", list(told_of(passages, read))
+    verdicts = [
+        told
+        for one in held_out
+        if one.source == "verdict"
+        for told in told_of([Passage("0", one.text)], [(one.question, partial(_same, _SAID[one.verdict]))])
+    ]
+    yield "yes or no of SQuAD, each over its passage", verdicts
     sample = plain.load(str(files("ras_agent.data") / "sample_questions.jsonl"))
     yield "the sample", list(told_of(sample_passages(), [(one.question, _f1(one.answers)) for one in sample]))
     for name, chosen in SETS.items():
@@ -122,6 +129,13 @@ def _parts_of(file: Path) -> Iterator[tuple[str, Worth]]:
             for number, earlier in enumerate(parts, 1):
                 asked = asked.replace(f"#{number}", earlier["answer"])
             yield f"{asked[0].upper()}{asked[1:]}?", _f1([part["answer"]])
+
+
+_SAID = {"true": "yes", "false": "no", "not said": ""}
+
+
+def _same(answer: str, out: dict[str, Any]) -> float:
+    return float(out["answer"] == answer)
 
 
 def _f1(answers: Sequence[str]) -> Worth:

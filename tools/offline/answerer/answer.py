@@ -37,7 +37,9 @@ _PAIRED = 12  # passages of which pairs are made
 # of what is read over the whole question; the middle of a plateau on HotpotQA's tuning half
 _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
 # curves of the confidence (python -m lab.calibration --fit DATA): an offset; what the worth of a chain weighs, or the
-# share of the question's words that the grounds have; and what the margin weighs by which they alone bear the answer
+# share of the question's words that the grounds have, or how likely the reader takes its verdict to be; and what the
+# margin weighs by which the grounds alone bear the answer
+OF_VERDICTS = (-1.37, 4.67, 0.0)
 OF_CHAINS, OF_WHOLES = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30)
 _FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
@@ -187,7 +189,7 @@ class OfflineAnswerer:
         unlikely = not values <= held if verdict == "yes" else bool(told_of) and told_of <= held
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
-        return Reply(verdict, (*links, deciding), told)
+        return Reply(verdict, (*links, deciding), confidence(told, 0.0, OF_VERDICTS))
 
 
 def _in_its_words(asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]) -> Reply | None:

@@ -149,7 +149,9 @@ def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_dec
     reader = Judging({"Edinburgh": Verdict(0.9, 0.05, 0.05), "Canada": Verdict(0.2, 0.1, 0.7)})
     question = "Is Edinburgh where Alexander Graham Bell was born?"
     answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, BELL], _steps((question, BELL)))
-    assert (answer.text, answer.confidence) == ("yes", 0.9)
+    assert answer.text == "yes"
+    assert answer.confidence is not None
+    assert answer.confidence > 0.9  # a verdict that the reader takes for likely is right oftener than it says
     assert [one.quote for one in answer.citations] == ["Alexander Graham Bell was born in Edinburgh."]
 
 
@@ -188,7 +190,9 @@ def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
     question = "Was Alexander Graham Bell born in Ulm?"
     steps = _steps((question, BELL))
     answer = OfflineAnswerer(reader, may_abstain=False).answer(question, EMPTY, [BELL], steps)
-    assert (answer.text, answer.confidence) == ("yes", pytest.approx(0.2))
+    assert answer.text == "yes"
+    assert answer.confidence is not None
+    assert answer.confidence < 0.3
     assert OfflineAnswerer(reader).answer(question, EMPTY, [BELL], steps).abstained
 
 

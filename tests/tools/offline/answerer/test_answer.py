@@ -192,7 +192,7 @@ def test_a_yes_is_unsure_whose_sentence_lacks_a_name_of_the_question() -> None:
     answer = OfflineAnswerer(reader, may_abstain=False).answer(question, EMPTY, [BELL], steps)
     assert answer.text == "yes"
     assert answer.confidence is not None
-    assert answer.confidence < 0.3
+    assert answer.confidence < 0.5
     assert OfflineAnswerer(reader).answer(question, EMPTY, [BELL], steps).abstained
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
@@ -137,8 +136,8 @@ def _leads(evidence: Evidence) -> Iterator[tuple[float, str, list[str]]]:
             held = evidence.coverage(passage.title_stems | sentence.stems)
             new = any(not evidence.has_read(sentence.text[start:end]) for start, end in sentence.names)
             if held and new and not ANSWER_IS.is_in(sentence.text):
-                rank = 1 + evidence.ranks[passage.id]
-                yield held + 0.5 / rank, sentence.text, evidence.missing(passage.stems)
+                nearer = 0.5 / (1 + evidence.ranks[passage.id])
+                yield held + nearer, sentence.text, evidence.missing(passage.stems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +217,9 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
     """Return the candidates, the most promising first, one for each name; ties in order of reading.
 
     A name scores by the share of the question that its sentence and the fact's other end cover, by the rank of its
-    passage, by how near it is to words of the question and how many of them its predicate holds, and for being of
-    a class that the question names ("Southeastern Conference" for "a conference").
+    passage, by how near it is to words of the question and how many of them its predicate holds, and for having the
+    name of a class that the question names ("Southeastern Conference" for "a conference").
     """
-    classes: defaultdict[str, set[str]] = defaultdict(set)
-    for fact in graph.facts:
-        if fact.predicate in ("is", "are", "was", "were"):
-            classes[canonical_key(fact.subject)] |= stem_set(fact.object)
     best: dict[str, Bridge] = {}
     for fact in graph.facts:
         for source in fact.sources:
@@ -234,7 +229,7 @@ def bridges(evidence: Evidence, graph: QuestionGraph) -> list[Bridge]:
                     key, sentence = canonical_key(name), passage.text[source.start : source.end]
                     score = _score(evidence, fact, name, other, sentence)
                     score += _FIRST_RANK / (1 + evidence.ranks[passage.id])
-                    score += _CLASS * bool((classes[key] | stem_set(name)) & evidence.plain)
+                    score += _CLASS * bool(stem_set(name) & evidence.plain)
                     if key not in best or score > best[key].score:
                         best[key] = Bridge(name, fact, score, tuple(evidence.missing(passage.stems | stem_set(name))))
     return sorted(best.values(), key=lambda bridge: -bridge.score)

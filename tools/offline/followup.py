@@ -62,10 +62,6 @@ class _Thing:
     type: AnswerType | None = None
     noun: tuple[str, ...] = ()
 
-    @property
-    def many(self) -> bool:
-        return " and " in self.name or self.type == "organisation"
-
 
 class _Unclear(Exception):
     """Raised where a part of a question may stand for several things, or for nothing that was named."""
@@ -185,10 +181,11 @@ def _of_the_sort(match: re.Match[str], text: str, exchanges: Sequence[Exchange])
 def _meant(pronoun: str, exchanges: Sequence[Exchange]) -> str:
     """Return the name that "he", "it", "they" or "there" stands for, from the latest turn on. Raises _Unclear."""
     for thing in (thing for exchange in reversed(exchanges) for thing in _about(exchange, pronoun)):
+        many = " and " in thing.name or thing.type == "organisation"
         is_one = {
-            "he": thing.type in ("person", None) and not thing.many,
+            "he": thing.type in ("person", None) and not many,
             "it": thing.type != "person",
-            "they": thing.many,
+            "they": many,
             "there": thing.type == "place",
         }
         if is_one[pronoun]:

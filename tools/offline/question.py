@@ -117,11 +117,9 @@ def _has_two(text: str, pair: tuple[str, ...]) -> bool:
 
     "When did A and B marry?" asks for one event, and is not of what each of them has.
     """
-    first, last = map(re.escape, pair)
-    begins = re.match(
-        rf"(?:the )?{first} and (?:the )?{last} (?:are|were|have|belong|come|play)\b", text, re.IGNORECASE
-    )
-    return bool(begins) or bool(re.search(rf"\b(?:are|were) (?:the )?{first} and", text, re.IGNORECASE))
+    both = "(?:the )?{} and (?:the )?{}".format(*map(re.escape, pair))
+    verb = "(?:are|were|have|belong|come|play)"
+    return re.search(rf"(?i)^{both} {verb}\b|\b(?:are|were) {both}", text) is not None
 
 
 def _clean(name: str) -> str:
@@ -144,6 +142,7 @@ _COMPARATIVES = word_set("first earlier later older younger larger smaller longe
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 """Nouns of dates that an answer tells in figures; an age may be told in words."""
 
+_BY_WORD: dict[str, AnswerType] = {"where": "place", "when": "date"} | dict.fromkeys(("who", "whom", "whose"), "person")
 _NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
@@ -157,12 +156,8 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     if asks is None:
         return None, ()
     word, rest = asks.group().lower(), text[asks.end() :]
-    if word in {"who", "whom", "whose"}:
-        return "person", ()
-    if word == "where":
-        return "place", ()
-    if word == "when":
-        return "date", ()
+    if word in _BY_WORD:
+        return _BY_WORD[word], ()
     if word == "how":
         return ("number", _noun(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
     copula = _COPULA.match(rest)

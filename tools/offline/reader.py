@@ -92,10 +92,8 @@ class Reader:
 
     @cached_property
     def _network(self) -> _Network:
-        if self._weights is not None:
-            return _load(self._weights)
-        with as_file(files("ras_agent.data")) as folder:
-            return _load(folder / "reader.safetensors")
+        with as_file(files("ras_agent.data") / "reader.safetensors") as packaged:
+            return _load(self._weights or packaged)
 
 
 class _Window(NamedTuple):

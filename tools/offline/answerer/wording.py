@@ -74,14 +74,9 @@ def _said(asked: Sequence[_Word], sentence: Sentence) -> set[Alignment]:
     if not told or _doubts(told) or any(one.stem == "not" for one in told):
         return set()
     ways = (told, _in_full(told, _words(sentence.passage.topic)))
-    starts = ((words, start) for words in ways for start in range(len(words)) if _may_begin(words, start))
-    return {_aligned(asked, words[start:]) for words, start in starts if words[start].stem == asked[0].stem}
-
-
-def _may_begin(words: Sequence[_Word], start: int) -> bool:
-    """Return whether what is before tells when or where ("In 1874, the mill"), so that it takes nothing back."""
-    in_first_name = words[0].value >= 0 and all(one.value == words[0].value for one in words[: start + 1])
-    return start == 0 or in_first_name or words[0].stem in _OPENING
+    # behind the first word only where that begins when or where ("In 1874, the mill"), which takes nothing back
+    starts = [(words, at) for words in ways for at in range(len(words) if words[0].stem in _OPENING else 1)]
+    return {_aligned(asked, words[at:]) for words, at in starts if words[at].stem == asked[0].stem}
 
 
 def _in_full(told: list[_Word], topic: list[_Word]) -> list[_Word]:

@@ -307,8 +307,6 @@ def fits(question: str, answer: str) -> bool:
             return any(CLOSED.get(word.lower().removesuffix("s")) == "F" for word in answer.split()[:3])
         a_year = _YEAR.fullmatch(answer) and not _TIMES.isdisjoint(noun)  # "1200" boats, but no such number of months
         return any(figure.kind in ("number", "year") for figure in figures) and not a_year
-    if wanted == "number":
-        return bool(figures) or not named
     if wanted in {"person", "place", "organisation", "nationality"}:
         return not any(answer[one.start : one.end] == answer.strip() for one in figures)
     return True

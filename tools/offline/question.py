@@ -142,7 +142,7 @@ _COMPARATIVES = word_set("first earlier later older younger larger smaller longe
 POINTS_IN_TIME = word_set("year date decade century month birthday birthdate")
 """Nouns of dates that an answer tells in figures; an age may be told in words."""
 
-_BY_WORD: dict[str, AnswerType] = {"where": "place", "when": "date"} | dict.fromkeys(("who", "whom", "whose"), "person")
+_TYPES: dict[str, AnswerType] = {"who": "person", "whom": "person", "whose": "person", "where": "place", "when": "date"}
 _NOUNS: dict[AnswerType, frozenset[str]] = english.words("answers")
 
 
@@ -156,8 +156,8 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     if asks is None:
         return None, ()
     word, rest = asks.group().lower(), text[asks.end() :]
-    if word in _BY_WORD:
-        return _BY_WORD[word], ()
+    if word in _TYPES:
+        return _TYPES[word], ()
     if word == "how":
         return ("number", _noun(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
     copula = _COPULA.match(rest)

@@ -71,11 +71,12 @@ def told_of(passages: Iterable[Passage] | PassageIndex, asked: Iterable[tuple[st
     """Yield what the offline mode tells of questions over passages, everything said."""
     index = passages if isinstance(passages, PassageIndex) else PassageIndex.in_memory(passages)
     agent = create_agent("ras", index=index, retriever="bm25", llm="offline", settings=Settings(least_confidence=0.0))
-    signs: list[tuple[str, float, float]] = []
+    signs: dict[float, tuple[str, float, float]] = {}
 
     def confidence(sign: float, borne: float, curve: Curve) -> float:
-        signs.append((CURVES[curve], sign, borne))
-        return offline_confidence(sign, borne, curve)
+        sure = offline_confidence(sign, borne, curve)
+        signs[sure] = CURVES[curve], sign, borne
+        return sure
 
     offline_confidence = offline.confidence
     with patch.object(offline, "confidence", confidence):
@@ -83,7 +84,7 @@ def told_of(passages: Iterable[Passage] | PassageIndex, asked: Iterable[tuple[st
             signs.clear()
             out = agent.invoke({"question": question}, context=Limits())
             if out["confidence"] is not None:
-                yield Told(out["confidence"], worth(out), *(signs[-1] if signs else ()))
+                yield Told(out["confidence"], worth(out), *signs.get(out["confidence"], ()))
 
 
 def looked_at(data: Path) -> Iterator[tuple[str, list[Told]]]:
@@ -194,6 +195,8 @@ def main() -> None:
     if arguments.fit:
         fit(arguments.fit)
         return
+    if not arguments.runs:
+        parser.error("name the folders of runs, or --fit DATA")
     results = [one for run in arguments.runs for one in RunFolder(run).results() if not one.abstained]
     rows = [(one.confidence, one.scores["f1"]) for one in results if one.confidence is not None]
     sure, f1 = [confidence for confidence, _ in rows], [worth for _, worth in rows]

@@ -6,8 +6,9 @@
     python -m lab.planner_rl table DATA             # the table and the picture of lab/planner-rl.md
     python -m lab.planner_rl speed DATA             # steps a second by processes, without a model
 
-DATA holds hotpotqa_train/ and reading/hotpot_2wiki_train_qa.jsonl. teach and reward need TRL: the environment of
-`make contracts`.
+`--setup names` is the second training of the page, for each command; `--out` keeps the two apart. DATA holds
+hotpotqa_train/, 2wikimultihopqa/ and reading/hotpot_2wiki_train_qa.jsonl. teach and reward need TRL: the environment
+of `make contracts`.
 """
 
 from __future__ import annotations
@@ -51,7 +52,33 @@ ON_A_CORE: dict[str, Any] = {
     "gradient_checkpointing": False,
 }
 """What both trainings are told, of SFT and of GRPO"""
-STEPS, GROUP, QUESTIONS_A_STEP, TEMPERATURE = 24, 8, 4, 0.8
+GROUP, TEMPERATURE = 8, 0.8
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a planner is taught and rewarded.
+
+    first, later: how often the teacher searches the question, a name of it, or a name in facts, before anything is
+    found and afterwards. two_wiki: 2WikiMultihopQA's training questions are trained on, too, over their passages.
+    trained: parts of the names of the weights that rewards move, all of them without any.
+    """
+
+    first: Sequence[float] = (0.9, 0.1, 0.0)
+    later: Sequence[float] = (0.0, 0.85, 0.15)
+    two_wiki: bool = False
+    trained: Sequence[str] = ()
+    steps: int = 24
+    questions_a_step: int = 4
+    rate: float = 2e-4
+    evaluated_after: int = 12  # so many steps each
+
+
+SETUPS = {
+    "question": Setup(),
+    # a teacher that does not know that the question is the best search, and rewards that leave alone what copies
+    "names": Setup((0.1, 0.9, 0.0), (0.05, 0.8, 0.15), True, ("layers.2.", "model.norm"), 40, 8, 1e-3, 10),
+}
 USED_AT = 0.5
 """Temperature of an evaluation: that of training leaves episodes of a group apart"""
 DRAWS = 2
@@ -84,19 +111,24 @@ def is_for_choosing(question: Question) -> bool:
     return not is_held_out(question) and hashlib.sha256(question.id.encode()).digest()[1] % 4 == 0
 
 
-def material(data: Path) -> Material:
+def material(data: Path, setup: Setup) -> Material:
     """Return HotpotQA's training questions in DATA and the bundled sample, over all their passages."""
     folder, plain = data / "hotpotqa_train", benchmark("jsonl")
-    hard = [_hard_question(json.loads(line)) for line in (folder / "hard100_contexts.jsonl").read_text().splitlines()]
+    hard = _with_contexts(folder / "hard100_contexts.jsonl")
+    more = _with_contexts(data / "2wikimultihopqa" / "train500_contexts.jsonl") if setup.two_wiki else []
     with_sample = plain.load(str(files("ras_agent.data") / "sample_questions.jsonl"))
     questions = [*with_sample, *plain.load(folder / "questions.jsonl"), *hard]
-    passages = [*sample_passages(), *plain.corpus(folder / "corpus.jsonl"), *plain.corpus(hard)]
+    passages = [*sample_passages(), *plain.corpus(folder / "corpus.jsonl"), *plain.corpus([*hard, *more])]
     choose, held_out = (list(filter(part, questions)) for part in (is_for_choosing, is_held_out))
-    train = [question for question in questions if question not in [*choose, *held_out]]
+    train = [*(question for question in questions if question not in [*choose, *held_out]), *more]
     return Material(passages, train, choose, held_out)
 
 
-def _hard_question(record: dict[str, Any]) -> Question:
+def _with_contexts(file: Path) -> list[Question]:
+    return [_question_of(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def _question_of(record: dict[str, Any]) -> Question:
     contexts = tuple(context_passage(title, " ".join(sentences)) for title, sentences in record["context"])
     gold = tuple(dict.fromkeys(fact[0] for fact in record["supporting_facts"]))
     return Question(record["_id"], record["question"], (record["answer"],), gold, True, record["type"], contexts)
@@ -154,8 +186,7 @@ class MixedPolicy:
     """
 
     seed: int = 0
-    first: Sequence[float] = (0.9, 0.1, 0.0)  # question, name of it, name in facts
-    later: Sequence[float] = (0.0, 0.85, 0.15)
+    setup: Setup = SETUPS["question"]
 
     def __post_init__(self) -> None:
         self._random, self._refused = random.Random(self.seed), False
@@ -166,7 +197,7 @@ class MixedPolicy:
         kinds = ([question], names_in(question), [name for name in objects if name in names_in(name)])
         known = {*searched, *(passage.title for passage in environment.passages)}
         left = [[query for query in queries if query not in known] for queries in kinds]
-        shares = self.later if searched else self.first
+        shares = self.setup.later if searched else self.setup.first
         weights = [share * bool(queries) for queries, share in zip(left, shares, strict=True)]
         if (self._refused and searched) or not any(weights):
             return ToolCall("finish", {"reason": "enough"})
@@ -201,14 +232,14 @@ def baseline(make: Any, questions: Sequence[Question], policies: Sequence[Any]) 
 # ---- trainings
 
 
-def export(given: Material, data: Path, out: Path) -> None:
+def export(given: Material, data: Path, out: Path, setup: Setup) -> None:
     """Let the mixed policy play, and write OUT/trajectories.jsonl: a line for each episode, as SFTTrainer takes it."""
     environment = gym(given)()
     questions = [*random.Random(0).sample(more_questions(data, given), MORE), *list(given.train) * 4]
     out.mkdir(parents=True, exist_ok=True)
     with (out / "trajectories.jsonl").open("w", encoding="utf-8") as file:
         for number, question in enumerate(questions):
-            messages = play(environment, MixedPolicy(number), bare_row(question))["messages"]
+            messages = play(environment, MixedPolicy(number, setup), bare_row(question))["messages"]
             for call in (call for message in messages for call in message.get("tool_calls", ())):
                 # as text, because `datasets` gives every dictionary of a column the keys of all
                 call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
@@ -307,7 +338,7 @@ def episode_line(environment: GraphSearch, turns: Sequence[dict[str, Any]]) -> d
     }
 
 
-def reward(given: Material, out: Path, seed: int, choose: bool) -> None:
+def reward(given: Material, out: Path, setup: Setup, seed: int, choose: bool) -> None:
     """Train the taught model by GRPO on the reward, and keep it in OUT/rewarded-SEED.
 
     Writes OUT/seed-SEED.jsonl, a line for each step that is logged, and OUT/episodes-SEED.jsonl, a line for each
@@ -328,8 +359,11 @@ def reward(given: Material, out: Path, seed: int, choose: bool) -> None:
     torch.manual_seed(seed)
     held_out = given.choose if choose else given.held_out
     (out / f"episodes-{seed}.jsonl").unlink(missing_ok=True)
+    model = AutoModelForCausalLM.from_pretrained(out / "taught")
+    for name, weight in model.named_parameters():
+        weight.requires_grad = not setup.trained or any(part in name for part in setup.trained)
     trainer = Trainer(
-        model=AutoModelForCausalLM.from_pretrained(out / "taught"),
+        model=model,
         processing_class=taught_tokenizer(out),
         train_dataset=Dataset.from_list([bare_row(question) for question in given.train]),
         eval_dataset=Dataset.from_list([bare_row(question) for question in held_out]),
@@ -337,12 +371,12 @@ def reward(given: Material, out: Path, seed: int, choose: bool) -> None:
         environment_factory=gym(given),
         args=GRPOConfig(
             output_dir=str(out / f"seed-{seed}"),
-            max_steps=STEPS,
-            per_device_train_batch_size=GROUP * QUESTIONS_A_STEP,
+            max_steps=setup.steps,
+            per_device_train_batch_size=GROUP * setup.questions_a_step,
             num_generations=GROUP,
             per_device_eval_batch_size=len(held_out) * DRAWS,
             num_generations_eval=DRAWS,
-            learning_rate=2e-4,
+            learning_rate=setup.rate,
             lr_scheduler_type="constant_with_warmup",
             warmup_steps=2,
             max_completion_length=1200,
@@ -352,7 +386,7 @@ def reward(given: Material, out: Path, seed: int, choose: bool) -> None:
             beta=0.0,
             scale_rewards="batch",  # by a group, one lucky episode of a hopeless question would weigh most
             eval_strategy="steps",
-            eval_steps=12,
+            eval_steps=setup.evaluated_after,
             eval_on_start=True,
             logging_steps=2,
             seed=seed,
@@ -377,7 +411,7 @@ def play_for(data: Path, seconds: float, seed: int) -> tuple[int, float, float]:
 
     Everything is as a user has it: BM25, five passages a search, facts read anew by the offline extractor.
     """
-    given = material(data)
+    given = material(data, SETUPS["question"])
     passages = list({passage.id: passage for passage in given.passages}.values())
     make = environment_factory(index=passages, extractor="offline", rewards=REWARDS, limits=Limits(max_hops=4))
     environment, policy, calls = make(), RandomPolicy(seed), 0
@@ -435,12 +469,12 @@ def difference(one: Draws, other: Draws) -> str:
     return f"{result.mean:+.3f} ({result.low:+.3f} to {result.high:+.3f})"
 
 
-def table(given: Material, out: Path) -> None:
-    """Print shares of gold passages on the held-out questions, and draw the curves into lab/planner-rl.svg."""
+def table(given: Material, out: Path, setup: Setup, picture: Path) -> None:
+    """Print shares of gold passages on the held-out questions, and draw the curves into a picture."""
     make = gym(given)
     policies: dict[str, list[Any]] = {
         "random policy": [RandomPolicy(seed) for seed in range(5)],
-        "mixed policy": [MixedPolicy(seed) for seed in range(5)],
+        "mixed policy": [MixedPolicy(seed, setup) for seed in range(5)],
         "question, then names": [QuestionFirst()],
     }
     scripted = {name: baseline(make, given.held_out, players) for name, players in policies.items()}
@@ -478,7 +512,7 @@ def table(given: Material, out: Path) -> None:
     print(f"before its reward against the random policy: {difference(before, scripted['random policy'])}")
     axes.set(xlabel="steps of GRPO", ylabel="gold passages, held out", ylim=(0, None))
     axes.legend(fontsize="small", loc="lower right")
-    figure.savefig(Path(__file__).with_name("planner-rl.svg"), metadata={"Date": None})
+    figure.savefig(picture, metadata={"Date": None})
 
 
 def main() -> None:
@@ -487,15 +521,18 @@ def main() -> None:
     parser.add_argument("command", choices=("export", "teach", "reward", "table", "speed"))
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("build/planner"))
+    parser.add_argument("--setup", choices=tuple(SETUPS), default="question", help="whom the model is taught by")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--choose", action="store_true", help="evaluate on questions that settings are chosen by")
     options = parser.parse_args()
-    given, out = material(options.data), options.out
+    setup, out = SETUPS[options.setup], options.out
+    given = material(options.data, setup)
+    picture = Path(__file__).with_name(f"planner-rl{'-names' * (options.setup == 'names')}.svg")
     commands: dict[str, Callable[[], None]] = {
-        "export": lambda: export(given, options.data, out),
+        "export": lambda: export(given, options.data, out, setup),
         "teach": lambda: teach(given, out),
-        "reward": lambda: reward(given, out, options.seed, options.choose),
-        "table": lambda: table(given, out),
+        "reward": lambda: reward(given, out, setup, options.seed, options.choose),
+        "table": lambda: table(given, out, setup, picture),
         "speed": lambda: speed(options.data),
     }
     commands[options.command]()

@@ -15,6 +15,7 @@ from lab.planner_rl import (
     Material,
     MixedPolicy,
     QuestionFirst,
+    Setup,
     bare_row,
     difference,
     draws_by_step,
@@ -59,7 +60,7 @@ def test_the_mixed_policy_plays_equal_episodes_for_equal_seeds(environment: Grap
 def test_the_mixed_policy_draws_its_searches_by_weights_and_ends_where_none_is_left(
     environment: GraphSearch, first: Any, later: Any, queries: list[str]
 ) -> None:
-    assert _queries(environment, MixedPolicy(1, first, later)) == queries
+    assert _queries(environment, MixedPolicy(1, Setup(first, later))) == queries
 
 
 def test_the_mixed_policy_searches_nothing_twice(environment: GraphSearch) -> None:

@@ -255,7 +255,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
             )
             if decision.action == "remove":
                 reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)
-            grounded = state["grounded"] and bool(reply.citations)
+            grounded = (state["grounded"] or state["abstained"]) and bool(reply.citations)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
             instead = answer_message(state["question"], reply, grounded=grounded)

@@ -6,7 +6,7 @@
     python -m lab.planner_rl table DATA             # the table and the picture of lab/planner-rl.md
     python -m lab.planner_rl speed DATA             # steps a second by processes, without a model
 
-`--setup names` is the second training of the page, for each command; `--out` keeps the two apart. DATA holds
+`--setup names` is the second training of the page, for each command; each has its own folder. DATA holds
 hotpotqa_train/, 2wikimultihopqa/ and reading/hotpot_2wiki_train_qa.jsonl. teach and reward need TRL: the environment
 of `make contracts`.
 """
@@ -72,12 +72,15 @@ class Setup:
     questions_a_step: int = 4
     rate: float = 2e-4
     evaluated_after: int = 12  # so many steps each
+    picture: str = "planner-rl.svg"
 
 
 SETUPS = {
     "question": Setup(),
     # a teacher that does not know that the question is the best search, and rewards that leave alone what copies
-    "names": Setup((0.1, 0.9, 0.0), (0.05, 0.8, 0.15), True, ("layers.2.", "model.norm"), 40, 8, 1e-3, 10),
+    "names": Setup(
+        (0.1, 0.9, 0.0), (0.05, 0.8, 0.15), True, ("layers.2.", "model.norm"), 40, 8, 1e-3, 10, "planner-rl-names.svg"
+    ),
 }
 USED_AT = 0.5
 """Temperature of an evaluation: that of training leaves episodes of a group apart"""
@@ -112,7 +115,7 @@ def is_for_choosing(question: Question) -> bool:
 
 
 def material(data: Path, setup: Setup) -> Material:
-    """Return HotpotQA's training questions in DATA and the bundled sample, over all their passages."""
+    """Return the questions of DATA that a setup trains on, and those that are kept, over the passages of all."""
     folder, plain = data / "hotpotqa_train", benchmark("jsonl")
     hard = _with_contexts(folder / "hard100_contexts.jsonl")
     more = _with_contexts(data / "2wikimultihopqa" / "train500_contexts.jsonl") if setup.two_wiki else []
@@ -520,14 +523,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("export", "teach", "reward", "table", "speed"))
     parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("build/planner"))
-    parser.add_argument("--setup", choices=tuple(SETUPS), default="question", help="whom the model is taught by")
+    parser.add_argument("--out", type=Path, help="build/planner-SETUP, if not given")
+    parser.add_argument(
+        "--setup", choices=tuple(SETUPS), default="question", help="what it is taught, and how rewarded"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--choose", action="store_true", help="evaluate on questions that settings are chosen by")
     options = parser.parse_args()
-    setup, out = SETUPS[options.setup], options.out
+    setup, out = SETUPS[options.setup], options.out or Path(f"build/planner-{options.setup}")
     given = material(options.data, setup)
-    picture = Path(__file__).with_name(f"planner-rl{'-names' * (options.setup == 'names')}.svg")
+    picture = Path(__file__).with_name(setup.picture)
     commands: dict[str, Callable[[], None]] = {
         "export": lambda: export(given, options.data, out, setup),
         "teach": lambda: teach(given, out),

@@ -326,8 +326,9 @@ class Citation(Record):
 class Answer:
     """Gives an answer with its evidence.
 
-    abstained: the evidence does not hold an answer, so `text` is none. failed: why no answer could be made at all (the
-    answerer crashed, a limit refused its call, its reply was unreadable); such an answer has abstained too.
+    abstained: the evidence does not hold an answer, or none that is sure enough, so `text` is none; it may suggest what
+    the citations bear. failed: why no answer could be made at all (the answerer crashed, a limit refused its call, its
+    reply was unreadable); such an answer has abstained too.
     """
 
     text: str

@@ -231,7 +231,8 @@ class Settings(BaseModel):
         None, "Most tokens of an answer; if not set, those of the benchmark, or 2048."
     )
     least_confidence: _Share | None = _ANSWER(
-        None, 'An answer with less confidence, 0 to 1, is "I don\'t know", of answerers that tell; if not set, 0.7.'
+        None,
+        "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.7.",
     )
 
     few_shot: bool = _PROMPTS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")

@@ -98,7 +98,7 @@ def row_of(result: Result) -> JSON:
         "question": result.question,
         "golden_answers": list(result.answers),
         "metadata": metadata,
-        "output": {"retrieval_result": retrieved, "pred": result.answer, "metric_score": dict(result.scores)},
+        "output": {"retrieval_result": retrieved, "pred": result.response, "metric_score": dict(result.scores)},
     }
 
 

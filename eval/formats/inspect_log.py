@@ -61,7 +61,7 @@ def _by_metric(results: Sequence[Result]) -> dict[str, list[float]]:
 
 
 def _sample(result: Result) -> JSON:
-    said = {"role": "assistant", "content": result.answer}
+    said = {"role": "assistant", "content": result.response}
     sample: dict[str, Any] = {
         "id": result.id,
         "epoch": 1,
@@ -69,7 +69,7 @@ def _sample(result: Result) -> JSON:
         "target": list(result.answers),
         "messages": [{"role": "user", "content": result.question}, said],
         "output": {"model": _AGENT, "choices": [{"message": said, "stop_reason": "stop"}]},
-        "scores": {name: {"value": score, "answer": result.answer} for name, score in result.scores.items()},
+        "scores": {name: {"value": score, "answer": result.response} for name, score in result.scores.items()},
         "metadata": {
             "type": result.type,
             "supporting": list(result.supporting),

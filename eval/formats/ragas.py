@@ -59,7 +59,7 @@ def row_of(result: Result) -> JSON:
         "retrieved_contexts": [passage.text for passage in passages_of(result)],
         "retrieved_context_ids": list(result.retrieved),
         "reference_context_ids": list(result.supporting),
-        "response": result.answer,
+        "response": result.response,
         "references": list(result.answers),
     }
     if result.by_title:

@@ -53,7 +53,7 @@ def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
     Of question and answer together, the first 100 words count. model: a causal language model of transformers, its
     name or the folder of its safetensors weights. Raises MissingExtra, SettingsError and WeightsError.
     """
-    pairs = [(result.question, result.answer, result.answers[0]) for result in results if result.answers]
+    pairs = [(result.question, result.response, result.answers[0]) for result in results if result.answers]
     require_mauve(len(pairs))
     ours = [compared_text(question, answer) for question, answer, _ in pairs]
     human = [compared_text(question, gold) for question, _, gold in pairs]

@@ -45,6 +45,11 @@ class Result:
     by_title: bool = False
     relevance: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def response(self) -> str:
+        """The answer for others to score: where it abstained, nothing that it suggests."""
+        return "I don't know." if self.abstained else self.answer
+
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}

@@ -102,7 +102,7 @@ function reviewForm(review, decide) {
     const edited = () => box.value.trim() !== review.answer.trim() || numbers().length !== citations.length;
     return [
       make("h2", {}, "The answer"),
-      review.abstained ? make("p", { class: "note" }, "The evidence holds no answer, it says.") : "",
+      review.abstained ? make("p", { class: "note" }, "The evidence holds no answer that is sure enough, it says.") : "",
       make("label", {}, "Answer", box),
       citations.length ? make("fieldset", {}, make("legend", {}, "Evidence"), citations.map(({ label }) => label)) : "",
       make("div", { class: "row" },

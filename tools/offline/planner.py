@@ -37,18 +37,21 @@ class OfflinePlanner:
     """Takes the question apart with the reader, and goes on by rules where that does not lead to an answer.
 
     What the question describes is asked for, the innermost first, and the answers take its place. Then the whole
-    question is asked, which is enough where that answers it, and what it compares is looked up ("Who is older, A or
+    question is asked, and no more where its answer is sure, and what it compares is looked up ("Who is older, A or
     B?"). Else the planner follows bridges:
     names in what has been read, each asked for together with the words of the question that its passage leaves open,
     until two linked passages explain the question, `most_bridges` have been followed, or none is left.
-    language: of the texts, if it is known; what is not English is searched for once, as it is asked.
+    language: of the texts, if it is known; what is not English is searched for once, as it is asked. enough: the
+    confidence of an answer from which nothing more is searched for.
     """
 
     name = "offline"
 
-    def __init__(self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "") -> None:
+    def __init__(
+        self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "", enough: float = LEAST_CONFIDENCE
+    ) -> None:
         self._reader, self._most_bridges, self._english = reader, most_bridges, EnglishOnly("planner", language)
-        self._answerer = OfflineAnswerer(reader)
+        self._answerer, self._enough = OfflineAnswerer(reader), enough
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
@@ -68,7 +71,7 @@ class OfflinePlanner:
             return _compare(evidence, searches)
         found = [one for one in passages_of(steps).values() if one.sentences]
         reply = self._answerer.reply(question, found, steps) if found else None
-        if reply and reply.confidence and reply.confidence >= LEAST_CONFIDENCE:
+        if reply and reply.confidence and reply.confidence >= self._enough:
             return Plan("sufficient", reason=f"what was found says it: {reply.text}")
         if evidence.explained():
             return Plan("sufficient", reason="two passages, of which one names the other, tell of all that is asked")

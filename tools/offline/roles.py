@@ -24,7 +24,8 @@ _packaged_reader = cache(Reader)
 def offline_planner(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> OfflinePlanner:
     """Ask for what the question describes, the innermost first; else follow the bridge that is closest to it."""
     _refuse(variant)
-    return OfflinePlanner(_packaged_reader(), language=options.language)
+    enough = max(LEAST_CONFIDENCE, options.least_confidence or 0.0)
+    return OfflinePlanner(_packaged_reader(), language=options.language, enough=enough)
 
 
 def offline_answerer(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) -> Answerer:

@@ -58,7 +58,7 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. abstained: whether the documents hold none. grounded: whether evidence supports it."""
+    """An answer. abstained: whether the documents hold none that is sure. grounded: whether evidence supports it."""
 
     answer: str
     abstained: bool

@@ -16,7 +16,7 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.compare import Reply, compare, in_common, sides_of, well_known
+from ras_agent.tools.offline.answerer.compare import THAN, Reply, compare, in_common, sides_of, well_known
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, is_left_out, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
@@ -39,8 +39,7 @@ _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
 # curves of the confidence (python -m lab.calibration --fit DATA): an offset; what the worth of a chain weighs, or the
 # share of the question's words that the grounds have, or how likely the reader takes its verdict to be; and what the
 # margin weighs by which the grounds alone bear the answer
-OF_VERDICTS = (-1.37, 4.67, 0.0)
-OF_CHAINS, OF_WHOLES = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30)
+OF_CHAINS, OF_WHOLES, OF_VERDICTS = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30), (-1.37, 4.67, 0.0)
 _FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
@@ -76,12 +75,12 @@ class OfflineAnswerer:
         reply = self.reply(question, read, steps) if read else None
         if reply is None:
             return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
-        sure = 1.0 if reply.confidence is None else reply.confidence
-        unsure = self._may_abstain and (sure < self._least_confidence or not reply.grounds)
-        if unsure and (sure < _SUGGESTED or not reply.grounds):
-            return Answer(I_DO_NOT_KNOW, abstained=True, confidence=reply.confidence, failures=failures)
-        text = f"{NOT_SURE}{reply.text}" if unsure else reply.text
-        return Answer(text, cited(reply.grounds, graph), unsure, reply.confidence, failures)
+        sure, found = 1.0 if reply.confidence is None else reply.confidence, cited(reply.grounds, graph)
+        if not self._may_abstain or (found and sure >= self._least_confidence):
+            return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
+        if found and sure >= _SUGGESTED:
+            return Answer(f"{NOT_SURE}{reply.text}", found, True, reply.confidence, failures)
+        return Answer(I_DO_NOT_KNOW, abstained=True, confidence=reply.confidence, failures=failures)
 
     def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         """Return the answer, however sure, and what it rests on; None where there is none. passages: not empty."""
@@ -107,7 +106,7 @@ class OfflineAnswerer:
 
     def _open(self, question: str, chain: Chain, passages: Sequence[ReadPassage]) -> Reply | None:
         """Return the end of a chain that is sure enough, else the answer to the whole question."""
-        end, lead, words = chain.answered, tuple(link.found.sentence for link in chain.links), set(stems(question))
+        end, lead = chain.answered, tuple(link.found.sentence for link in chain.links)
         if end is None:
             end = self._whole(question, passages, {canonical_key(link.found.text) for link in chain.links})
             if end is None:
@@ -116,9 +115,12 @@ class OfflineAnswerer:
             lead = () if named or end.named_by is None else (end.named_by,)
         text, listed = all_of_list(question, end.text, end.sentence)
         grounds = tuple(dict.fromkeys([*lead, *listed]))
+        borne = self._borne(question, end.text, grounds)
+        if chain.answered:
+            return Reply(text, grounds, confidence(chain.worth, borne, OF_CHAINS))
+        words = set(stems(question))
         held = words & {root for one in grounds for root in one.stems | one.passage.title_stems}
-        sign, curve = (chain.worth, OF_CHAINS) if chain.answered else (len(held) / max(1, len(words)), OF_WHOLES)
-        return Reply(text, grounds, confidence(sign, self._borne(question, end.text, grounds), curve))
+        return Reply(text, grounds, confidence(len(held) / max(1, len(words)), borne, OF_WHOLES))
 
     def _borne(self, question: str, answer: str, grounds: Sequence[Sentence]) -> float:
         """Return how surely sentences by themselves give an answer: the margin of what it is, or holds, or is part of.
@@ -126,11 +128,11 @@ class OfflineAnswerer:
         They are read for the question as it was asked, so that an answer to another one, or one that only the rest of a
         passage gives, is unlikely.
         """
-        text, key = " ".join(with_title(one.passage.title, one.text) for one in grounds), canonical_key(answer)
+        text = " ".join(with_title(one.passage.title, one.text) for one in grounds)
         margins = [-_FARTHEST]
         for span in self._reader.read(question, [text])[0]:
-            said = canonical_key(text[span.start : span.end])
-            if said and (said in key or key in said):
+            said = text[span.start : span.end]
+            if holds(answer, said) or holds(said, answer):
                 margins.append(min(span.margin, _FARTHEST))
         return max(margins)
 
@@ -158,7 +160,8 @@ class OfflineAnswerer:
         """Return what a sentence says in the question's words, else what holds of two things, else a verdict."""
         if links and (reply := _in_its_words(asked, passages, links)):
             return reply
-        sides = sides_of(asked, passages) if asked.compared and _AND.search(asked.question) else ()
+        both = _AND.search(asked.question) or THAN.search(asked.question)
+        sides = sides_of(asked, passages) if asked.compared and both else ()
         if sides and well_known(sides):
             return compare(asked, sides, self._reader)
         return self._verdict(asked, links, passages)

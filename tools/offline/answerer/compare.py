@@ -24,7 +24,7 @@ from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tok
 
 _DEATH = stem_set("died death dead dies passed")
 _SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
-_THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
+THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
 _EMPTY = stem_set("same type kind sort form considered known called located situated involved")
 _NUMBER = stem_set("number amount count quantity")
 _WIDEST = stem_set("country nation nationality continent ethnicity origin")
@@ -43,7 +43,7 @@ _IN_COMMON = 0.75  # how likely that is right
 _PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
 # how sure a choice is: 106 of 117 by dates were right, 14 of 22 by numbers, all of 14 by words (lab/reader.md)
 _BY_DATES, _BY_NUMBERS, _BY_WORDS = 0.9, 0.64, 0.8
-_UNDECIDED = 0.6  # where one of the things does not tell what is compared
+_UNDECIDED = 0.4  # where one of the things does not tell what is compared
 _GUESSED = 0.1  # where no passage is about one of them
 
 
@@ -81,7 +81,7 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
     known = well_known(sides)
     if asked.kind == "choice":
         chosen, grounds, sure = _chosen(asked.question, sides)
-        return Reply(chosen.name, grounds, sure or _UNDECIDED if known else _GUESSED)
+        return Reply(chosen.name, grounds, sure if known else _GUESSED)
     about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
     sure = 0.75
     same = list(_SAME.finditer(asked.question))
@@ -89,9 +89,9 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
         behind = stem_set(asked.question[same[-1].end() :]) & about
         shared, grounds = _shared(sides, behind or about)
         yes = shared != any(one["different"] for one in same)
-    elif _THAN.search(asked.question):
-        chosen, grounds, decided = _chosen(asked.question, sides)
-        yes = chosen is sides[0] and decided > 0
+    elif THAN.search(asked.question):
+        chosen, grounds, sure = _chosen(asked.question, sides)
+        yes = chosen is sides[0] and sure > _UNDECIDED
     else:
         holding = [_holds(asked.question, side, about, reader) for side in sides]
         likely = min(1 - one if denies(asked.question) else one for one in holding)
@@ -160,7 +160,7 @@ def _alike(one: str, other: str, known: frozenset[str]) -> bool:
 
 
 def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence, ...], float]:
-    """Return the side asked for, the sentences that speak for it, and how sure that is; 0 where a side says nothing."""
+    """Return the side asked for, the sentences that speak for it, and how sure that is."""
     if " or " in question:  # without what is said of the last one behind a comma
         question = question.partition(f"{max(sides, key=lambda side: question.find(side.name)).name},")[0]
     for side in sides:
@@ -170,15 +170,13 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
     figures = [_figure(side, about, by_dates) for side in sides] if sign else []
     if any(figures):
         worth = [one[0] * sign if one else float("-inf") for one in figures]
-        return (
-            sides[worth.index(max(worth))],
-            tuple(one[1] for one in figures if one),
-            all(figures) * (_BY_DATES if by_dates else _BY_NUMBERS),
-        )
+        sure = _BY_DATES if by_dates else _BY_NUMBERS
+        grounds = tuple(one[1] for one in figures if one)
+        return sides[worth.index(max(worth))], grounds, sure if all(figures) else _UNDECIDED
     # else the side whose passage has more of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]
-    return best, best.best_sentence(about), (len(set(scores)) == len(scores)) * _BY_WORDS
+    return best, best.best_sentence(about), _BY_WORDS if len(set(scores)) == len(scores) else _UNDECIDED
 
 
 def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, Sentence] | None:

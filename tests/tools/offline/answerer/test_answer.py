@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
+from ras_agent.records import Answer, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, NOT_SURE, OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader, Verdict
+from ras_agent.tools.offline.reading import read
 from tests.tools.offline.test_chain import BELL, LEITH, PHONE, READER, RIVER, SEARCHES, Scripted
 
 PACKAGED = Reader()
@@ -143,6 +144,37 @@ def test_what_is_more_likely_right_than_wrong_is_suggested_with_its_sentences() 
     assert answer.abstained
     assert answer.text == f"{NOT_SURE}Water of Leith"
     assert answer.citations[-1].quote == "The Water of Leith flows through Edinburgh."
+
+
+def test_two_that_are_compared_are_not_judged_over_one_sentence() -> None:
+    rivers = [
+        Passage("v", "The Vela is a river of 300 km.", "Vela"),
+        Passage("o", "The Orsa is a river of 200 km.", "Orsa"),
+    ]
+    for question, verdict in (
+        ("Is the Vela longer than the Orsa?", "yes"),
+        ("Is the Orsa longer than the Vela?", "no"),
+    ):
+        answer = OfflineAnswerer(PACKAGED, least_confidence=0.0).answer(question, EMPTY, rivers, ())
+        assert (answer.text, len(answer.citations)) == (verdict, 2)
+
+
+def test_a_part_of_a_word_bears_no_answer() -> None:
+    class Points(Scripted):
+        def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
+            places = ((text.find("87"), text.find("1874")) for text in texts)
+            return [
+                [Span(year, year + 4, 20.0)] if year >= 0 else [Span(age, age + 2, 20.0)] if age >= 0 else []
+                for age, year in places
+            ]
+
+    steps = _steps(("How old was Ann?", Passage("a", "Ann was 87.", "Ann")))
+    alone = OfflineAnswerer(Points({}, {})).answer(
+        "How old was Ann?", EMPTY, [Passage("a", "Ann was 87.", "Ann")], steps
+    )
+    beside = Passage("a", "Ann was 87 (not 1874).", "Ann")
+    assert not alone.abstained
+    assert OfflineAnswerer(Points({}, {}))._borne("How old was Ann?", "87", read([beside])[0].sentences) == -9.0
 
 
 def test_a_verdict_is_that_of_the_surest_passage_and_cites_the_sentence_that_decides() -> None:

@@ -45,6 +45,21 @@ def test_a_choice_follows_dates_numbers_or_words(question: str, answer: str) -> 
     assert compared(question).text == answer
 
 
+def test_a_comparison_is_as_sure_as_what_it_goes_by() -> None:
+    sure = [
+        compared(question).confidence or 0.0
+        for question in (
+            "Who is older, Ada Alder or Ben Birch?",
+            "Is Ben Birch older than Ada Alder?",
+            "Which lake is larger, Elm Lake or Fir Lake?",
+            "Which lake is older, Elm Lake or Fir Lake?",
+        )
+    ]
+    by_date, than, by_number, undecided = sure
+    assert by_date == than > by_number > undecided
+    assert undecided < 0.5
+
+
 def test_members_are_counted_where_a_sentence_tells_who_they_are() -> None:
     beatles = "The Beatles came from Liverpool. The band consisted of Ann Ash, Bo Bay, Cy Cole and Di Dee."
     cream = "Cream played in London, Paris, Rome, Ulm and Bath. Its members were Ed Eck, Flo Fay and Gil Gray."

@@ -172,7 +172,7 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
         worth = [one[0] * sign if one else float("-inf") for one in figures]
         sure = _BY_DATES if by_dates else _BY_NUMBERS
         grounds = tuple(one[1] for one in figures if one)
-        return sides[worth.index(max(worth))], grounds, sure if all(figures) else _UNDECIDED
+        return sides[worth.index(max(worth))], grounds, sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED
     # else the side whose passage has more of the question's other words
     scores = [len(about & side.stems) for side in sides]
     best = sides[scores.index(max(scores))]

@@ -147,16 +147,13 @@ def test_what_is_more_likely_right_than_wrong_is_suggested_with_its_sentences() 
 
 
 def test_two_that_are_compared_are_not_judged_over_one_sentence() -> None:
-    rivers = [
-        Passage("v", "The Vela is a river of 300 km.", "Vela"),
-        Passage("o", "The Orsa is a river of 200 km.", "Orsa"),
-    ]
-    for question, verdict in (
-        ("Is the Vela longer than the Orsa?", "yes"),
-        ("Is the Orsa longer than the Vela?", "no"),
-    ):
-        answer = OfflineAnswerer(PACKAGED, least_confidence=0.0).answer(question, EMPTY, rivers, ())
+    lee, day = Passage("a", "Ann Lee was born in 1901.", "Ann Lee"), Passage("b", "Bo Day was born in 1950.", "Bo Day")
+    answerer = OfflineAnswerer(PACKAGED)
+    for question, verdict in (("Is Ann Lee older than Bo Day?", "yes"), ("Is Bo Day older than Ann Lee?", "no")):
+        answer = answerer.answer(question, EMPTY, [lee, day], ())
         assert (answer.text, len(answer.citations)) == (verdict, 2)
+    undated = Passage("a", "Ann Lee was a painter.", "Ann Lee")
+    assert answerer.answer("Is Ann Lee older than Bo Day?", EMPTY, [undated, day], ()).text == I_DO_NOT_KNOW
 
 
 def test_a_part_of_a_word_bears_no_answer() -> None:

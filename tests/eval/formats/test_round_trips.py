@@ -150,3 +150,12 @@ def test_the_row_of_ragas_is_the_one_that_it_documents(tmp_path: Path) -> None:
 
 def _with(result: Result, trace: dict[str, Any]) -> Result:
     return Result.from_dict({**result.to_dict(), "trace": trace})
+
+
+@pytest.mark.parametrize("name", ["flashrag", "ragas"])
+def test_what_an_abstention_suggests_is_not_given_for_its_answer(name: str, tmp_path: Path) -> None:
+    unsure = Result("q", "Where?", ("Ulm",), answer="I am not sure. The passages suggest: Ulm", abstained=True)
+    format_to_write(name)(Exported({"name": "run"}, (unsure,)), tmp_path / "out.jsonl")
+    written = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    assert "I don't know." in written
+    assert "suggest" not in written

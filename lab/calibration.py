@@ -25,6 +25,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+import numpy as np
+
 from lab.ordinary.__main__ import SETS, mark
 from ras_agent import Limits, Passage, PassageIndex
 from ras_agent.app.sample import sample_passages
@@ -84,7 +86,8 @@ def told_of(passages: Iterable[Passage] | PassageIndex, asked: Iterable[tuple[st
             signs.clear()
             out = agent.invoke({"question": question}, context=Limits())
             if out["confidence"] is not None:
-                yield Told(out["confidence"], worth(out), *signs.get(out["confidence"], ()))
+                curve, sign, borne = signs.get(out["confidence"], ("", 0.0, 0.0))
+                yield Told(out["confidence"], worth(out), curve, sign, borne)
 
 
 def looked_at(data: Path) -> Iterator[tuple[str, list[Told]]]:
@@ -150,15 +153,15 @@ def _marked(question: dict[str, Any], out: dict[str, Any]) -> float:
 def fitted(told: Sequence[Told]) -> Curve:
     """Return the logistic curve that is nearest to how right the answers are, with scikit-learn's default penalty."""
     from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
 
-    signs, right = [[one.sign, one.borne] for one in told], [one.right for one in told]
-    scaler = StandardScaler().fit(signs)
-    labels, weights = [1] * len(told) + [0] * len(told), [*right, *(1 - one for one in right)]
-    model = LogisticRegression().fit(scaler.transform(signs * 2), labels, sample_weight=weights)
-    of_sign, of_borne = (float(one) for one in model.coef_[0] / scaler.scale_)
-    offset = float(model.intercept_[0]) - of_sign * scaler.mean_[0] - of_borne * scaler.mean_[1]
-    return float(offset), of_sign, of_borne
+    signs, right = np.array([(one.sign, one.borne) for one in told]), np.array([one.right for one in told])
+    centre, spread = signs.mean(axis=0), signs.std(axis=0)
+    spread[spread == 0] = 1.0
+    scaled, labels = (signs - centre) / spread, np.repeat([1, 0], len(told))
+    model = LogisticRegression()
+    model.fit(np.concatenate([scaled, scaled]), labels, sample_weight=np.concatenate([right, 1 - right]))
+    weights = model.coef_[0] / spread
+    return float(model.intercept_[0] - weights @ centre), float(weights[0]), float(weights[1])
 
 
 def fit(data: Path) -> None:

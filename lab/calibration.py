@@ -160,8 +160,8 @@ def fitted(told: Sequence[Told]) -> Curve:
     scaled, labels = (signs - centre) / spread, np.repeat([1, 0], len(told))
     model = LogisticRegression()
     model.fit(np.concatenate([scaled, scaled]), labels, sample_weight=np.concatenate([right, 1 - right]))
-    weights = model.coef_[0] / spread
-    return float(model.intercept_[0] - weights @ centre), float(weights[0]), float(weights[1])
+    weights, intercept = np.ravel(model.coef_) / spread, float(np.ravel(model.intercept_)[0])
+    return intercept - float(weights @ centre), float(weights[0]), float(weights[1])
 
 
 def fit(data: Path) -> None:

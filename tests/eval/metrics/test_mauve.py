@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from typer.testing import CliRunner
 from ras_agent.app.cli import build_program
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
 from ras_agent.eval.metrics.mauve import compared_text, features, mauve_of, mauve_of_vectors, require_mauve
+from ras_agent.eval.run.result import Result
 from tests.messages import says
 
 torch = pytest.importorskip("torch")
@@ -126,9 +125,9 @@ def test_the_score_is_the_area_that_the_paper_defines() -> None:
 def test_a_runs_answers_are_compared_with_the_first_gold_answers(tiny_llama: Path) -> None:
     pytest.importorskip("mauve")
     gold = [(f"why {' '.join(WORDS[: 1 + number % 5])}",) for number in range(24)]
-    same = [SimpleNamespace(question="how old", answer=one[0], answers=one) for one in gold]
-    other = [SimpleNamespace(question="how old", answer="stone", answers=one) for one in gold]
-    unknown: Any = SimpleNamespace(question="what", answer="mill", answers=())
+    same = [Result("q", "how old", one, answer=one[0]) for one in gold]
+    other = [Result("q", "how old", one, answer="stone") for one in gold]
+    unknown = Result("q", "what", answer="mill")
     found = mauve_of([*same, unknown], tiny_llama)
     assert (found.texts, found.featuriser) == (24, str(tiny_llama))
     assert found.score > mauve_of(other, tiny_llama).score + 0.25

@@ -331,7 +331,8 @@ def test_the_page_is_read_out_pressed_and_seen_by_everybody(browser: Browser, ad
 
 def test_a_run_is_paused_and_goes_on_where_it_stopped(browser: Browser, index: Path, scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "[SUBQ] Where was Alexander Graham Bell born?"}, {"hang": True})
-    with serving(Settings(index=index, planner=scripted_llm.spec, extractor="offline")) as address:
+    settings = Settings(index=index, planner=scripted_llm.spec, extractor="offline", least_confidence=0.0)
+    with serving(settings) as address:
         browser.open(address)
         ask(browser, "Where was the inventor born?")
         until(browser, "document.querySelectorAll('.node').length > 1")

@@ -69,8 +69,7 @@ class OfflinePlanner:
         evidence = gather(question, steps)
         if evidence.asked.compared:
             return _compare(evidence, searches)
-        found = [one for one in passages_of(steps).values() if one.sentences]
-        reply = self._answerer.reply(question, found, steps) if found else None
+        reply = self._answerer.reply(question, list(passages_of(steps).values()), steps)
         if reply and reply.confidence and reply.confidence >= self._enough:
             return Plan("sufficient", reason=f"what was found says it: {reply.text}")
         if evidence.explained():

@@ -71,8 +71,7 @@ class OfflineAnswerer:
         given = {passage.id for passage in english}
         # in the order in which the steps found them; all of them where they found none
         read = [one for one in passages_of(steps).values() if one.id in given]
-        read = [one for one in read or read_passages(english[:MOST_READ]) if one.sentences]
-        reply = self.reply(question, read, steps) if read else None
+        reply = self.reply(question, read or read_passages(english[:MOST_READ]), steps)
         if reply is None:
             return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
         sure, found = 1.0 if reply.confidence is None else reply.confidence, cited(reply.grounds, graph)
@@ -83,7 +82,10 @@ class OfflineAnswerer:
         return Answer(I_DO_NOT_KNOW, abstained=True, confidence=reply.confidence, failures=failures)
 
     def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
-        """Return the answer, however sure, and what it rests on; None where there is none. passages: not empty."""
+        """Return the answer, however sure, and what it rests on; None where there is none."""
+        passages = [one for one in passages if one.sentences]
+        if not passages:
+            return None
         sentences = sentences_that_say(question, passages[:_JUDGED])
         if sentences is None and (reply := _in_its_words(analyse(question), passages, [])):
             return reply

@@ -9,6 +9,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.graph.state import CompiledStateGraph
 
 from ras_agent.records import JSON
+from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 
 _SOURCES = "\n\nSources:"
@@ -51,7 +52,8 @@ def _content_and_artifact(out: Any) -> tuple[str, JSON]:
 def answer_and_sources(out: Any) -> str:
     """Return an output's answer, and below it each citation: its number, title, file, page and quote.
 
-    An answer that names no number itself is followed by all of them. Markup in titles and quotes is inert.
+    An answer that names no number itself is followed by all of them. Each citation is one line, whatever its title
+    holds, and markup in it is inert.
 
     >>> cited = {"number": 1, "title": "Leith", "file": "rivers.pdf", "page": 3, "quote": "It is long."}
     >>> print(answer_and_sources({"answer": "Water of Leith", "citations": [cited]}))
@@ -85,12 +87,13 @@ def source_place(file: object, page: object) -> str:
     >>> source_place("rivers.pdf", 3)
     'rivers.pdf, page 3'
     """
-    return f"{file}, page {page}" if file and page else str(file or "")
+    name = shown_name(file or "")
+    return f"{name}, page {shown_name(page)}" if name and page else name
 
 
 def _source(citation: JSON) -> str:
-    title = citation.get("title") or citation.get("passage_id", "")
+    title = shown_name(citation.get("title") or citation.get("passage_id", ""))
     place = source_place(citation.get("file"), citation.get("page"))
     file = f" ({place})" if place else ""
-    quote = " ".join(citation.get("quote", "").split())
+    quote = one_line(citation.get("quote", ""))
     return f"[{citation['number']}] {title}{file}" + (f': "{quote}"' if quote else "")

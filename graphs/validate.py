@@ -17,6 +17,7 @@ from ras_agent.errors import FilterError
 from ras_agent.filters import Filter
 from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
+from ras_agent.text.lines import shown_name
 from ras_agent.text.markup import inert_markup
 from ras_agent.tools.index.given import Text, passage_of
 
@@ -199,7 +200,7 @@ def _valid_place(source: Source, passages: Mapping[str, Passage], extractor: str
 def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids: Collection[str], hop: int) -> Answer:
     """Return the answer without cited passages, spans and facts that do not exist; each leaves a Failure.
 
-    Markup in its text is inert, but for images whose address a cited passage holds.
+    Markup in its text is inert, and titles and names of files are one line.
     """
     citations: list[Citation] = []
     failures: list[Failure] = []
@@ -217,17 +218,15 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
-        title, quote = replace_surrogates(str(citation.title)), replace_surrogates(str(citation.quote))
-        file, page = passage.file, passage.page
-        citation = replace(citation, start=start, end=end, title=title, quote=quote, file=file, page=page)
+        title, file = shown_name(citation.title), shown_name(passage.file)
+        citation = replace(citation, start=start, end=end, title=title, file=file, page=passage.page)
+        citation = replace(citation, quote=replace_surrogates(str(citation.quote)))
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")
             citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
         citations.append(citation)
-    cited = [passages[citation.passage_id] for citation in citations]
-    sources = [text for passage in cited for text in (passage.text, *map(str, passage.metadata.values()))]
-    text = inert_markup(replace_surrogates(answer.text), sources)
+    text = inert_markup(replace_surrogates(answer.text))
     return replace(answer, text=text, citations=tuple(citations), failures=(*answer.failures, *failures))
 
 

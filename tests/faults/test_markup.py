@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt  # of rich, which the command line needs
 
-from ras_agent.text.markup import inert_markup, markup_start
+from ras_agent.graphs.tool import answer_and_sources, without_sources
+from ras_agent.text.markup import inert_markup, markup_start, web_address
 from tests.faults.attack import Attack
 
 PIECES = (
@@ -43,13 +45,28 @@ PIECES = (
         "&lt;",
     ),
     *("&#33;", "x", "1", "'", '"', "<!--", "-->", "<x", "<div style='background:url(//e.example)'>", "<![CDATA[", "<?"),
+    *(
+        "javascript:alert(1)",
+        "java",
+        "script:",
+        "&colon;",
+        "\\:",
+        "&#106;avascript",
+        "data:x",
+        "https://e.example)",
+        "\x01",
+    ),
     *("\t", "\f", "IMG", "=", "style=", "<https://", "*", "_", "| a |\n|---|\n", "> ", "- ", "    "),
 )
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):.", re.DOTALL | re.IGNORECASE)
 OURS = {"a": {"href", "title"}, "ol": {"start"}, "code": {"class"}}  # what Markdown's own elements have
 
 
 class _Loads(HTMLParser):
-    """Reader of a page that notes scripts, styles, and elements with attributes that Markdown does not make."""
+    """Reader of a page that notes what runs or loads: scripts, styles, attributes that Markdown does not make.
+
+    A link to anything but a page, an address of mail or a telephone runs a program.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,6 +76,10 @@ class _Loads(HTMLParser):
         names = {name for name, value in attrs if value is not None}
         if tag in ("script", "style") or not names <= OURS.get(tag, set()):
             self.elements.append(f"{tag} {attrs}")
+        followed = "".join(char for char in dict(attrs).get("href") or "" if char > " ")
+        scheme = SCHEME.match(followed)
+        if scheme is not None and scheme[1].lower() not in ("http", "https", "mailto", "tel"):
+            self.elements.append(f"{tag} to {followed!r}")
 
 
 def _loads(page: str) -> list[str]:
@@ -70,8 +91,9 @@ def _loads(page: str) -> list[str]:
 
 
 def test_markup_of_an_answer(attack: Attack) -> None:
-    """Texts of pieces of markup, shown as Markdown and as HTML: nothing is loaded, and streams begin as they end"""
+    """Texts of pieces of markup, shown as Markdown and as HTML: nothing loads or runs, streams begin as they end"""
     markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+    markdown.validateLink = lambda address: True  # of a renderer that leaves it to the text
     for _ in attack.times(50_000):
         text = "".join(attack.random.choices(PIECES, k=attack.random.randint(1, 25)))
         inert, start = inert_markup(text), markup_start(text)
@@ -79,3 +101,47 @@ def test_markup_of_an_answer(attack: Attack) -> None:
         attack.expect(_loads(inert) == [], f"as HTML: {text!r}")
         attack.expect(inert_markup(inert) == inert, f"twice: {text!r}")
         attack.expect(inert[:start] == text[:start], f"streamed: {text!r}")
+
+
+NAMES = (
+    *(
+        "Kelp",
+        "\n",
+        "\r",
+        "\n\n",
+        "\u2028",
+        "\x85",
+        "\x0b",
+        "\x1b[2K",
+        "\u202e",
+        "\0",
+        "\ud800",
+        "Sources:",
+        "[2] ",
+        "\n[2] ",
+    ),
+    *(
+        "(trusted.pdf)",
+        ': "It is open."',
+        "x" * 400,
+        "![x](https://e.example/q)",
+        "<img src=x>",
+        "](javascript:x)",
+        "**",
+    ),
+)
+
+
+def test_titles_and_names_that_speak_for_others(attack: Attack) -> None:
+    """Titles, files, pages and addresses of pieces of answers: a citation stays one line, an address one word"""
+    for _ in attack.times(5_000):
+        title, file, page = ("".join(attack.random.choices(NAMES, k=attack.random.randint(0, 8))) for _ in range(3))
+        cited = {"number": 1, "passage_id": "p", "title": title, "file": file, "page": page, "quote": "It is shut."}
+        text = answer_and_sources({"answer": "Leith [1]", "citations": [cited]})
+        attack.expect(text.splitlines()[:3] == ["Leith [1]", "", "Sources:"], f"begins otherwise: {text!r}")
+        attack.expect(len(text.splitlines()) == 4 and len(text) < 1_000, f"more than a line: {text!r}")
+        attack.expect(_loads(MarkdownIt("commonmark", {"html": True}).render(text)) == [], f"loads: {text!r}")
+        attack.expect(without_sources(text) == "Leith", f"cut elsewhere: {text!r}")
+        address = web_address("https://e.example/" + title + "".join(attack.random.choices(PIECES, k=5)))
+        ends = set(address) & set("\"'()<>[]`\\ \n\t")
+        attack.expect(not ends, f"{address!r} holds {ends}")

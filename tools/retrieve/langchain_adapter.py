@@ -16,6 +16,7 @@ from ras_agent.errors import FilterError, RasError, SettingsError
 from ras_agent.filters import OWN_FIELDS, Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
+from ras_agent.text.lines import shown_name
 from ras_agent.tools.index.given import passage_of_document, text_id
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.retrieve.search import Search
@@ -183,7 +184,7 @@ def _document(hit: Hit) -> Document:
     from langchain_core.documents import Document
 
     passage = hit.passage
-    about = {"title": passage.title, "document_id": passage.document_id, "score": hit.score}
+    about = {"title": shown_name(passage.title), "document_id": passage.document_id, "score": hit.score}
     return Document(page_content=passage.text, id=passage.id, metadata={**passage.metadata, **about})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from ras_agent.text.lines import REORDERING, one_line
+from ras_agent.text.lines import inert_lines as inert_lines
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -63,44 +65,13 @@ def progress_bar(
 
 # ---- safe text
 
-# marks that reorder the text around them, so that a line reads differently from what is stored
-_REORDERING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
-_ESCAPED = re.compile("[\udc80-\udcff]+")
-_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{''.join(sorted(_REORDERING))}]")
-
-
-def inert(text: str, *, limit: int | None = None) -> str:
-    """Return `text` as one line that cannot move the cursor, colour the screen or change the reading direction.
-
-    Control characters are dropped, line ends become spaces, and the line is cut to `limit` characters. Text goes to
-    the terminal as `rich.text.Text`, never as markup, so brackets need no escape.
-
-    >>> inert("Bell\\x1b[31m red\\n\\tsays [bold]hi")
-    'Bell[31m red says [bold]hi'
-    """
-    line = " ".join(inert_lines(_ESCAPED.sub(_letters, text)).split())
-    return line if limit is None or len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
-
-
-def _letters(escaped: re.Match[str]) -> str:
-    return escaped[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def inert_lines(text: str) -> str:
-    """Return `text` without control characters, as `inert` does, but with its spaces and line ends."""
-    return "".join(map(_safe, text))
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{''.join(sorted(REORDERING))}]")
+inert = one_line
 
 
 def inert_json(json: str) -> str:
     """Return a JSON document with all control characters escaped; JSON itself escapes only most of them."""
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json)
-
-
-def _safe(char: str) -> str:
-    if char.isspace():
-        return "\n" if char == "\n" else " "
-    return "" if unicodedata.category(char) in ("Cc", "Cs", "Co") or char in _REORDERING else char
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:

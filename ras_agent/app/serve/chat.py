@@ -23,7 +23,8 @@ from ras_agent.app.serve.wire import AskRequest, Message, Only
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
-from ras_agent.text.markup import inert_markup
+from ras_agent.text.lines import one_line, shown_name
+from ras_agent.text.markup import inert_markup, web_address
 from ras_agent.tools.chat.window import estimate_tokens
 
 MODEL = "ras-agent"
@@ -209,7 +210,7 @@ class _Completion:
         text, annotations = outputs.get("answer", ""), []
         for citation in outputs.get("citations", ()):
             passage = outputs["passages"].get(citation["passage_id"], {})
-            title = citation["title"] or citation.get("file") or citation["passage_id"]
+            title = inert_markup(shown_name(citation["title"] or citation.get("file") or citation["passage_id"]))
             about = {"url": _address(passage, self._base_url), "title": title, "start_index": 0, "end_index": len(text)}
             annotations.append({"type": "url_citation", "url_citation": about})
         return annotations
@@ -223,18 +224,19 @@ def _thought(event: Event) -> str:
         case Planned(hop=hop, plan=plan) if plan.subquery:
             line = f"Search {hop}: {plan.subquery}"
         case Hits(hits=hits):
-            names = dict.fromkeys(hit.passage.title or hit.passage.document_id or hit.passage.id for hit in hits)
+            found = [hit.passage for hit in hits]
+            names = dict.fromkeys(shown_name(one.title or one.document_id or one.id) for one in found)
             line = f"Found: {', '.join(names) or 'nothing'}"
         case _:
             return ""
-    return inert_markup(f"{line}\n\n")
+    return inert_markup(f"{one_line(line)}\n\n")
 
 
 def _address(passage: JSON, base_url: str) -> str:
     metadata = passage.get("metadata", {})
     for name in ("url", "source"):
-        if str(metadata.get(name, "")).startswith(("https://", "http://")):
-            return str(metadata[name])
+        if address := web_address(str(metadata.get(name, ""))):
+            return address
     return f"{base_url}api/passages/{quote(str(passage.get('id', '')), safe='')}"
 
 

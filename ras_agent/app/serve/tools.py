@@ -26,6 +26,7 @@ from ras_agent.app.serve.errors import refusal
 from ras_agent.app.serve.service import Service
 from ras_agent.events import Planned
 from ras_agent.graphs.tool import source_place
+from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 
 if TYPE_CHECKING or version("mcp").startswith("1."):  # which LangChain's adapters ask for
@@ -121,14 +122,14 @@ def tools_over(service: Service) -> MCPServer:
             try:
                 async for event in run.events():
                     if isinstance(event, Planned):
-                        step = inert_markup(event.plan.subquery or event.plan.action)
+                        step = inert_markup(one_line(event.plan.subquery or event.plan.action))
                         await context.report_progress(event.hop, message=step)
                 out = (await run.end()).answered()
             finally:
                 run.cancel()
         sources = [
             Quoted(
-                title=str(cited.get("title", "")),
+                title=shown_name(cited.get("title", "")),
                 quote=str(cited.get("quote", "")),
                 passage_id=str(cited.get("passage_id", "")),
                 source=source_place(cited.get("file"), cited.get("page")),
@@ -150,7 +151,7 @@ def tools_over(service: Service) -> MCPServer:
         return [
             Found(
                 passage_id=hit.passage.id,
-                title=hit.passage.title,
+                title=shown_name(hit.passage.title),
                 text=hit.passage.text,
                 score=hit.score,
                 source=source_place(hit.passage.file, hit.passage.page),

@@ -1,0 +1,59 @@
+"""Texts from elsewhere as one line, in which nothing moves a cursor, ends a line or changes the reading direction."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST_NAME = 300
+"""Characters that are shown of a title or of a file's name."""
+# marks that reorder the text around them, so that a line reads differently from what is stored
+REORDERING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSEEN = ("Cc", "Cs", "Co")
+# bytes that Python made of the letters of a file's name, in a locale such as C that does not know them
+_ESCAPED = re.compile("[\udc80-\udcff]+")
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return `text` as one line that cannot move the cursor, colour the screen or change the reading direction.
+
+    Control characters are dropped, line ends become spaces, and the line is cut to `limit` characters. Text goes to
+    the terminal as `rich.text.Text`, never as markup, so brackets need no escape.
+
+    >>> one_line("Bell\\x1b[31m red\\n\\tsays [bold]hi")
+    'Bell[31m red says [bold]hi'
+    """
+    readable = _ESCAPED.sub(_letters, text)
+    line = " ".join(inert_lines(readable).split())
+    if limit is None or len(line) <= limit:
+        return line
+    start = line[: limit - 1].rstrip()
+    return f"{start}…"
+
+
+def shown_name(name: object) -> str:
+    """Return a title, or the name of a file, as it is shown: one line of at most 300 characters.
+
+    Whoever wrote a document chose them: they begin no line in which they would say something as somebody else.
+
+    >>> shown_name('Kelp\\n[2] Harbour office: "It is open."')
+    'Kelp [2] Harbour office: "It is open."'
+    """
+    return one_line(str(name), LONGEST_NAME)
+
+
+def inert_lines(text: str) -> str:
+    """Return `text` without control characters, as `one_line` does, but with its spaces and line ends."""
+    return "".join(map(_safe, text))
+
+
+def _letters(escaped: re.Match[str]) -> str:
+    data = escaped[0].encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "replace")
+
+
+def _safe(char: str) -> str:
+    if char.isspace():
+        return "\n" if char == "\n" else " "
+    unseen = unicodedata.category(char) in _UNSEEN
+    return "" if unseen or char in REORDERING else char

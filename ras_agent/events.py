@@ -122,6 +122,16 @@ class AnswerToken(_Event):
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingForModel(_Event):
+    """A step that waits for the server of a model: of the calls that it makes, so many were asked and answered."""
+
+    type: Literal["waiting_for_model"] = field(default="waiting_for_model", kw_only=True)
+    asked: int
+    of: int
+    answered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Answered(_Event):
     """The end of the run. grounded: whether the answer rests on evidence that was found."""
 
@@ -139,7 +149,7 @@ class Failed(_Event):
     failure: Failure
 
 
-Event = Rewritten | Planned | Hits | Triples | GraphDelta | AnswerToken | Answered | Failed
+Event = Rewritten | Planned | Hits | Triples | GraphDelta | WaitingForModel | AnswerToken | Answered | Failed
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:

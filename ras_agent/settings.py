@@ -248,7 +248,7 @@ class Settings(BaseModel):
     temperature: float | None = _CALLS(
         None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
     )
-    timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take.")
+    timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take, from its turn at the server.")
     retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
     patience: NonNegativeFloat = _CALLS(
         120.0, "Seconds that a model server is waited for that has answered before and is gone, as while it restarts."

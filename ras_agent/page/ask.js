@@ -122,6 +122,9 @@ function takeEvent(name, data) {
     data.added.forEach((fact, at) => knownIds.has(ids[at]) || trace.graph.facts.push({ ...fact, id: ids[at] ?? "" }));
     Object.assign(stepOf(data.hop, ""), { new_triple_ids: ids, now: "" });
     drawGraph();
+  } else if (name === "waiting_for_model") {
+    status(`Waiting for the model’s server (${data.asked} of ${data.of} asked${data.answered ? `, ${data.answered} answered` : ""})`);
+    return false;
   } else if (name === "answer_token") {
     trace.answer += data.text;
     writeAnswer(true);

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ras_agent.app.cli.draw import Drawing
 from ras_agent.app.cli.terminal import Hanging, inert, inert_json, pack
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned
+from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, WaitingForModel
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Plan, Triple
 
 TELEPHONE = Passage("tel", "It carries the voice. It was patented by Bell.", "Telephone")
@@ -188,6 +188,17 @@ class TestStreaming:
     def test_an_answer_other_than_its_tokens_is_printed_whole(self) -> None:
         shown = drawn(AnswerToken("Edin"), Answered(Answer("I don't know.", abstained=True), "sufficient"))
         assert shown == "answer Edin\nanswer I don't know.\n"
+
+
+def test_a_run_that_waits_says_how_many_calls_the_server_was_asked() -> None:
+    busy_with: list[str] = []
+    drawing = Drawing(Console(file=io.StringIO()), doing=busy_with.append)
+    drawing.draw(WaitingForModel(asked=3, of=5))
+    drawing.draw(WaitingForModel(asked=5, of=5, answered=2))
+    assert busy_with == [
+        "waiting for the model's server (3 of 5 asked)",
+        "waiting for the model's server (5 of 5 asked, 2 answered)",
+    ]
 
 
 class TestHygiene:

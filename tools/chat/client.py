@@ -213,7 +213,7 @@ class Chat:
         in_a_thread: ask through the model's synchronous methods, as its asynchronous ones may belong to other loops.
         """
         with self._metered(request) as (ledger, request, reserved):
-            deadline = Deadline.of(ledger, self.settings.clock, self._a_try)
+            deadline = Deadline.of(ledger, self.settings.clock, self._a_try, self._retry.attempts)
             fresh = partial(self._fresh, request, deadline, in_a_thread)
             if self._cache is None:
                 return self._delivered(request, await fresh(), ledger, reserved)

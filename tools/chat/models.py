@@ -40,6 +40,7 @@ OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
 _REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
 _SHORTEST_SECRET = 8
+_TURNS = 10  # calls that a call may wait for at a server, by the client's own limit of its time
 _OPENAI = "https://api.openai.com/v1"
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
 
@@ -58,6 +59,7 @@ def build_chat_model(
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
         server (its key, if it wants one, in VLLM_API_KEY).
     temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
+    timeout: seconds after which a provider's own client gives a call up; ours leaves that to who asks.
     context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
     key: for a model that is built where no key is set, since it is never asked, only its parameters are.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
@@ -65,7 +67,7 @@ def build_chat_model(
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
     if provider in ("openai", "vllm"):
-        return _openai_chat(provider, name, options | {"timeout": timeout}, key)
+        return _openai_chat(provider, name, options, key)
     if provider == "ollama":
         options |= _given(num_ctx=context_window)
     try:
@@ -369,8 +371,8 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
 
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:
     """Return the options by which each provider's class turns its own retries off and limits a call's time."""
-    if provider == "ollama":
-        return {"client_kwargs": {"timeout": timeout}}
+    if provider == "ollama":  # it takes calls in turn, and a call's time begins with its turn
+        return {"client_kwargs": {"timeout": _TURNS * timeout}}
     if provider.startswith("bedrock"):
         return {}
     return {"timeout": timeout, "max_retries": 0}

@@ -18,7 +18,17 @@ from rich.console import Console
 from rich.text import Text
 
 from ras_agent.app.cli.terminal import MARGIN, Hanging, fact_line, hang, inert, inert_lines, pack, quantity
-from ras_agent.events import Answered, AnswerToken, Event, Failed, GraphDelta, Hits, Planned, Rewritten
+from ras_agent.events import (
+    Answered,
+    AnswerToken,
+    Event,
+    Failed,
+    GraphDelta,
+    Hits,
+    Planned,
+    Rewritten,
+    WaitingForModel,
+)
 from ras_agent.marks import ACTIONS
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Citation, Failure, Hit, Passage, Step, Triple
@@ -59,7 +69,7 @@ class Drawing:
 
     def draw(self, event: Event) -> None:
         """Print the event. Triples are left out: the GraphDelta after them shows the same facts, merged."""
-        if not isinstance(event, Hits):
+        if not isinstance(event, Hits | WaitingForModel):
             self._draw_thought()
         match event:
             case Rewritten(_, standalone):
@@ -72,6 +82,9 @@ class Drawing:
                 self._draw_hits(hop, subquery, hits)
             case GraphDelta():
                 self._draw_growth(event)
+            case WaitingForModel(asked, calls, answered):
+                replies = f", {answered} answered" if answered else ""
+                self._doing(f"waiting for the model's server ({asked} of {calls} asked{replies})")
             case AnswerToken(text):
                 self._draw_token(text)
             case Answered(answer, _, grounded):

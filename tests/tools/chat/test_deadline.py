@@ -137,6 +137,13 @@ async def test_a_try_that_takes_longer_than_a_try_may_can_be_repeated() -> None:
             await asyncio.Event().wait()
 
 
+async def test_the_time_of_a_try_begins_again_with_its_turn_at_the_server() -> None:
+    deadline = Deadline.of(ledger_of(60), Clock(), a_try=0.01)
+    async with deadline.one_try():
+        deadline.turn.began += 60.0
+        await asyncio.sleep(0.05)
+
+
 async def test_no_try_begins_when_the_run_is_over() -> None:
     ledger = ledger_of(5)
     with pytest.raises(BudgetExceeded):

@@ -3,14 +3,17 @@
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ras_agent.budget import Ledger
+from ras_agent.events import WaitingForModel, emitting
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Clock, Limiter, Rates, shared_limiter
+from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, ServerSilent, TryTimedOut, shared_limiter
 
 
 def limiter(time: Any, **rates: int) -> Limiter:
@@ -172,3 +175,143 @@ def test_an_endpoint_has_one_limiter_and_the_last_rates_given() -> None:
     assert first.rates.requests_per_minute == 5
     assert shared_limiter("test-endpoint#m", Rates(requests_per_minute=9)).rates.requests_per_minute == 9
     assert shared_limiter("other-endpoint#m") is not first
+
+
+def given_up(tries: int | None = None) -> Deadline:
+    return Deadline.of(Ledger("extractor"), Clock(), tries=tries)
+
+
+async def time_out(limited: Limiter, *deadlines: Deadline) -> None:
+    """Send a call for each deadline, and let all of them time out."""
+    async with AsyncExitStack() as stack:
+        for deadline in deadlines:
+            await stack.enter_async_context(limited.hold(1, deadline))
+        raise TryTimedOut
+
+
+async def test_calls_that_time_out_together_halve_what_is_in_flight() -> None:
+    limited = Limiter()
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, *(given_up() for _ in range(5)))
+    assert limited.most_in_flight == 2
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, given_up(), given_up())
+    assert limited.most_in_flight == 1
+
+
+async def test_a_call_that_times_out_with_no_other_in_flight_changes_nothing() -> None:
+    limited = Limiter()
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, given_up())
+    assert limited.most_in_flight == 128
+
+
+async def test_a_slow_call_that_later_ones_overtook_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = Limiter()
+
+    async def overtaken() -> None:
+        async with limited.hold(1):
+            monkeypatch.setattr("ras_agent.tools.chat.limits._TOGETHER", -1.0)  # as if it came a second later
+            async with limited.hold(1):
+                pass
+            raise TryTimedOut
+
+    with pytest.raises(TryTimedOut):
+        await overtaken()
+    assert limited.most_in_flight == 128
+
+
+async def test_replies_in_a_row_widen_what_was_narrowed() -> None:
+    limited = Limiter()
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, *(given_up() for _ in range(4)))
+    for _ in range(20):
+        async with limited.hold(1):
+            assert limited.most_in_flight == 2
+    assert limited.most_in_flight == 3
+
+
+async def test_the_time_of_a_try_begins_when_an_earlier_call_is_replied_to() -> None:
+    limited = Limiter()
+    deadline = given_up()
+    async with AsyncExitStack() as later:
+        async with limited.hold(1):
+            await later.enter_async_context(limited.hold(1, deadline))
+            deadline.turn.began = 0.0
+        assert deadline.turn.began > 0.0
+
+
+async def test_the_time_of_a_try_goes_on_when_a_later_call_is_replied_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited = Limiter()
+    deadline = given_up()
+    async with limited.hold(1, deadline):
+        deadline.turn.began = 0.0
+        monkeypatch.setattr("ras_agent.tools.chat.limits._TOGETHER", -1.0)
+        async with limited.hold(1):
+            pass
+        assert deadline.turn.began == 0.0
+
+
+async def test_a_server_that_lets_every_try_time_out_is_not_tried_again() -> None:
+    limited = Limiter(Rates(in_flight=1))
+    first = given_up(tries=2)
+    second = given_up(tries=2)
+    for deadline in (first, second):
+        with pytest.raises(TryTimedOut):
+            await time_out(limited, deadline)
+    with pytest.raises(ServerSilent, match="let 2 tries in a row time out and replied to none; raise timeout"):
+        await time_out(limited, first)
+    with pytest.raises(TryTimedOut):  # it was first made after one of the two
+        await time_out(limited, second)
+
+
+async def test_a_call_that_waits_for_its_next_try_is_told_that_the_server_is_silent() -> None:
+    limited = Limiter(Rates(in_flight=1))
+    waiting = given_up(tries=2)
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, waiting)
+
+    async def again() -> None:
+        async with limited.hold(1, waiting):
+            raise AssertionError("it is not tried again")
+
+    async def time_out_before(task: asyncio.Task[None]) -> None:
+        async with limited.hold(1, given_up(tries=2)):
+            await asyncio.sleep(0)  # until the task waits
+            raise TryTimedOut
+
+    task = asyncio.create_task(again())
+    with pytest.raises(TryTimedOut):
+        await time_out_before(task)
+    with pytest.raises(ServerSilent):
+        await task
+    assert await starts(limited, Clock(lambda: 7.0), 1) == [7.0]  # it has given back no slot that it never had
+
+
+async def test_a_reply_of_any_kind_is_a_sign_of_life() -> None:
+    limited = Limiter(Rates(in_flight=1))
+    deadline = given_up(tries=1)
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, deadline)
+    with pytest.raises(KeyError):
+        async with limited.hold(1):
+            raise KeyError
+    with pytest.raises(TryTimedOut):
+        await time_out(limited, deadline)
+
+
+async def test_a_stream_is_told_how_many_calls_of_the_run_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ras_agent.tools.chat.limits._SAY_EVERY", 0.0)
+    limited = Limiter(Rates(in_flight=1))
+    ledger = Ledger("extractor")
+    said: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def call() -> None:
+        async with limited.hold(1, Deadline.of(ledger, Clock())):
+            pass
+
+    with emitting(said.put_nowait):
+        async with limited.hold(1, Deadline.of(ledger, Clock())):
+            waiting = asyncio.create_task(call())
+            assert await said.get() == WaitingForModel(asked=1, of=2)
+    await waiting

@@ -28,8 +28,8 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_provider_and_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    model = build_chat_model("openai:gpt-4o-mini", timeout=7.0, temperature=0.0, max_tokens=99)
-    assert (model.model_name, model.timeout, model.base_url) == ("gpt-4o-mini", 7.0, "https://api.openai.com/v1")
+    model = build_chat_model("openai:gpt-4o-mini", temperature=0.0, max_tokens=99)
+    assert (model.model_name, model.timeout, model.base_url) == ("gpt-4o-mini", None, "https://api.openai.com/v1")
     assert (model.temperature, model.max_tokens, model.limit_name) == (0.0, 99, "max_completion_tokens")
     assert endpoint_of(model) == "https://api.openai.com/v1#gpt-4o-mini"
 

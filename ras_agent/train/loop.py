@@ -59,41 +59,47 @@ class FitConfig:
 
     A training's own configuration may inherit from it, with the same arguments of `dataclass`; its `__post_init__`
     then begins with `FitConfig.__post_init__(self)` (slots leave no `super()`). A field that it has no use for is
-    declared again with `field(default=..., init=False)` and is no option.
-
-    epochs: how often all batches are seen. steps: the number of the optimiser's steps instead, if it is not 0.
-    rate: the highest learning rate. warmup: the share of all steps in which it rises.
-    accumulate: batches that make one step, of each process.
-    decay: AdamW's decay of weights. decay_biases: whether biases and norms decay, too. beta2: of AdamW.
-    clip: the largest norm of a step's gradient; 0 for any.
-    validate_every: steps between validations; 0 for once an epoch. validate_first: whether there is one before the
-        first step, so that the weights with which the training begins may be the best.
-    patience: the number of validations in a row without a better one after which the training stops; 0 for never.
-    bf16: compute in bfloat16 where that is safe; None for wherever the graphics processor has it.
-    gradient_checkpointing: compute activations twice instead of storing them.
-    minutes: stop and save after so long; 0 for never.
+    declared again with `field(default=..., init=False)` and is no option. The sentence under a field is the help text
+    of its option, in the classes that inherit it, too.
     """
 
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = ("minutes", "save_every", "gradient_checkpointing")
     """The options that do not decide the weights, besides those that name files."""
 
     seed: int = 0
+    """The number that all random draws follow from."""
     epochs: int = 1
+    """How often all batches are seen."""
     steps: int = 0
+    """Steps of the optimiser in place of epochs; 0 counts epochs."""
     rate: float = 1e-4
+    """The highest learning rate."""
     warmup: float = 0.05
+    """The share of all steps in which the rate rises."""
     accumulate: int = 1
+    """Batches that make one step, of each process."""
     decay: float = 0.01
+    """AdamW's decay of weights."""
     decay_biases: bool = False
+    """Biases and norms decay, too."""
     beta2: float = 0.999
+    """AdamW's second beta."""
     clip: float = 1.0
+    """The largest norm of a step's gradient; 0 for any."""
     validate_every: int = 0
+    """Steps between validations; 0 for one after each epoch."""
     validate_first: bool = False
+    """Validate before the first step, so that the weights with which the training begins may be the best."""
     patience: int = 0
+    """Validations in a row without a better one after which the training stops; 0 for never."""
     bf16: bool | None = None
+    """Compute in bfloat16; if not set, wherever the graphics processor has it."""
     gradient_checkpointing: bool = False
+    """Compute activations twice in place of storing them."""
     minutes: float = 0.0
+    """Save and stop after so long; 0 for never."""
     save_every: int = 500
+    """Steps between two saves, from which a killed training goes on."""
 
     def __post_init__(self) -> None:
         check_ranges(self, FIT_RANGES)

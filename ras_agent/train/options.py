@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import MISSING, fields
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,24 +24,57 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
 
     A field `save_every: int` is `--save-every N`, a bool is `--name` or `--no-name`, and a tuple takes values parted by
     commas, or the option more than once. Fields without a default have to be given; one that is no argument of the
-    class (`init=False`) is no option.
+    class (`init=False`) is no option. The sentence under a field is its help text, followed by its default.
     """
+    sentences = dict(_sentences(cls))
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in fields(cls):
         if not field.init:
             continue
-        name, annotation = f"--{field.name.replace('_', '-')}", str(field.type)
+        name = f"--{field.name.replace('_', '-')}"
+        annotation = str(field.type)
         required = field.default is MISSING
+        words = f"{sentences.get(field.name, '')} {_default_of(field)}".strip()
+        words = words.replace("%", "%%")  # argparse fills % in
         # an option that is left out is not an argument of the class, which has its default
+        given = {"required": required, "default": argparse.SUPPRESS, "help": words}
         if annotation.startswith("bool"):
-            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=words)
         elif annotation.startswith("tuple["):
             kind = partial(_values, _kind_of(annotation.removeprefix("tuple[").partition(",")[0]))
-            parser.add_argument(name, required=required, default=argparse.SUPPRESS, type=kind, action="extend")
+            parser.add_argument(name, type=kind, action="extend", **given)
         else:
-            parser.add_argument(name, required=required, default=argparse.SUPPRESS, type=_kind_of(annotation))
+            parser.add_argument(name, type=_kind_of(annotation), **given)
     options = vars(parser.parse_args(arguments))
     return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
+
+
+def _sentences(cls: type) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class and of its bases that have a sentence under them, each with it, the bases' first."""
+    for base in reversed(cls.__mro__):
+        if not is_dataclass(base):
+            continue
+        source = textwrap.dedent(inspect.getsource(base))
+        [definition] = ast.parse(source).body
+        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for field, below in pairwise(body):
+            match field, below:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(sentence))):
+                    yield name, " ".join(sentence.split())
+
+
+def _default_of(field: Field[Any]) -> str:
+    """Return the default of an option, as it would be given."""
+    if field.default is MISSING:
+        return "(required)"
+    if field.default is None or field.default in ("", ()):
+        return "(not set)"
+    if field.default is True:
+        return "(default: on)"
+    if field.default is False:
+        return "(default: off)"
+    values = field.default if isinstance(field.default, tuple) else (field.default,)
+    return f"(default: {','.join(map(str, values))})"
 
 
 def _kind_of(annotation: str) -> type:

@@ -55,31 +55,42 @@ from ras_agent.train.subq.samples import split_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerBuildConfig:
-    """Options of a build. Raises SettingsError for a number out of its range and for no source.
-
-    questions, kb: PathQuestion's files. questions, benchmark: a file of a set whose questions bring graphs.
-    embedder: of these graphs. data, sets: a folder of public data, and which sets of it.
-    max_ent: entities of a graph. k: passages that BM25 finds. dev: the share of a set's questions in that part.
-    sample: the most questions of each part, drawn by `seed`; 0 for all. model: who writes the reasoning.
-    """
+    """Options of a build. Raises SettingsError for a number out of its range and for no source."""
 
     out: Path
+    """The file of the samples."""
     questions: Path | None = None
+    """PathQuestion's questions, with --kb, or a file of a set whose questions bring graphs, with --benchmark."""
     kb: Path | None = None
+    """PathQuestion's triples."""
     benchmark: str = ""
+    """The set of --questions: explagraphs, scenegraphs or graphqa-webqsp."""
     embedder: str = "minilm"
+    """Who embeds the texts of the graphs of --benchmark."""
     data: Path | None = None
+    """A folder of public data, with --sets."""
     sets: tuple[str, ...] = ()
+    """Names of the sets in --data."""
     max_ent: int = 100
+    """Most entities of a graph."""
     k: int = 10
+    """Passages that BM25 finds."""
     dev: float = 0.2
+    """Share of a set's questions in the part that chooses."""
     sample: int = 0
+    """Most questions of each part, drawn by --seed; 0 for all."""
     seed: int = 0
+    """The number that all random draws follow from."""
     extractor: str = "offline"
+    """Who reads the triples, as --extractor of ras-agent."""
     triple_cache: Path | None = None
+    """Where read triples are stored, as --triple-cache of ras-agent."""
     model: str = ""
+    """Who writes the reasoning, as --llm of ras-agent; if not set, it is made of the gold paths and sentences."""
     cache: Path | None = None
+    """File of the model's replies, so that a build can go on."""
     concurrency: int = 8
+    """Questions that are worked on at once."""
 
     def __post_init__(self) -> None:
         check_ranges(self, {"max_ent": COUNT, "k": COUNT, "dev": SHARE, "sample": NATURAL, "seed": SEED})

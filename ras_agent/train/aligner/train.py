@@ -37,38 +37,48 @@ _ABOVE = Range(0, 1e6, above=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignerTrainingConfig(FitConfig):
-    """Options of an aligner's training. Raises SettingsError for a number out of its range.
-
-    encoder, layers, heads, dropout, norm: see EncoderConfig; its width is that of the embedder's vectors. The paper
-        has 4 layers.
-    projected, temperature, contrast, likeness, per_node, align_nodes, align_graphs: see AlignerConfig.
-    random_labels: learn from random vectors in place of the reasoning's, the paper's ablation (Table 2).
-    cosines: measure at each validation how near a graph's state is to its question, its reasoning and its text
-        (Fig. 2); with --validate-first before the first step, too.
-    batch: graphs of a step, each one's reasoning against that of all others.
-    judged: the most samples of a validation, spread over the part. n_seeds: to how many nodes they are pruned.
-    """
+    """Options of an aligner's training. Raises SettingsError for a number out of its range."""
 
     samples: Path
+    """Samples of ras_agent.train.aligner.build."""
     out: Path
+    """The folder to write; the same command goes on in it."""
     encoder: str = "graph-transformer"
+    """The graph encoder, as wide as the embedder's vectors: graph-transformer, gat or gcn."""
     layers: int = 2
+    """Layers of the encoder; the paper has 4."""
     heads: int = 4
+    """Attention heads of the encoder."""
     dropout: float = 0.0
+    """Dropout of the encoder."""
     norm: str = "batch"
+    """Norm between the encoder's layers: batch or layer."""
     projected: int = 384
+    """Width in which graphs and texts are compared (d_t of eq. 8)."""
     temperature: float = 0.1
+    """What the cosine of a node and the reasoning is divided by (eq. 5)."""
     contrast: float = 0.1
+    """Temperature of the contrast between graphs (eq. 9)."""
     likeness: bool = True
+    """Begin a node's score with its cosine to the question, to which the network adds."""
     per_node: bool = False
+    """Divide a graph's divergence by its number of nodes, as eq. 6 is printed."""
     align_nodes: bool = True
+    """Learn which nodes the reasoning names."""
     align_graphs: bool = True
+    """Learn which reasoning belongs to a graph."""
     random_labels: bool = False
+    """Learn from random vectors in place of the reasoning's, the paper's ablation (Table 2)."""
     cosines: bool = False
+    """Measure at each validation how near a graph's state is to its question, its reasoning and its text (Fig. 2)."""
     embedder: str = "minilm"
+    """Who embeds the texts of nodes, edges and reasoning."""
     batch: int = 16
+    """Graphs of a step, each one's reasoning against that of all others."""
     n_seeds: tuple[int, ...] = (1, 2, 5, 10, 25)
+    """To how many nodes graphs are pruned at a validation."""
     judged: int = 200
+    """Most samples of a validation, spread over the part."""
     rate: float = 1e-3
     steps: int = 100
     validate_every: int = 10

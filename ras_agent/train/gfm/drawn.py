@@ -26,20 +26,23 @@ E = TypeVar("E")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnConfig(FitConfig):
-    """Options of a training on drawn examples: there are no epochs, and no questions that are held out.
-
-    sets: folders. out: the folder of the run. start_from: the weights to begin with.
-    """
+    """Options of a training on drawn examples: there are no epochs, and no questions that are held out."""
 
     sets: tuple[Path, ...]
+    """Folders of training sets, as ras_agent.train.gfm.examples writes them."""
     out: Path
+    """The folder of the run; the same command goes on in it."""
     steps: int = 4000
+    """Steps of the optimiser."""
     documents: int = 300
+    """Documents whose facts make a step's graph; 0 for the whole graph, as in the paper."""
     rate: float = 5e-4
     alpha: float = 0.3
+    """Weight of eq. 11 in the loss of retrieval; eq. 12 has the rest."""
     decay_biases: bool = True
     bf16: bool | None = False
     start_from: Path | None = None
+    """Weights to begin with: a folder, a name on the Hugging Face hub, or packaged."""
     epochs: int = field(default=1, init=False)
     validate_every: int = field(default=0, init=False)
     validate_first: bool = field(default=False, init=False)

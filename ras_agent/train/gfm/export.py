@@ -52,9 +52,9 @@ def export(run: Path, out: Path, scores: Any) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options of the command line, and export."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--scores", type=Path, required=True)
+    parser.add_argument("run", type=Path, help="the folder of a training")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the weights to write")
+    parser.add_argument("--scores", type=Path, required=True, help="a JSON file of scores, for the card")
     options = parser.parse_args(arguments)
     scores = json.loads(options.scores.read_text("utf-8"))
     print(json.dumps(export(options.run, options.out, scores), indent=2))

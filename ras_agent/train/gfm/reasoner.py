@@ -35,20 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonerTrainingConfig(DrawnConfig):
-    """Options of a G-reasoner network's training. Raises SettingsError for a number out of range.
-
-    sets: folders. out: the folder of the run. start_from: the weights to begin with.
-    width, layers: of a network without `start_from`.
-    batch: questions of a step. documents: the number of documents around which a step's graph lies; 0 for all.
-    alpha: the weight of eq. 11 in the loss; eq. 12 has the rest. adversarial: see GFMTrainingConfig.
-    distillation: the weight of the error to the encoder's cosines.
-    """
+    """Options of a G-reasoner network's training. Raises SettingsError for a number out of range."""
 
     width: int = 1024
+    """Width of a network without --start-from."""
     layers: int = 6
+    """Layers of a network without --start-from."""
     batch: int = 4
+    """Questions of a step."""
     adversarial: float = 0.2
+    """Temperature at which eq. 11 weighs negatives by a softmax of their logits; 0 weighs them alike."""
     distillation: float = 1.0
+    """Weight of the error to the encoder's cosines."""
 
     def __post_init__(self) -> None:
         ranges = {

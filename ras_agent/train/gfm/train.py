@@ -70,41 +70,37 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GFMTrainingConfig(DrawnConfig):
-    """Options of a GFM network's training. Raises SettingsError for a number out of range, or nothing to do.
-
-    sets: folders. out: the folder of the run.
-    width, layers, text_width, inverse: see GFMConfig; None for those of `start_from`, else 64, 6, the width of the
-        sets' vectors and "negated".
-    completion: steps that complete facts. steps: steps of retrieval, which follow.
-    warmup: the steps at the start of either phase in which the rate rises.
-    constant: whether the rate stays where it is after the warm-up, as in the published trainer.
-    batch: questions of a step. documents: the number of documents whose facts make a step's graph; 0 for the whole
-        graph, as in the paper.
-    alpha: the weight of eq. 11 in the loss of retrieval (it is 1 in completion).
-    adversarial: the temperature at which eq. 11 weighs negatives by a softmax of their logits, 0.2 in the published
-        code; 0 to weigh them alike, as the paper does.
-    document: the weight of the loss for documents, 0 in the paper.
-    negatives: the entities, next to the target, that the loss of completion reads.
-    labelled: how often a step takes labelled questions where a set has them.
-    share: of each set's questions that is used; a smaller share's questions are among a larger one's.
-    dropout: the share of a question's entities that is left out, except the last.
-    start_from: the weights to begin with.
-    """
+    """Options of a GFM network's training. Raises SettingsError for a number out of range, or nothing to do."""
 
     width: int | None = None
+    """Width of the network; if not set, that of --start-from, else 64."""
     layers: int | None = None
+    """Layers of the network; if not set, those of --start-from, else 6."""
     text_width: int | None = None
+    """Width of the question's vector; if not set, that of --start-from, else of the sets' vectors."""
     inverse: str | None = None
+    """How an inverse relation gets its vector, text or negated; if not set, as in --start-from, else negated."""
     completion: int = 0
+    """Steps that complete facts; the --steps of retrieval follow."""
     batch: int = 8
+    """Questions of a step."""
     warmup: int = 200
+    """Steps at the start of either phase in which the rate rises."""
     constant: bool = False
+    """Leave the rate where it is after the warm-up, as the published trainer does."""
     adversarial: float = 0.0
+    """Temperature at which eq. 11 weighs negatives by a softmax of their logits, 0.2 in the published code; 0 weighs
+    them alike, as the paper does."""
     document: float = 0.0
+    """Weight of the loss for documents, 0 in the paper."""
     negatives: int = 128
+    """Entities, next to the target, that the loss of completion reads."""
     labelled: float = 0.5
+    """How often a step takes labelled questions, where a set has them."""
     share: float = 1.0
+    """Share of each set's questions that is used; a smaller share's questions are among a larger one's."""
     dropout: float = 0.0
+    """Share of a question's entities that is left out, except the last."""
 
     def __post_init__(self) -> None:
         check_ranges(self, _RANGES)

@@ -27,42 +27,52 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMOptions(FitConfig):
-    """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing.
-
-    out: the folder to write. language_model: a folder or a hub name. start_from: a folder with a trained GraphLLM in
-        place of it, which is trained on; its form is that folder's, whatever the options below say.
-    tuning: "frozen" trains the graph part alone, "lora" an adapter too, "full" all weights.
-    encoder: "graph-transformer", "gat", "gcn", or "none" for trained tokens that are the same for every graph, of
-        which --graph-tokens 0 has none: the model reads text alone. encoder_norm: "batch" or "layer" (EncoderConfig).
-    projector: the hidden width between encoder and word vectors; 0 for none, where the encoder is as wide as these.
-    aligner: a folder of ras_agent.train.aligner.train, whose encoder a new model takes and trains on, in place of one
-        by the encoder options (Align-GRAG).
-    batch: prompts at once. validation_replies: how many samples of the validation part are replied to each time.
-    """
+    """Options of a GraphLLM and of its training. Raises SettingsError for what means nothing."""
 
     CIRCUMSTANCES: ClassVar[tuple[str, ...]] = (*FitConfig.CIRCUMSTANCES, "language_model")  # which may be a folder
 
     out: Path
+    """The folder to write; the same command goes on in it."""
     language_model: str = ""
+    """The language model to train on: a folder or a name on the Hugging Face hub."""
     start_from: Path | None = None
+    """A folder with a trained GraphLLM in place of a language model; its form is that folder's."""
     tuning: str = "lora"
+    """What is trained: frozen, the graph part alone; lora, an adapter too; full, all weights."""
     encoder: str = "graph-transformer"
+    """The graph encoder: graph-transformer, gat, gcn, or none for trained tokens that are the same for every graph."""
     encoder_layers: int = 4
+    """Layers of the graph encoder."""
     encoder_heads: int = 4
+    """Attention heads of the graph encoder."""
     encoder_width: int = 1024
+    """Width of the graph encoder."""
     encoder_dropout: float = 0.0
+    """Dropout of the graph encoder."""
     encoder_norm: str = "batch"
+    """Norm between the graph encoder's layers: batch or layer."""
     projector: int = 2048
+    """Hidden width between encoder and word vectors; 0 for none, where the encoder is as wide as these."""
     graph_tokens: int = 1
+    """Tokens of a graph in the prompt; with --encoder none and 0 the model reads text alone."""
     lora_rank: int = 8
+    """Rank of the adapter."""
     lora_alpha: int = 16
+    """Scale of the adapter; its output is multiplied by this over the rank."""
     lora_dropout: float = 0.05
+    """Dropout of the adapter."""
     lora_targets: tuple[str, ...] = ()
+    """Names of the layers that get an adapter; if not set, those that peft chooses for the model."""
     text_tokens: int = 2500
+    """Most tokens of a prompt; the beginning of a longer one is cut off."""
     embedder: str = "minilm"
+    """Who embeds the texts of nodes and edges, as --embedder of ras-agent index."""
     aligner: Path | None = None
+    """A folder of ras_agent.train.aligner.train, whose encoder a new model takes and trains on (Align-GRAG)."""
     batch: int = 2
+    """Prompts at once."""
     validation_replies: int = 64
+    """Samples of the validation part that are replied to each time."""
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)

@@ -47,29 +47,30 @@ _LAYOUTS = ("chain", "searches")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphLLMTrainingConfig(GraphLLMOptions):
-    """Options of a planner's and answerer's training. The defaults are those of RAS's paper and training script.
-
-    data: samples (ras_agent.train.subq). tasks: planning and answering at random, or one of them; one after the other
-        with --start-from is the paper's "continual" training.
-    layout: "chain" shows each search with its facts, "searches" the searches alone, so that facts are in the graph
-        tokens only. citations: whether answers cite.
-    prune_facts, prune_to: show the best facts alone, as the agent's settings of these names do; "" shows all. Ask the
-        trained model with the same ones.
-    instructions: "short" for models that are trained on them, or "paper", which say what RAS's do (Fig. 15 and 16) in
-        our words. prompts: a folder of your own in place of both.
-    """
+    """Options of a planner's and answerer's training. The defaults are those of RAS's paper and training script."""
 
     data: Path
+    """Samples of ras_agent.train.subq.build."""
     tasks: str = "both"
+    """both for planning and answering at random, or plan or answer; one after the other with --start-from is the
+    paper's continual training."""
     encoder_layers: int = 3
     encoder_heads: int = 8
     encoder_dropout: float = 0.1
     layout: str = "chain"
+    """What the prompt shows of each search: chain, with its facts; searches, without, so that facts are in the graph
+    tokens only."""
     prune_facts: str = ""
+    """Show the best facts alone, by use, likeness or aligner:FOLDER; if not set, all. Ask the trained model with the
+    same."""
     prune_to: int = 40
+    """How many facts --prune-facts leaves."""
     instructions: str = "short"
+    """short for models that are trained on them, or paper, which say what RAS's do (Fig. 15 and 16) in our words."""
     prompts: Path | None = None
+    """A folder of your own prompts in place of --instructions."""
     citations: bool = True
+    """Answers cite what they rest on."""
     accumulate: int = 2
     epochs: int = 2
     rate: float = 1e-5

@@ -9,6 +9,7 @@ With --cite replies are asked to list the nodes and edges that they rest on, and
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from ras_agent.eval.benchmarks import benchmark
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import NO_ANSWER, EvalAgent
 from ras_agent.eval.run.begin import begin_run
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.eval.run.task import load_task
 from ras_agent.program import run_program
@@ -32,15 +34,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQAEvaluation:
-    """Options of an evaluation. model: the folder of a training. limit: of questions; 0 for all. batch: at once."""
+    """Options of an evaluation."""
 
     model: Path
+    """The folder of a training."""
     benchmark: str
+    """The set, as in the training."""
     data: Path
+    """The set's file."""
     out: Path
+    """The run's folder, which ras-agent report reads; the same command goes on in it."""
     cite: bool = False
+    """Ask for the nodes and edges that a reply rests on, and score by those, too."""
     limit: int = 0
+    """Questions that are asked; 0 for all."""
     batch: int = 8
+    """Questions at once."""
 
     def __post_init__(self) -> None:
         check_ranges(self, {"limit": NATURAL, "batch": COUNT})
@@ -62,8 +71,6 @@ def evaluate(
     Results are stored as each batch is answered; the same call resumes a run that was killed. folder: of the reader,
     which names it. questions: those of the file that are asked, by default all.
     """
-    from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
-
     replies: dict[str, str] = {}
     left: list[Question] = []
 
@@ -74,8 +81,7 @@ def evaluate(
             replies.update((one.id, reply.text) for one, reply in zip(at_once, texts, strict=True))
         return {**NO_ANSWER, "answer": replies[question.id], "steps": [{}], "stop_reason": "answered"}
 
-    roles, weights = {"answerer": f"graphqa:{folder.name}"}, {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}
-    agent = EvalAgent.of(folder.name, ask, traces=False, only_roles=roles, variant=weights)
+    agent = EvalAgent.of(folder.name, ask, traces=False, only_roles=_roles(folder), variant=_variant(folder))
     task = load_task(name, data, Settings(), instruction="answer_citing" if cite else "answer")
     if questions:
         task = replace(task, questions=questions)
@@ -84,6 +90,31 @@ def evaluate(
     left += [question for question in run.questions if question.id not in done]
     scores: Mapping[str, Any] = run.finish()["scores"]
     return scores
+
+
+def forget_other_weights(out: Path, folder: Path) -> None:
+    """Remove the run at `out` of weights that `folder` had before it was trained on: they are not there any more.
+
+    A run of the weights that are there stays, and is resumed. Raises RunError for a manifest that cannot be read.
+    """
+    run = RunFolder(out)
+    if not run.manifest_path.exists():
+        return
+    manifest = run.manifest()
+    if manifest["roles"] == _roles(folder) and manifest["variant"] != _variant(folder):
+        shutil.rmtree(out)
+
+
+def _roles(folder: Path) -> dict[str, str]:
+    """Return the roles of a run by the reader in `folder`, which is named by it."""
+    return {"answerer": f"graphqa:{folder.name}"}
+
+
+def _variant(folder: Path) -> dict[str, str]:
+    """Return what tells the runs of a folder's weights from those of others."""
+    from ras_agent.tools.graph_tokens.graph_llm import GRAPH_WEIGHTS
+
+    return {"weights": file_sha256(folder / GRAPH_WEIGHTS)[:16]}
 
 
 def citing_tokens(name: str) -> int:

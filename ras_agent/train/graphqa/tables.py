@@ -110,22 +110,24 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQATablesConfig(GraphQATrainingConfig):
-    """Options of the tables, and of every training.
-
-    tables: which ones. seeds: of the trainings, in place of `seed`. rows: the numbers of the rows, from 1; empty for
-        all of them.
-    reasoning: samples of ras_agent.train.aligner.build. prune_to: the seed nodes of rows that prune; 25 is the paper's
-        best on WebQSP. aligner_steps, aligner_layers, aligner_batch: of their aligners.
-    """
+    """Options of the tables, and of every training."""
 
     tables: tuple[str, ...] = ("main",)
+    """Which tables: main, ablation, encoders, hallucination, alignment, seed-nodes."""
     seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the trainings, in place of --seed."""
     rows: tuple[int, ...] = ()
+    """Numbers of the rows, from 1; if not set, all."""
     reasoning: Path | None = None
+    """Samples of ras_agent.train.aligner.build, for rows with an aligner."""
     prune_to: int = 25
+    """Seed nodes of rows that prune; 25 is the paper's best on WebQSP."""
     aligner_steps: int = 60
+    """Steps of the aligners' trainings."""
     aligner_layers: int = 4
+    """Layers of the aligners."""
     aligner_batch: int = 16
+    """Graphs of a step of the aligners."""
 
     def __post_init__(self) -> None:
         GraphQATrainingConfig.__post_init__(self)

@@ -5,7 +5,8 @@
 
 A prize-collecting Steiner tree takes the question's part out of the graph (with the paper's prizes for the set), an
 aligner may prune it (--aligner, --n-seed), the prompt shows the rest as CSV, and a graph encoder reads it. The same
-command goes on where a killed one stopped; under torchrun several processors share the work.
+command goes on where a killed one stopped; where that trains on, the test begins again. Under torchrun several
+processors share the work.
 
 In --out: what `GraphReader.load` takes, training.json, training/ (metrics.jsonl, where to go on) and, with --test, the
 folder test/ of an evaluation, which `ras-agent report` compares. docs/training-graphqa.md has recipes.
@@ -27,7 +28,7 @@ from ras_agent.program import run_program
 from ras_agent.train.data import digest
 from ras_agent.train.graphllm.options import GraphLLMOptions, check_choices
 from ras_agent.train.graphllm.train import Start, begin, train_on
-from ras_agent.train.graphqa.evaluate import citing_tokens, evaluate
+from ras_agent.train.graphqa.evaluate import citing_tokens, evaluate, forget_other_weights
 from ras_agent.train.graphqa.examples import PUBLISHED_PRIZES, GraphQAExamples, read_parts
 from ras_agent.train.options import config_from
 from ras_agent.train.ranges import AMOUNT, COUNT, NATURAL, SHARE, check_ranges
@@ -44,35 +45,39 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQATrainingConfig(GraphLLMOptions):
-    """Options of a training on questions with graphs. The defaults are G-Retriever's.
-
-    benchmark: explagraphs, scenegraphs, graphqa-webqsp, or another set whose questions bring graphs. data: their file.
-    validation: the file that chooses the weights. shares: without it, of `data` the share that does, and the share that
-        is held out and scored in the end. test: the file that is scored in the end. limit: questions of each part.
-    top_nodes, top_edges, edge_cost: of the Steiner tree; None for the paper's values of the set, 0 and 0 for the whole
-        graph.
-    n_seed: to how many nodes, with their neighbours, --aligner prunes it; 0 for no pruning. With --encoder none the
-        aligner prunes alone.
-    graph_text: whether the prompt has the graph's text, of at most graph_text_tokens tokens. task: whether it has the
-        set's instruction.
-    cite: learn to list the nodes and edges that an answer rests on; the test is then scored by those, too.
-    """
+    """Options of a training on questions with graphs. The defaults are G-Retriever's."""
 
     benchmark: str = "explagraphs"
+    """The set: explagraphs, scenegraphs, graphqa-webqsp, or another whose questions bring graphs."""
     data: Path
+    """The set's file."""
     validation: Path | None = None
+    """The file that chooses the weights; if not set, a share of --data."""
     test: Path | None = None
+    """The file that is scored in the end; if not set, a share of --data."""
     shares: tuple[float, ...] = (0.1, 0.0)
+    """Shares of --data for validation and test, where these have no file."""
     limit: int = 0
+    """Questions of each part; 0 for all."""
     top_nodes: int | None = None
+    """Nodes with a prize in the Steiner tree; if not set, the paper's number for the set; 0 with --top-edges 0 for
+    the whole graph."""
     top_edges: int | None = None
+    """Edges with a prize in the Steiner tree; if not set, the paper's number for the set."""
     edge_cost: float | None = None
+    """Cost of an edge in the Steiner tree; if not set, the paper's for the set."""
     n_seed: int = 0
+    """To how many nodes, with their neighbours, --aligner prunes the tree; 0 for no pruning."""
     graph_text: bool = True
+    """Show the graph's text in the prompt."""
     graph_text_tokens: int = 512
+    """Most tokens of the graph's text."""
     task: bool = True
+    """Show the set's instruction in the prompt."""
     cite: bool = False
+    """Learn to list the nodes and edges that an answer rests on; the test is scored by those, too."""
     reply_tokens: int = 32
+    """Most tokens of a reply."""
     text_tokens: int = 1024
     batch: int = 4
     epochs: int = 10
@@ -152,7 +157,9 @@ def train(config: GraphQATrainingConfig, vectors: GraphVectors | None = None) ->
     if config.test is not None or parts["test"]:
         file, questions = (config.test, []) if config.test else (config.data, parts["test"])
         of_test: dict[str, Any] = {"questions": questions, "cite": config.cite, "batch": 2 * config.batch}
-        facts["scores"] = evaluate(reader, config.out, config.benchmark, file, config.out / "test", **of_test)
+        folder = config.out / "test"
+        forget_other_weights(folder, config.out)
+        facts["scores"] = evaluate(reader, config.out, config.benchmark, file, folder, **of_test)
     what = "a GraphLLM that answers questions about a graph each"
     start.write_card(what, "ras_agent.train.graphqa.train", config, facts)
     return facts

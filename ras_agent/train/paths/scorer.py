@@ -42,18 +42,18 @@ from ras_agent.train.ranges import COUNT, NATURAL, check_ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScorerTrainingConfig(GraphLLMOptions):
-    """Options of a scorer's training on a language model. Raises SettingsError for what means nothing.
-
-    kb, questions: files of triples and the files of questions about them, in the same order.
-    negatives: wrong candidates for each right one. wording: what candidates are, "facts" or "relations".
-    sample: the most questions of each set's part; 0 for all.
-    """
+    """Options of a scorer's training on a language model. Raises SettingsError for what means nothing."""
 
     kb: tuple[Path, ...]
+    """Files of triples, one for each --questions, in the same order."""
     questions: tuple[Path, ...]
+    """Files of questions about them."""
     negatives: int = 8
+    """Wrong candidates for each right one."""
     wording: str = "facts"
+    """What candidates are: facts or relations."""
     sample: int = 0
+    """Most questions of each set's part; 0 for all."""
     encoder: str = "none"
     graph_tokens: int = 0
     epochs: int = 2

@@ -54,28 +54,32 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathTrainingConfig(FitConfig):
-    """Options of a path encoder's training. Raises SettingsError for a number out of its range.
-
-    kb, questions: files of triples and the files of questions about them, in the same order. out: a folder.
-    embedder: the encoder whose vectors are mapped.
-    rank: of the low-rank maps. margin: of the loss. rate: of all steps. batch: triplets a step.
-    negatives: for each positive. wording: the texts that scorers will read, "facts" or "relations", or "both".
-    sample: the most questions of each set's part; 0 for all.
-    """
+    """Options of a path encoder's training. Raises SettingsError for a number out of its range."""
 
     kb: tuple[Path, ...]
+    """Files of triples, one for each --questions, in the same order."""
     questions: tuple[Path, ...]
+    """Files of questions about them."""
     out: Path
+    """The folder to write; the same command goes on in it."""
     embedder: str = "minilm"
+    """The encoder whose vectors are mapped."""
     rank: int = 64
+    """Rank of the maps."""
     margin: float = 0.2
+    """Margin of the loss."""
     rate: float = 2e-3
+    """The learning rate, the same in all steps."""
     clip: float = 0.0
     batch: int = 2048
+    """Triplets of a step."""
     epochs: int = 12
     negatives: int = 8
+    """Negatives for each positive."""
     wording: str = "facts"
+    """The texts that scorers will read: facts, relations or both."""
     sample: int = 0
+    """Most questions of each set's part; 0 for all."""
     validate_first: bool = True
     bf16: bool | None = False
     warmup: float = field(default=0.0, init=False)

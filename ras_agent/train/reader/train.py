@@ -66,38 +66,42 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderTrainingConfig(FitConfig):
-    """Options of the reader's training. Raises SettingsError for a number out of its range.
-
-    data: the folder of the sets. out: the file of the weights. start_from: a reader to begin with.
-    without: names of sets, or of "compositions", "statements", that are left out, parted by commas.
-    take: how many examples of a source are taken instead of all, "squad=2000,pseudo=4000"; more than there are come
-    several times. Three sources are only taken in this way: "pseudo", questions made of plain passages,
-    "composed_pair", two-hop questions over the sentences of both texts, and "composed_inside", descriptions of three
-    hops.
-    qamr, policyqa, nq_swap: how many of their questions are taken. kinds: made questions of what one or two things are.
-    tokens: of question and text together. batch_tokens: the most of a batch. negatives: the share of the answerable
-    examples that also get a passage that does not answer. dropout: of the encoder.
-    held_out: the share of SQuAD's passages kept to score with.
-    """
+    """Options of the reader's training. Raises SettingsError for a number out of its range."""
 
     data: Path
+    """The folder of the sets."""
     out: Path
+    """The file of the weights; the same command goes on."""
     start_from: Path | None = None
+    """A reader to begin with."""
     without: str = ""
+    """Sets that are left out, or compositions, statements; with commas."""
     take: str = ""
+    """How many examples of a source are taken in place of all, such as squad=2000,pseudo=4000; more than there are
+    come several times. Only so taken: pseudo, questions made of plain passages; composed_pair, two-hop questions over
+    the sentences of both texts; composed_inside, descriptions of three hops."""
     qamr: int = 6000
+    """Questions of QAMR that are taken."""
     policyqa: int = 2000
+    """Questions of PolicyQA that are taken."""
     nq_swap: int = 1500
+    """Questions of NQ-Swap that are taken."""
     kinds: int = 12000
+    """Made questions of what one or two things are."""
     tokens: int = 160
+    """Most tokens of question and text together."""
     rate: float = 1.2e-4
     warmup: float = 0.06
     beta2: float = 0.98
     bf16: bool | None = True
     negatives: float = 0.15
+    """Share of the answerable examples that also get a passage that does not answer."""
     dropout: float = 0.0
+    """Dropout of the encoder."""
     batch_tokens: int = 4096
+    """Most tokens of a batch."""
     held_out: float = 0.02
+    """Share of SQuAD's passages kept to score with."""
     # what is held out is for the scores on the card
     steps: int = field(default=0, init=False)
     validate_every: int = field(default=0, init=False)

@@ -258,15 +258,16 @@ def main() -> None:
     add("--out", type=Path, required=True, help="the samples; their card is next to them (.json)")
     add("--model", help="picks documents and writes sub-queries: a chat model, as --planner of ras-agent")
     add("--base-model", help="answers questions alone, as --answerer of ras-agent; --model if not given")
-    add("--extractor", default="offline", help="reads the triples, as --extractor of ras-agent")
+    add("--extractor", default="offline", help="reads the triples, as --extractor of ras-agent (default: offline)")
     add("--openie", type=Path, action="append", default=[], help="documents with triples that are ready")
     add("--cache", type=Path, help="stores the models' replies; OUT.replies.sqlite if not given")
     add("--triple-cache", type=Path, help="stores what a model has read, as --triple-cache of ras-agent")
-    add("--first", choices=get_args(First), default="question", help="what the added first search asks")
+    add("--first", choices=get_args(First), default="question", help="what the added first search asks "
+        "(default: question)")  # fmt: skip
     add("--opening", type=int, default=0, help="begin each history with the search for the question itself, over so "
-        "many passages")  # fmt: skip
-    add("--validation", type=float, default=0.1, help="the share of questions to validate with")
-    add("--concurrency", type=int, default=8, help="how many questions are worked on at once")
+        "many passages (default: 0)")  # fmt: skip
+    add("--validation", type=float, default=0.1, help="the share of questions to validate with (default: 0.1)")
+    add("--concurrency", type=int, default=8, help="how many questions are worked on at once (default: 8)")
     options = vars(parser.parse_args())
     files = {name: tuple(options[name]) for name in ("musique", "strategyqa", "hotpotqa_subq", "hotpotqa", "openie")}
     print(json.dumps(build(SubqConfig(**{**options, **files}))["statistics"], indent=2))

@@ -55,28 +55,36 @@ class TriplesTrainingConfig(FitConfig):
     """Options of a text-to-triples model's training.
 
     Raises SettingsError for a number out of range, or unless exactly one of `model` and `scratch` is given.
-
-    data: files, parted by commas. model: pre-trained weights, a folder or a hub name.
-    scratch: "t5" or "llama" for a new model of `width`, `layers` (of the encoder and of the decoder), `heads` and
-        `dropout`, with a byte-level vocabulary made of the texts.
-    lora: the rank of an adapter, which is merged into the model at the end; 0 to train all weights.
-    batch: texts. held_out: a share of the texts.
     """
 
     data: tuple[Path, ...]
+    """Files of texts with their triples."""
     out: Path
+    """The folder to write; the same command goes on in it."""
     model: str = ""
+    """Pre-trained weights: a folder or a name on the Hugging Face hub."""
     scratch: str = ""
+    """t5 or llama, for a new model with a byte-level vocabulary made of the texts."""
     width: int = 128
+    """Width of a new model."""
     layers: int = 2
+    """Layers of a new model: of the encoder, and of the decoder."""
     heads: int = 4
+    """Attention heads of a new model."""
     vocabulary: int = 4000
+    """Most tokens of a new model's vocabulary."""
     dropout: float = 0.1
+    """Dropout of a new model."""
     lora: int = 0
+    """Rank of an adapter, which is merged into the model at the end; 0 trains all weights."""
     batch: int = 32
+    """Texts at once."""
     source_tokens: int = SOURCE_TOKENS
+    """Most tokens of a text."""
     target_tokens: int = TARGET_TOKENS
+    """Most tokens of its triples."""
     held_out: float = 0.1
+    """Share of the texts kept to score with."""
 
     def __post_init__(self) -> None:
         FitConfig.__post_init__(self)

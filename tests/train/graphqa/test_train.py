@@ -88,6 +88,28 @@ def test_a_saved_model_is_shown_and_replies_what_the_trained_one_did(config: Gra
     assert [reply.text for reply in replies] == [line["answer"] for line in lines]
 
 
+def test_a_training_that_goes_on_after_its_test_is_tested_again(config: GraphQATrainingConfig) -> None:
+    one_step_a_time = replace(config, minutes=1e-9)
+    first = train(one_step_a_time)
+    assert first["result"]["stopped"] == "minutes"
+    before = json.loads((config.out / "test/manifest.json").read_text())
+    second = train(one_step_a_time)
+    assert second["result"]["steps"] == first["result"]["steps"] + 1
+    after = json.loads((config.out / "test/manifest.json").read_text())
+    assert after["variant"] != before["variant"]
+    assert json.loads((config.out / "test/summary.json").read_text())["scores"] == second["scores"]
+
+
+def test_a_test_that_was_cut_short_is_resumed_where_the_weights_are_the_same(config: GraphQATrainingConfig) -> None:
+    train(config)
+    results = config.out / "test/results.jsonl"
+    kept = results.read_text().splitlines()[:2]
+    results.write_text("\n".join(kept) + "\n")
+    train(config)
+    assert results.read_text().splitlines()[:2] == kept
+    assert len(results.read_text().splitlines()) == 4
+
+
 @pytest.mark.parametrize("tuning", ["frozen", "lora"])
 def test_the_graph_part_and_an_adapter_can_be_trained_alone(config: GraphQATrainingConfig, tuning: str) -> None:
     train(replace(config, tuning=tuning))

@@ -2,29 +2,38 @@
 
 A small file can be a lot of work: a chapter that is named a thousand times, a page that is repeated, a table of cells
 that nobody wrote. Python ends no thread, but a process ends with all that it holds. It has none of this one's keys.
+
+It ends with this one, whatever ends that: the system ends it with its parent (Linux), its input ends, and so does the
+time of the processor that it may take.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
+from queue import SimpleQueue
+from time import monotonic, process_time
 from typing import Any, Self
+from weakref import finalize
 
 from ras_agent.calling import in_thread
-from ras_agent.tools.index.conversions import convert
+from ras_agent.tools.index.conversions import check_length, convert
 from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, name_of
 
 UPLOAD_SECONDS = 60.0
 """In which the documents of one upload have to be converted, all of them."""
 FILE_SECONDS = 1800.0
 """In which each document of a folder has to be converted: in ten minutes a book of ten thousand pages is."""
-MOST_CHARACTERS = 1 << 25
 _MEMORY = 2 << 30
+# seconds of the processor beyond those that this process waits for, so that it is the first to give up
+_SPARE = 10
+_SIGNAL_OF_PARENTS_DEATH = 1  # of Linux's prctl
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TMPDIR", "OMP_NUM_THREADS")
 
 
@@ -34,6 +43,7 @@ class Apart:
     def __init__(self, seconds: float, *, each: bool = False) -> None:
         """seconds: in which all documents have to be converted, with `each`, each of them."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = lambda: None
         self._seconds, self._each = seconds, each
         self._until = monotonic() + seconds
 
@@ -42,7 +52,7 @@ class Apart:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            self._process.kill()
+            self._end()
             with suppress(OSError), self._process:  # closes its pipes, and waits
                 pass
             self._process = None
@@ -55,11 +65,13 @@ class Apart:
             return path.converted
         if self._process is None:
             self._process = _started()
+            self._end = finalize(self, self._process.kill)  # where this program ends within the block, too
         process = self._process
         until = monotonic() + self._seconds if self._each else self._until
-        exchange = in_thread(lambda: _ask(process, name_of(path.name), data))
+        seconds = max(until - monotonic(), 0)
+        exchange = in_thread(lambda: _ask(process, name_of(path.name), data, seconds))
         try:
-            reply = exchange.result(max(until - monotonic(), 0))
+            reply = exchange.result(seconds)
         except TimeoutError:
             self.__exit__()
             raise NotText(
@@ -76,42 +88,60 @@ class Apart:
 def _started() -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    command = [sys.executable, "-P", "-c", "from ras_agent.tools.index.apart import main; main()"]
+    program = f"from ras_agent.tools.index.apart import main; main({os.getpid()})"
+    command = [sys.executable, "-P", "-c", program]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
 
 
-def _ask(process: subprocess.Popen[bytes], name: str, data: bytes) -> Any:
+def _ask(process: subprocess.Popen[bytes], name: str, data: bytes, seconds: float) -> Any:
     """Send a file, and return what the process says of it. Raises OSError or ValueError where it has ended."""
     assert process.stdin
     assert process.stdout
-    process.stdin.write(json.dumps({"name": name, "size": len(data)}).encode() + b"\n")
+    about = {"name": name, "size": len(data), "seconds": seconds}
+    process.stdin.write(json.dumps(about).encode() + b"\n")
     process.stdin.write(data)
     process.stdin.flush()
     return json.loads(process.stdout.readline())
 
 
-def main() -> None:
-    """Convert the files that come on standard input, and say on standard output what they hold."""
+def main(parent: int) -> None:
+    """Convert the files that come on standard input, and say on standard output what they hold.
+
+    parent: the process that asks, which this one does not outlive.
+    """
     _limit()
-    requests, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    _end_with(parent)
+    replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
-    while line := requests.readline():
-        about = json.loads(line)
-        reply = _reply(HeldFile(about["name"], requests.read(about["size"])))
+    files: SimpleQueue[tuple[HeldFile, float]] = SimpleQueue()
+    threading.Thread(target=_read, args=(files,), daemon=True).start()
+    while True:
+        file, seconds = files.get()
+        _limit_time(seconds)
+        reply = _reply(file)
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()
+
+
+def _read(files: SimpleQueue[tuple[HeldFile, float]]) -> None:
+    """Read the files that are to be converted; at the end of the input, end the process in the middle of its work."""
+    requests = sys.stdin.buffer
+    while line := requests.readline():
+        about = json.loads(line)
+        data = requests.read(about["size"])
+        files.put((HeldFile(about["name"], data), about["seconds"]))
+    os._exit(0)
 
 
 def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -> dict[str, Any]:
     try:
         found = convert(file)
+        check_length(len(found.text))
     except NotText as error:
         return {"problem": str(error), "empty": error.empty}
     except ImportError as error:  # MissingExtra says what to install
         return {"problem": str(error), "empty": False}
-    if len(found.text) > MOST_CHARACTERS:
-        return {"problem": f"holds more than {MOST_CHARACTERS:,} characters; divide it", "empty": False}
     return {"text": found.text, "title": found.title, "metadata": dict(found.metadata), "pages": found.pages}
 
 
@@ -121,3 +151,24 @@ def _limit() -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limit_time(seconds: float) -> None:
+    """Let the process work for so many seconds more, and some to spare; then the system ends it."""
+    with suppress(ImportError):  # Windows
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        end = int(process_time() + seconds) + _SPARE
+        resource.setrlimit(resource.RLIMIT_CPU, (end, most))
+
+
+def _end_with(parent: int) -> None:
+    """Have the system end this process with its parent, where it can: on Linux."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended before
+        os._exit(0)

@@ -10,13 +10,14 @@ import logging
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
 from itertools import accumulate
 from secrets import token_hex
-from typing import Any
+from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.index.line_ends import joined_words
@@ -28,6 +29,8 @@ LARGEST_PAGE = 1 << 23
 LARGEST_UNPACKED = 1 << 28
 MOST_MEMBERS = 10_000
 MOST_PAGES = 10_000
+MOST_CHARACTERS = 1 << 25
+"""Of a file's text: what holds more is given up as soon as that is known."""
 _LARGE_TABLE = 2000
 """Cells from which a table is read without its styles."""
 _MOST_BODIES, _LONG_LIST = 100, 500
@@ -99,9 +102,24 @@ def _pdf(data: bytes) -> Converted:
     reader = PdfReader(BytesIO(data))
     if len(reader.pages) > MOST_PAGES:
         raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
-    pages = joined_words([page.extract_text().strip() for page in reader.pages])
+    pages = joined_words(list(_bounded(page.extract_text().strip() for page in reader.pages)))
     title = str((reader.metadata and reader.metadata.title) or "").strip()
     return _paged(pages, title)
+
+
+def _bounded(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of a file's parts. Raises NotText once they have too many characters together."""
+    characters = 0
+    for text in texts:
+        characters += len(text)
+        check_length(characters)
+        yield text
+
+
+def check_length(characters: int) -> None:
+    """Raise NotText for a text of more characters than are taken of a file."""
+    if characters > MOST_CHARACTERS:
+        raise NotText(f"holds more than {MOST_CHARACTERS:,} characters; divide it")
 
 
 def _paged(pages: Sequence[str], title: str) -> Converted:
@@ -266,8 +284,33 @@ def _slides(markdown: str) -> Converted:
 
 def _epub(data: bytes) -> Converted:
     _check_archive(data, may_define=True)
-    found = _converted("EpubConverter", data, **_STYLE)
+    from markitdown import StreamInfo
+    from markitdown.converters import EpubConverter
+
+    library: Any = cast("Any", EpubConverter)()
+    library._html_converter = _Chapters(library._html_converter)
+    found = library.convert(BytesIO(data), StreamInfo(), **_STYLE)
     return _book(found.markdown)
+
+
+class _Chapters:
+    """Converter of a book's chapters. One that the book names again is read once, and the text of all is bounded."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._known: dict[bytes, Any] = {}
+        self._characters = 0
+
+    def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
+        """Convert a chapter as the library does. Raises NotText where the book has become too long."""
+        data = file.read()
+        name = sha256(data).digest()
+        if name not in self._known:
+            self._known[name] = self._library.convert(BytesIO(data), about, **style)
+        found = self._known[name]
+        self._characters += len(found.markdown)
+        check_length(self._characters)
+        return found
 
 
 def _book(markdown: str) -> Converted:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -50,7 +51,8 @@ class Documents:
             "fields": {pattern: Fields(**keys) for pattern, keys in (settings.fields or {}).items()},
         }
         self._turns: dict[str, asyncio.Lock] = {}  # as many as there are tokens
-        self._converting = Threads(4, _CHANGE_SECONDS)
+        # a place for each token: one whose documents take long keeps no other waiting
+        self._converting = defaultdict[str, Threads](lambda: Threads(1, _CHANGE_SECONDS))
         self._changing, self._reading = Threads(1, _CHANGE_SECONDS), Threads(4, _CHANGE_SECONDS)
 
     async def add(self, files: Sequence[UploadFile], metadata: JSON | None, caller: Caller) -> Uploaded:
@@ -68,8 +70,11 @@ class Documents:
             raise ApiError(422, "two files of this upload have the same name", "same_name")
         # one upload of a caller at a time: who sends many, or one that takes long, waits for himself
         async with self._turns.setdefault(caller.name, asyncio.Lock()):
-            read, unreadable = await self._converting.run(_converted, [file.file for file in files], names)
-            done = await self._changing.run(self._add, read, unreadable, own, given)
+            held = await self._reading.run(_held, [file.file for file in files], names)
+            readable, unreadable = held, list[Skipped]()
+            if any(map(_needs_conversion, held)):
+                readable, unreadable = await self._converting[caller.name].run(_converted, held)
+            done = await self._changing.run(self._add, readable, unreadable, own, given)
         return done if caller.sees_all else done.model_copy(update={"passages_total": None})
 
     async def remove(self, name: str, caller: Caller) -> Removed:
@@ -149,17 +154,27 @@ class Documents:
         return ingest([], place, forget=[label], **self._how).documents_removed  # one file may be several documents
 
 
-def _converted(files: Sequence[IO[bytes]], names: Sequence[str]) -> tuple[list[HeldFile], list[Skipped]]:
-    """Return uploaded files, with the text of those that are converted, and those that cannot be."""
+def _held(files: Sequence[IO[bytes]], names: Sequence[str]) -> list[HeldFile]:
+    """Return uploaded files with their bytes."""
+    return [HeldFile(name, file.read()) for file, name in zip(files, names, strict=True)]
+
+
+def _needs_conversion(file: HeldFile) -> bool:
+    return file.suffix.lower() in CONVERTERS
+
+
+def _converted(files: Sequence[HeldFile]) -> tuple[list[HeldFile], list[Skipped]]:
+    """Return files, with the text of those that are converted, and those that cannot be."""
     readable, unreadable = [], []
     with Apart(UPLOAD_SECONDS) as apart:
-        for file, name in zip(files, names, strict=True):
+        for file in files:
+            if not _needs_conversion(file):
+                readable.append(file)
+                continue
             try:
-                held = HeldFile(name, file.read())
-                convertible = held.suffix.lower() in CONVERTERS
-                readable.append(replace(held, converted=apart.convert(held)) if convertible else held)
+                readable.append(replace(file, converted=apart.convert(file)))
             except NotText as error:
-                unreadable.append(Skipped(name, str(error), error=not error.empty))
+                unreadable.append(Skipped(file.name, str(error), error=not error.empty))
     return readable, unreadable
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event, Semaphore
 from typing import Any
 
 import httpx
@@ -239,6 +240,32 @@ def test_a_server_of_a_part_of_the_index_uploads_into_it(served: Served, index: 
     client = served(Settings(index=index, filter={"team": "sales"}))
     assert _upload(client, ("z.txt", b"Zyltor is in Leith.")).status_code == 200
     assert len(client.get("/api/retrieve?q=Zyltor").json()["hits"]) == 1
+
+
+def test_an_upload_waits_for_no_conversion_of_another_token(
+    served: Served, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("markitdown")
+    tokens = [f"token-{letter}-0123456789abcdef" for letter in "abcdef"]
+    client = served(Settings(index=index), {token: {"team": token[6]} for token in tokens})
+    converting, go_on, convert = Semaphore(0), Event(), documents._converted
+
+    def slow(files: Any) -> Any:
+        converting.release()
+        go_on.wait(60)
+        return convert(files)
+
+    def send(token: str, name: str, data: bytes) -> int:
+        headers = {"Authorization": f"Bearer {token}"}
+        return client.post("/api/documents", files={"files": (name, data)}, headers=headers).status_code
+
+    monkeypatch.setattr(documents, "_converted", slow)
+    with ThreadPoolExecutor(5) as pool:
+        sent = [pool.submit(send, token, "m.html", b"<p>A mill stands in Leith.</p>") for token in tokens[:5]]
+        assert all(converting.acquire(timeout=60) for _ in sent)
+        assert send(tokens[5], "m.md", b"A mill stands in Leith.") == 200
+        go_on.set()
+        assert [upload.result() for upload in sent] == [200] * 5
 
 
 @pytest.mark.parametrize("moment", ["put_upload", "put_document", "commit"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from ras_agent.tools.index import apart
+from ras_agent.tools.index import apart, conversions
 from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
@@ -18,6 +21,7 @@ from tests.messages import says
 
 pytest.importorskip("markitdown")
 
+ENDLESS = b"<table><tr><td>" * 30_000 + b"x"
 PAGE = b"<html><title>Mills</title><body><h1>Mills</h1><p>A mill stands in Leith.</p></body></html>"
 CONTAINER = (
     '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -92,19 +96,18 @@ def test_a_file_whose_text_is_known_needs_no_process(monkeypatch: pytest.MonkeyP
         assert process.convert(HeldFile("a.html", PAGE, Converted("A mill."))) == Converted("A mill.")
 
 
-def test_a_book_that_names_a_chapter_again_and_again_is_given_up() -> None:
-    assert len(book(2000)) < 2000
+def test_a_page_that_takes_too_long_is_given_up() -> None:
     with Apart(2) as process, pytest.raises(NotText, match=says("takes longer than 2 s to convert", "divide it")):
-        process.convert(HeldFile("a.epub", book(2000)))
+        process.convert(HeldFile("a.html", ENDLESS))
 
 
-def test_a_folder_with_such_a_book_is_indexed_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_such_a_page_is_indexed_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest_module, "FILE_SECONDS", 5.0)
-    (tmp_path / "a.epub").write_bytes(book(2000))
+    (tmp_path / "a.html").write_bytes(ENDLESS)
     (tmp_path / "b.html").write_bytes(PAGE)
     report = ingest([tmp_path], tmp_path / "index")
     assert [str(item) for item in report.skipped] == [
-        f"{tmp_path.name}/a.epub: takes longer than 5 s to convert; divide it, or save it as text"
+        f"{tmp_path.name}/a.html: takes longer than 5 s to convert; divide it, or save it as text"
     ]
     assert report.documents_written == 1
 
@@ -113,6 +116,48 @@ def test_a_process_that_ends_is_told_as_too_large(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(apart.sys, "executable", "/bin/true")
     with Apart(60) as process, pytest.raises(NotText, match="needs more memory"):
         process.convert(HeldFile("a.html", PAGE))
+
+
+def test_a_process_whose_input_ends_stops_in_the_middle_of_its_work() -> None:
+    process = apart._started()
+    assert process.stdin
+    about = {"name": "a.html", "size": len(ENDLESS), "seconds": 60}
+    process.stdin.write(json.dumps(about).encode() + b"\n" + ENDLESS)
+    process.stdin.close()
+    assert process.wait(20) == 0
+    assert process.stdout
+    process.stdout.close()
+
+
+def test_a_process_has_so_much_time_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    limits = {}
+    monkeypatch.setattr(apart, "process_time", lambda: 3.5)
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, pair: limits.update({kind: pair}))
+    apart._limit_time(60)
+    assert limits[resource.RLIMIT_CPU][0] == 3 + 60 + 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends a process with its parent")
+def test_a_process_whose_parent_has_ended_before_it_began_ends() -> None:
+    code = "from ras_agent.tools.index.apart import _end_with; _end_with(1 << 30); raise SystemExit(3)"
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == 0
+
+
+def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversions, "MOST_CHARACTERS", 100_000)
+    assert len(book(2000)) < 2000
+    with pytest.raises(NotText, match=says("holds more than 100,000 characters", "divide it")):
+        convert(HeldFile("a.epub", book(100_000)))
+
+
+def test_a_pdf_is_given_up_at_the_page_that_makes_it_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversions, "MOST_CHARACTERS", 10)
+    texts = iter(["five."] * 100)
+    with pytest.raises(NotText, match="holds more than 10 characters"):
+        list(conversions._bounded(texts))
+    assert len(list(texts)) == 97
 
 
 def test_a_pdf_of_too_many_pages_is_refused_before_they_are_read() -> None:

@@ -16,6 +16,7 @@ from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import JSON, Triple
 from ras_agent.text.normal_form import encodable
+from ras_agent.tools.chat.endings import LENGTH, REFUSAL, REPEATED, kind_of, reason_in, refusal_in, shortfall
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
@@ -29,7 +30,6 @@ _MOST_POOLED_CONNECTIONS = 1000
 _LOOP_IS_OVER = "Event loop is closed"
 # what LangChain says of a server that replies as a whole though it was asked for a stream
 _NO_STREAM = "No generation chunks were returned"
-_CUT_SHORT = frozenset({"length", "max_tokens", "MAX_TOKENS", "model_length"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,15 @@ class Request:
 class Reply:
     """Holds what came back.
 
-    truncated: the model stopped at its token limit. replayed: it came from the cache. model: which of several models
-    answered, such as a fallback. calls: the tools that it wants called. thoughts: what the model thought first, where
-    the server tells it apart from the text.
+    ending: why it ended, where it is not whole: "length", "repeated", or the server's word. refusal: what the model or
+    its server says in place of the rest. replayed: it came from the cache. model: which of several models answered,
+    such as a fallback. calls: the tools that it wants called. thoughts: what the model thought first, where the server
+    tells it apart from the text.
     """
 
     text: str
-    truncated: bool = False
+    ending: str = ""
+    refusal: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -78,41 +80,78 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     thoughts: str = ""
 
+    @property
+    def truncated(self) -> bool:
+        """Return whether it was cut off at its token limit, or because it repeated itself."""
+        return self.ending in (LENGTH, REPEATED)
+
+    @property
+    def shortfall(self) -> str:
+        """Return what it lacks, in words; "" for nothing."""
+        return shortfall(self.ending, self.refusal)
+
 
 class _Gathered:
-    """Gathers a streamed reply."""
+    """Gathers a reply, which may come in pieces. on_text: is called with the text so far."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
-        self._on_text = on_text
+    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+        self._on_text = on_text or _unheard
         self._text = ""
         self._chunks: list[Any] = []
 
-    def add(self, chunk: Any) -> None:
-        """Take a piece, and tell the text so far."""
+    def add(self, chunk: Any) -> bool:
+        """Take a piece, and tell the text so far. Return whether no more is wanted."""
         self._chunks.append(chunk)
         self._text = _bounded(self._text + _text_of(chunk))
         self._on_text(self._text)
+        return False
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Pass over an error that comes after the whole reply, or where a server sends no pieces."""
+        try:
+            yield
+        except Exception as error:
+            no_stream = isinstance(error, ValueError) and _NO_STREAM in str(error)
+            if not no_stream and not self._is_whole():
+                raise
+
+    def _is_whole(self) -> bool:
+        """Return whether a piece has said how the reply ended."""
+        return any(map(reason_in, self._chunks))
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._chunks)
 
     def message(self) -> Any:
-        """Return the pieces as one message."""
+        """Return the pieces as one message; None where there are none."""
+        if not self._chunks:
+            return None
         first, *others = self._chunks
         if isinstance(first, str):
             return self._text
         return first + others if others else first
 
+    def whole(self, message: Any) -> Any:
+        """Take a message that came as a whole, and return it."""
+        self._on_text(_text_of(message))
+        return message
 
-def ask(model: Any, request: Request, *, in_a_thread: bool) -> Awaitable[Any]:
-    """Return the call that gives the model's message. It is streamed if the request has `on_text`.
+
+def _unheard(text: str) -> None:
+    """Take the text of a reply that nobody reads before it is whole."""
+
+
+def ask(model: Any, request: Request, *, streamed: bool, in_a_thread: bool) -> Awaitable[Any]:
+    """Return the call that gives the model's message. `on_text` gets a reply that is not streamed as a whole.
 
     in_a_thread: call the model's synchronous methods. A thread cannot be cancelled: one that nobody waits for any more
     stops at the next piece of a stream, or goes on until its client's timeout.
     """
     if in_a_thread:
-        return _wait_for_thread(model, request)
-    if asks_in_any_loop(model) and request.on_text is None:
-        whole: Awaitable[Any] = model.ainvoke(_messages(model, request), **graph_of(model, request))
-        return whole
-    return _ask(model, request)
+        return _wait_for_thread(model, request, streamed)
+    return _ask(model, request, streamed)
 
 
 def asks_in_any_loop(model: object) -> bool:
@@ -142,34 +181,29 @@ async def listed_window(model: Any) -> int | None:
     return window_in(await model.about()) if asks_in_any_loop(model) else None
 
 
-async def _wait_for_thread(model: Any, request: Request) -> Any:
+async def _wait_for_thread(model: Any, request: Request, streamed: bool) -> Any:
     dropped = threading.Event()
     try:
-        return await asyncio.wrap_future(in_thread(partial(_ask_in_thread, model, request, dropped.is_set)))
+        return await asyncio.wrap_future(in_thread(partial(_ask_in_thread, model, request, streamed, dropped.is_set)))
     finally:
         dropped.set()
 
 
-def _ask_in_thread(model: Any, request: Request, dropped: Callable[[], bool]) -> Any:
+def _ask_in_thread(model: Any, request: Request, streamed: bool, dropped: Callable[[], bool]) -> Any:
+    messages, options = _messages(model, request), graph_of(model, request)
     with _malformed_replies_named(model):
-        if request.on_text is None:
-            return model.invoke(_messages(model, request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
-        try:
-            for chunk in model.stream(_messages(model, request), **graph_of(model, request)):
-                if dropped():
-                    break
-                gathered.add(chunk)
-            return gathered.message()
-        except ValueError as error:
-            if _NO_STREAM not in str(error):
-                raise
-        message = model.invoke(_messages(model, request), **graph_of(model, request))
-        request.on_text(_text_of(message))
-        return message
+        if streamed:
+            with gathered.reading():
+                for chunk in model.stream(messages, **options):
+                    if dropped() or gathered.add(chunk):
+                        break
+            if gathered.has_begun or dropped():
+                return gathered.message()
+        return gathered.whole(model.invoke(messages, **options))
 
 
-async def _ask(model: Any, request: Request) -> Any:
+async def _ask(model: Any, request: Request, streamed: bool) -> Any:
     """Ask through the model's asynchronous methods.
 
     The providers' clients live as long as the process and pool their connections, also those of an event loop that is
@@ -178,28 +212,25 @@ async def _ask(model: Any, request: Request) -> Any:
     """
     for _ in range(_MOST_POOLED_CONNECTIONS):
         try:
-            return await _ask_once(model, request)
+            return await _ask_once(model, request, streamed)
         except Exception as error:
             if not any(isinstance(cause, RuntimeError) and _LOOP_IS_OVER in str(cause) for cause in causes(error)):
                 raise
-    return await _ask_once(model, request)
+    return await _ask_once(model, request, streamed)
 
 
-async def _ask_once(model: Any, request: Request) -> Any:
+async def _ask_once(model: Any, request: Request, streamed: bool) -> Any:
+    messages, options = _messages(model, request), graph_of(model, request)
     with _malformed_replies_named(model):
-        if request.on_text is None:
-            return await model.ainvoke(_messages(model, request), **graph_of(model, request))
         gathered = _Gathered(request.on_text)
-        try:
-            async for chunk in model.astream(_messages(model, request), **graph_of(model, request)):
-                gathered.add(chunk)
-            return gathered.message()
-        except ValueError as error:
-            if _NO_STREAM not in str(error):
-                raise
-        message = await model.ainvoke(_messages(model, request), **graph_of(model, request))
-        request.on_text(_text_of(message))
-        return message
+        if streamed:
+            with gathered.reading():
+                async for chunk in model.astream(messages, **options):
+                    if gathered.add(chunk):
+                        break
+            if gathered.has_begun:
+                return gathered.message()
+        return gathered.whole(await model.ainvoke(messages, **options))
 
 
 @contextmanager
@@ -220,12 +251,23 @@ def _malformed_replies_named(model: Any) -> Iterator[None]:
 
 
 def reply_in(message: Any, seconds: float, model: Any) -> Reply:
-    """Return the text of a model's message and what it cost. A chain may end in a parser, and return the text alone."""
-    usage, ending = getattr(message, "usage_metadata", None) or {}, getattr(message, "response_metadata", None) or {}
+    """Return the text of a model's message and what it cost. A chain may end in a parser, and return the text alone.
+
+    Raises BrokenReply for a reply that its server broke off, which may come whole when it is asked for again.
+    """
+    usage = getattr(message, "usage_metadata", None) or {}
+    text, refusal, reason = _bounded(_text_of(message)), refusal_in(message), reason_in(message)
+    reason = REFUSAL if refusal and kind_of(reason) == "whole" else reason
+    kind = kind_of(reason)
+    if kind == "broken off":
+        raise BrokenReply(shortfall(reason))
+    if kind == "replaced":
+        text, refusal = "", refusal or text
     return Reply(
-        text=_bounded(_text_of(message)),
+        text=text,
+        ending="" if kind == "whole" else LENGTH if kind == "cut off" else reason,
+        refusal=refusal,
         model=answering_model(model, message),
-        truncated=any(ending.get(name) in _CUT_SHORT for name in ("finish_reason", "stop_reason", "done_reason")),
         input_tokens=_count(usage.get("input_tokens")),
         output_tokens=_count(usage.get("output_tokens")),
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),

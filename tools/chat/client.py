@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -19,7 +18,6 @@ from ras_agent.address import Address
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, PromptTooLong, RasError
 from ras_agent.prompts import ToolCall
-from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import Call
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
@@ -35,13 +33,14 @@ from ras_agent.tools.chat.call import (
     reply_in,
 )
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
+from ras_agent.tools.chat.endings import LENGTH
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, shared_limiter
 from ras_agent.tools.chat.models import (
     build_chat_model,
     capped,
     endpoint_of,
-    limits_sent,
+    longest_reply,
     model_name,
     printable,
     sampling_parameters,
@@ -49,9 +48,22 @@ from ras_agent.tools.chat.models import (
     with_tools,
     without_secrets,
 )
+from ras_agent.tools.chat.refusals import (
+    MOST,
+    ROLES,
+    STREAM,
+    WHOLE,
+    accepted_turns,
+    longest_allowed,
+    misses_limit,
+    parts_sent,
+    refused_part,
+    says_nothing,
+    without_fields,
+)
 from ras_agent.tools.chat.replay import check_recorded, miss_of
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, retry_after, unreachable
-from ras_agent.tools.chat.runnables import changed, chat_models_in, is_chat_model, retries_itself
+from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
@@ -72,11 +84,6 @@ TIMEOUT = 60.0
 
 # the provider's client gives up so many seconds after us, so that one message says how long a try may take
 _LATER = 1.0
-_NO_TEMPERATURE = re.compile(r"(?=.*temperature).*(?:support|only the default|deprecated|not allowed)", re.I | re.S)
-_NO_SUCH_OPTION = re.compile(r"(?i)not supported|unsupported|extra[_ ]|not permitted|un(?:known|recognized|expected)")
-KEEPS_STOP = "include_stop_str_in_output"
-"""vLLM's option by which a reply keeps the text at which it stopped"""
-_STOP, _NAMES_STOP = "stop", re.compile(r"\bstop\b")
 _UNUSABLE = frozenset((401, 403, 404))
 _TRIES = frozenset(("retries", "patience"))
 _REMEDIES = {
@@ -175,27 +182,41 @@ class Chat:
         Where the run has fewer tokens left than the window, they are what is shared.
         """
         window, left = self.window, current_ledger().tokens_left()
-        kept = window // THOUGHTS_SHARE if max_tokens is None or self._unlimited() else min(max_tokens, window // share)
+        kept = (
+            window // THOUGHTS_SHARE if max_tokens is None or self._thinks_aloud() else min(max_tokens, window // share)
+        )
         room = window - kept - to_ask_again(window)
         if left < inf:
             room = min(room, int(left) - min(max_tokens or USUAL_REPLY, int(left) // share))
         return room
 
     def limit(self, request: Request) -> int | None:
-        """Return the tokens that the reply to a request may have: what the prompt leaves, and `most` at most."""
-        if request.max_tokens is None or self._unlimited():
-            return None
-        room = self.window - to_ask_again(self.window)
-        if fit_into(request.turns, room - request.max_tokens):
-            return request.max_tokens
-        left = room - estimate_turns(request.turns)
-        return min(request.max_tokens, max(left, self.window // REPLY_SHARE))
+        """Return the tokens that the reply to a request may have: what the prompt leaves, and `max_tokens` at most.
 
-    def _unlimited(self) -> bool:
+        A model that writes thoughts has a quarter of its window for them.
+        """
+        longest = self._window.longest_reply
+        if request.max_tokens is None:
+            return longest
+        wanted = max(request.max_tokens, self._room_for_thoughts()) if self._thinks_aloud() else request.max_tokens
+        room = self.window - to_ask_again(self.window)
+        if not fit_into(request.turns, room - wanted):
+            left = room - estimate_turns(request.turns)
+            wanted = min(wanted, max(left, self.window // REPLY_SHARE))
+        return wanted if longest is None else min(wanted, longest)
+
+    def _thinks_aloud(self) -> bool:
         return self._thinks or self._window.thinks
 
-    def lift_limit(self) -> None:
-        """Remember that the model writes thoughts: from now on no reply of this endpoint is limited."""
+    def _room_for_thoughts(self) -> int:
+        return self.window // THOUGHTS_SHARE
+
+    def with_room_for_thoughts(self, request: Request) -> Request:
+        """Return a request whose reply may be as long as thoughts and a reply are together."""
+        return replace(request, max_tokens=max(request.max_tokens or 0, self._room_for_thoughts()))
+
+    def note_thoughts(self) -> None:
+        """Remember that the model writes thoughts: from now on the replies of this endpoint have room for them."""
         self._window.thinks = True
 
     def complete(self, request: Request) -> Reply:
@@ -212,9 +233,9 @@ class Chat:
 
         in_a_thread: ask through the model's synchronous methods, as its asynchronous ones may belong to other loops.
         """
-        with self._metered(request) as (ledger, request, reserved):
+        with self._metered(request) as (ledger, request, most, reserved):
             deadline = Deadline.of(ledger, self.settings.clock, self._a_try, self._retry.attempts)
-            fresh = partial(self._fresh, request, deadline, in_a_thread)
+            fresh = partial(self._fresh, request, most, deadline, in_a_thread)
             if self._cache is None:
                 return self._delivered(request, await fresh(), ledger, reserved)
             slot = self._slot(self._cache, request)
@@ -259,7 +280,7 @@ class Chat:
         refused = f"{self.name} refused a prompt of about {estimate_turns(request.turns):,} tokens as too long"
         raise PromptTooLong(f"{refused}, by the replies in {self.settings.cache}")
 
-    async def _fresh(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
+    async def _fresh(self, request: Request, most: float, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the model's own reply, after as many tries as it takes."""
         tries = AsyncRetrying(sleep=self.settings.clock.asleep, **self._retry_options(deadline))
         tokens = _estimated_tokens(request) if self.limiter.rates.tokens_per_minute else 0
@@ -267,36 +288,69 @@ class Chat:
             async for attempt in tries:
                 with attempt:
                     async with self.limiter.hold(tokens, deadline) as booking:
-                        reply = await self._ask(request, deadline, in_a_thread)
+                        reply = await self._ask(request, most, deadline, in_a_thread)
                         booking.tokens = reply.input_tokens + reply.output_tokens or booking.tokens
                         return reply
         raise AssertionError("a call either returns or raises")
 
-    async def _ask(self, request: Request, deadline: Deadline, in_a_thread: bool) -> Reply:
-        """Return the reply of one try, in which what the server refuses of the request's options is left out."""
+    async def _ask(self, request: Request, most: float, deadline: Deadline, in_a_thread: bool) -> Reply:
+        """Return the reply of one try, in which what the server refuses of the request is left out."""
         started = time.perf_counter()
         form = await matching(self._asked, request.pattern)
-        going_on = await continuing(self._asked, request)
+        options = form | await continuing(self._asked, request)
+        if request.stop:
+            options["stop"] = list(request.stop)
+        request = replace(request, tools=()) if form else request
+        guess = ""
         while True:
-            model = self._model_for(replace(request, tools=()) if form else request)
-            stop = {"stop": list(request.stop)} if request.stop and _STOP not in self._window.refused else {}
-            model = with_options(model, form | going_on | stop)
+            sent = self._sent(request, most, options)
             try:
                 async with deadline.one_try():
                     with uncounted():
-                        message = await ask(model, self._taken(request), in_a_thread=in_a_thread)
+                        message = await ask(sent.model, sent.request, streamed=sent.streamed, in_a_thread=in_a_thread)
                 return reply_in(message, time.perf_counter() - started, self.model)
             except Exception as error:
+                self._window.refused.discard(guess)
                 if is_overflow(error):
                     await self._learn_window(request, deadline)
                     raise
-                self._without_what_is_refused(error, model, request)
+                part = self._learn_refusal(error, sent)
+                guess = ROLES if not part and self._may_refuse_roles(error, sent) else ""
+                if not part and not guess:
+                    raise
+                self._window.refused |= {part, guess} - {""}
+                if part in self._sent(request, most, options).parts:  # no copy can be made that leaves it out
+                    raise
 
-    def _taken(self, request: Request) -> Request:
-        """Return a request without the thoughts in its turns where the server takes none."""
-        if THOUGHTS_KEY not in self._window.refused:
-            return request
-        return replace(request, turns=tuple(replace(turn, thoughts="") for turn in request.turns))
+    def _sent(self, request: Request, most: float, options: Mapping[str, Any]) -> _Sent:
+        """Return a request as the server takes it, by what is known of it.
+
+        The key of a cached reply keeps what is left out, so that a run is replayed whatever was learnt when.
+        """
+        refused = self._window.refused
+        wants_stream = request.on_text is not None or WHOLE in refused
+        asked = replace(request, turns=accepted_turns(request.turns, refused))
+        model = with_options(self._model_for(request, most), options)
+        return _Sent(without_fields(model, refused), asked, wants_stream and STREAM not in refused)
+
+    def _learn_refusal(self, error: Exception, sent: _Sent) -> str:
+        """Take note of what a server refuses; return the part of the request, or "" where it refuses none."""
+        known, asked = self._window.longest_reply, longest_reply(sent.model)
+        if asked is not None:
+            longest = longest_allowed(error, asked)
+        else:
+            longest = self._room_for_thoughts() if misses_limit(error) else None
+        if longest is None or longest == known:
+            return refused_part(error, sent.parts)
+        self._window.longest_reply = longest
+        return MOST
+
+    def _may_refuse_roles(self, error: Exception, sent: _Sent) -> bool:
+        """Return whether a server that has never replied, and fails without a word, may do so for the system's role."""
+        if self._has_replied or self._window.has_guessed or ROLES not in sent.parts or not says_nothing(error):
+            return False
+        self._window.has_guessed = True
+        return True
 
     async def _learn_window(self, request: Request, deadline: Deadline) -> None:
         """Take note that a prompt was refused as too long, and ask the server what it lists of its window."""
@@ -305,55 +359,24 @@ class Chat:
             listed = await listed_window(self._asked)
         self._window.shrink(smaller_window(asked, assumed, listed))
 
-    def _without_what_is_refused(self, error: Exception, model: Any, request: Request) -> None:
-        """Ask otherwise from now on if `error` refuses a part of what `model` was sent; else raise it.
-
-        It is raised too where no copy can be made that leaves that part out.
-
-        It may be a temperature, as reasoning models take none, the texts at which to stop, the thoughts of earlier
-        turns, or the name of the reply's limit. The key of a cached reply keeps them, so that a run is replayed
-        whatever was learnt when.
-        """
-        status, told = getattr(error, "status_code", None), str(error)[:1000]
-        if status == 400 and _has_temperature(model) and _NO_TEMPERATURE.match(told):
-            self._asked = changed(self._asked, lambda one: one.model_copy(update={"temperature": None}))
-            if _has_temperature(self._asked):  # a configurable model, of which no copy can be made
-                raise error
-            return
-        thoughts_sent = THOUGHTS_KEY not in self._window.refused and any(turn.thoughts for turn in request.turns)
-        if status in (400, 422) and thoughts_sent and THOUGHTS_KEY in told and "missing" not in told.lower():
-            self._window.refused.add(THOUGHTS_KEY)
-            return
-        if status not in (400, 422) or not _NO_SUCH_OPTION.search(told):
-            raise error
-        if KEEPS_STOP in told and any(
-            KEEPS_STOP in (getattr(one, "model_kwargs", None) or {}) for one in chat_models_in(self._asked)
-        ):
-            self._asked = changed(self._asked, _without_kept_stop)
-            return
-        if request.stop and _STOP not in self._window.refused and _NAMES_STOP.search(told):
-            self._window.refused.add(_STOP)
-            return
-        refused = {name for name in limits_sent(model) if name in told}
-        if not refused:
-            raise error
-        self._window.refused |= refused
-        if refused & limits_sent(self._model_for(request)):
-            raise error
-
     @contextmanager
-    def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, int]]:
-        """Reserve the call in the ledger; give the request with as long a reply as max_tokens allow, and its tokens."""
-        ledger, reserved = current_ledger(), 0
+    def _metered(self, request: Request) -> Iterator[tuple[Ledger, Request, float, int]]:
+        """Reserve the call in the ledger.
+
+        Yields the ledger, the request, the most tokens that its reply may have, and the tokens that were reserved.
+        """
+        ledger, reserved, most = current_ledger(), 0, inf
         if ledger.tokens_left() < inf:
             prompt, limit = estimate_turns(request.turns), self.limit(request)
             granted = ledger.admit(prompt, limit or USUAL_REPLY)
-            request = replace(request, max_tokens=granted) if limit else request
+            if limit is not None:
+                most = granted
+                request = replace(request, max_tokens=min(granted, request.max_tokens or granted))
             reserved = prompt + granted
         else:
             ledger.admit()
         try:
-            yield ledger, request, reserved
+            yield ledger, request, most, reserved
         except BaseException:
             ledger.release(reserved)
             raise
@@ -371,9 +394,11 @@ class Chat:
         ledger.record(call, reserved)
         return reply
 
-    def _model_for(self, request: Request) -> Any:
+    def _model_for(self, request: Request, most: float) -> Any:
         """Return the model, with a limit to its replies where the request has one and the model takes one."""
         limit = self.limit(request)
+        if limit is not None and most < limit:
+            limit = int(most)
         refused = self._window.refused
         model = capped(self._asked, limit, refused) if limit is not None or refused else self._asked
         return with_tools(model, request.tools) if request.tools else model
@@ -438,13 +463,18 @@ class Chat:
             )
 
 
-def _without_kept_stop(model: Any) -> Any:
-    kept = {name: value for name, value in model.model_kwargs.items() if name != KEEPS_STOP}
-    return model.model_copy(update={"model_kwargs": kept})
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request as it is sent, without what the server refuses."""
 
+    model: Any
+    request: Request
+    streamed: bool
 
-def _has_temperature(model: object) -> bool:
-    return any(getattr(one, "temperature", None) is not None for one in chat_models_in(model))
+    @property
+    def parts(self) -> set[str]:
+        """Return what a server may refuse of it."""
+        return parts_sent(self.model, self.request.turns, self.streamed)
 
 
 def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
@@ -481,6 +511,8 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
     if "refused" in cached:
         return int(cached["refused"])
     calls = tuple(ToolCall(**call) for call in cached.pop("calls", ()))
+    if cached.pop("truncated", False):  # of a cache of an earlier version
+        cached["ending"] = LENGTH
     reply = Reply(**cached, calls=calls, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
     if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):
@@ -490,5 +522,6 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
 
 def _to_json(reply: Reply) -> dict[str, Any]:
     """Return a reply as it is cached: without the time it took."""
-    left_out = {"seconds", "replayed"} | {name for name in ("calls", "thoughts") if not getattr(reply, name)}
+    empty = {name for name in ("calls", "thoughts", "ending", "refusal") if not getattr(reply, name)}
+    left_out = empty | {"seconds", "replayed"}
     return {name: value for name, value in asdict(reply).items() if name not in left_out}

@@ -100,8 +100,8 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
             try:
                 reply = chat.complete(request)
                 if _cut_in_its_thoughts(request, reply):
-                    chat.lift_limit()
-                    reply = chat.complete(replace(request, max_tokens=None))
+                    reply = chat.complete(chat.with_room_for_thoughts(request))
+                    _note_thoughts(chat, request, reply)
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -119,8 +119,8 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
             try:
                 reply = await chat.acomplete(request)
                 if _cut_in_its_thoughts(request, reply):
-                    chat.lift_limit()
-                    reply = await chat.acomplete(replace(request, max_tokens=None))
+                    reply = await chat.acomplete(chat.with_room_for_thoughts(request))
+                    _note_thoughts(chat, request, reply)
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -131,8 +131,19 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 
 def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
-    """Return whether the limit of a reply ended it before its first word that is not a thought."""
-    return request.max_tokens is not None and reply.truncated and not without_thinking(reply.text).strip()
+    """Return whether the limit of a reply ended it inside an open thought, before its first other word.
+
+    A reply without any text is a thought that the server does not show.
+    """
+    if request.max_tokens is None or not reply.truncated:
+        return False
+    return not reply.text.strip() or (is_thinking(reply.text) and not without_thinking(reply.text).strip())
+
+
+def _note_thoughts(chat: Chat, request: Request, reply: Reply) -> None:
+    """Remember that a model writes thoughts where more room for them has brought a reply."""
+    if not _cut_in_its_thoughts(request, reply):
+        chat.note_thoughts()
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:
@@ -168,6 +179,12 @@ def without_thinking(reply: str) -> str:
     """
     start, end = spoken_span(reply)
     return reply[start:end]
+
+
+def is_thinking(reply: str) -> bool:
+    """Return whether a thought is open at the end of a reply."""
+    ended = max((thought.end() for thought in _THOUGHT_ENDS.finditer(reply)), default=0)
+    return _THOUGHT_BEGINS.search(reply, ended) is not None
 
 
 def spoken_span(reply: str) -> tuple[int, int]:

@@ -189,6 +189,14 @@ def _capped(model: Any, most: int | None, refused: Collection[str]) -> Any:
     return model.model_copy(update={"max_tokens": own, "extra_body": body or None})
 
 
+def longest_reply(model: Any) -> int | None:
+    """Return the most tokens that requests of a chat model allow a reply; None for any number."""
+    fields = [getattr(one, name, None) for one in chat_models_in(model) for name in _REPLY_LIMITS]
+    bodies = [getattr(one, "extra_body", None) or {} for one in chat_models_in(model)]
+    stated = [*fields, *(body.get(name) for body in bodies for name in OPENAI_LIMITS)]
+    return max((one for one in stated if isinstance(one, int)), default=None)
+
+
 def limits_sent(model: Any) -> set[str]:
     """Return the names by which requests of a chat model limit their replies, of those in OpenAI's protocol."""
     ours = {one.limit_name for one in chat_models_in(model) if _is_ours(one) and one.max_tokens and one.limit_name}

@@ -66,19 +66,27 @@ def retries_itself(thing: object) -> bool:
     )
 
 
-def changed(thing: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a copy of a runnable in which `change` has replaced each chat model; what cannot be copied stays."""
+Change = Callable[[Any], Any]
+
+
+def changed(thing: Any, change: Change, bound: Callable[[Mapping[str, Any]], dict[str, Any]] = dict) -> Any:
+    """Return a copy of a runnable in which `change` has replaced each chat model; what cannot be copied stays.
+
+    bound: returns what replaces the arguments that are bound to a model.
+    """
     if _is(thing, "BaseChatModel"):
         return change(thing)
     update: dict[str, Any] = {}
+    if _is(thing, "RunnableBindingBase"):
+        update["kwargs"] = bound(thing.kwargs)
     for name in _PLACES:
         value = getattr(thing, name, None) if name in getattr(type(thing), "model_fields", {}) else None
         if isinstance(value, Mapping):
-            update[name] = {key: changed(one, change) for key, one in value.items()}
+            update[name] = {key: changed(one, change, bound) for key, one in value.items()}
         elif isinstance(value, (list, tuple)):
-            update[name] = [changed(one, change) for one in value]
+            update[name] = [changed(one, change, bound) for one in value]
         elif value is not None:
-            update[name] = changed(value, change)
+            update[name] = changed(value, change, bound)
     return thing.model_copy(update=update) if update else thing
 
 

@@ -97,13 +97,16 @@ class Window:
     """Holds the tokens that the model at one endpoint takes, prompt and reply together. Thread safe.
 
     All roles at the endpoint share it, so what a refusal teaches one of them helps the others. tokens: those of the
-    refusals, None before the first. thinks: whether the model writes thoughts, for which no reply is long enough.
-    refused: names of what the server does not take: of a reply's limit, of stops, of thoughts.
+    refusals, None before the first. thinks: whether the model writes thoughts, which take more than a short reply.
+    longest_reply: the greatest limit of a reply that the server takes. refused: the parts of a request that it does not
+    take (`ras_agent.tools.chat.refusals`). has_guessed: whether a part was left out on a guess, which is done once.
     """
 
     tokens: int | None = None
     thinks: bool = False
+    longest_reply: int | None = None
     refused: set[str] = field(default_factory=set)
+    has_guessed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def shrink(self, tokens: int) -> None:

@@ -8,7 +8,7 @@ from langchain.chat_models import init_chat_model
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from ras_agent.budget import Ledger, metered
+from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Reply, Request
@@ -135,7 +135,7 @@ def test_a_reply_has_what_its_prompt_leaves_of_the_window_and_an_eighth_at_least
 
 
 @pytest.mark.parametrize("thought", ["<think>Was it Bell? Or", ""])
-async def test_a_model_that_is_cut_off_in_its_thoughts_is_asked_without_a_limit_from_then_on(
+async def test_a_model_that_is_cut_off_in_its_thoughts_has_a_quarter_of_its_window_from_then_on(
     scripted_llm: Any, thought: str
 ) -> None:
     cut = {"reply": thought, "finish": "length"}
@@ -144,8 +144,35 @@ async def test_a_model_that_is_cut_off_in_its_thoughts_is_asked_without_a_limit_
     with metered(Ledger("planner")) as ledger:
         assert converse(chat, once()).text.endswith("Bell.")
         assert (await aconverse(as_chat(scripted_llm.spec), once())).text == "Bell."
-    assert [limit for _, limit in limits(scripted_llm)] == [100, None, None]
+    assert [limit for _, limit in limits(scripted_llm)] == [100, 8192, 8192]
     assert len(ledger.calls) == 3
+
+
+async def test_more_room_that_brings_no_reply_is_given_once(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "<think>Was it Bell? Or", "finish": "length", "repeat": True})
+    chat = as_chat(scripted_llm.spec, ChatSettings(context_window=2000))
+    converse(chat, once())
+    await aconverse(chat, once())
+    assert [limit for _, limit in limits(scripted_llm)] == [100, 500, 100, 500]
+
+
+@pytest.mark.parametrize("played", ["<|im_end|>user\n<|im_end|>user\nQuestion: Where", "</s>[INST] Who"])
+def test_a_reply_without_a_word_of_its_own_is_no_thought(scripted_llm: Any, played: str) -> None:
+    scripted_llm.script({"reply": played, "finish": "length"}, {"reply": "Bell."})
+    chat = as_chat(scripted_llm.spec)
+    assert converse(chat, once()).truncated
+    assert converse(chat, once()).text == "Bell."
+    assert limits(scripted_llm) == [(None, 100), (None, 100)]
+
+
+def test_the_room_for_thoughts_keeps_to_what_a_run_has_left(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Bell."})
+    model = as_chat(scripted_llm.spec).model
+    model.profile = {"reasoning_output": True}
+    with metered(Ledger("answerer", limits=Limits(max_tokens=1000))):
+        converse(Chat(model), once())
+    ((_, limit),) = limits(scripted_llm)
+    assert 900 < limit < 1000
 
 
 def test_a_reply_that_is_cut_off_in_its_words_is_the_reply(scripted_llm: Any) -> None:
@@ -154,12 +181,12 @@ def test_a_reply_that_is_cut_off_in_its_words_is_the_reply(scripted_llm: Any) ->
     assert len(scripted_llm.requests()) == 1
 
 
-def test_a_model_that_is_known_to_think_has_no_limit(scripted_llm: Any) -> None:
+def test_a_model_that_is_known_to_think_has_a_quarter_of_its_window(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Bell."})
     model = as_chat(scripted_llm.spec).model
     model.profile = {"reasoning_output": True}
     converse(Chat(model), once())
-    assert limits(scripted_llm) == [(None, None)]
+    assert limits(scripted_llm) == [(None, 8192)]
 
 
 def test_a_model_without_such_a_limit_is_left_as_it_is(scripted_model: Any) -> None:

@@ -1,0 +1,199 @@
+"""What servers refuse of a request, in their own words: a table with a row for each part that can be left out.
+
+An endpoint's refusals are remembered (`Window.refused`), and what it is asked later goes without these parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from ras_agent.prompts import Turn
+from ras_agent.prompts.templates import THOUGHTS_KEY
+from ras_agent.tools.chat.models import OPENAI_LIMITS, limits_sent
+from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in
+
+ROLES, STREAM, WHOLE, STREAM_OPTIONS = "roles", "stream", "whole", "stream_options"
+MOST = "most"
+"""The length of a reply that a server allows, which no part names: less is asked for then"""
+KEEPS_STOP = "include_stop_str_in_output"
+"""vLLM's option by which a reply keeps the text at which it stopped"""
+
+_READ = 1000  # characters of a complaint; some servers send the whole request back
+_LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
+_BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
+_REFUSES = re.compile(
+    r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|expected)|extra|invalid|illegal|\bmust\b|should|\bonly\b|cannot"
+    r"|remove|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly|不支持|无效|非法",
+    re.IGNORECASE,
+)
+_MISSES = re.compile(r"missing|field required|is required", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w-]|\.\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a request that a server may refuse."""
+
+    name: str
+    """how it is remembered: of a field of the request, the field's name"""
+    words: str
+    """how complaints name it: a regular expression"""
+
+    def is_named_in(self, complaint: str) -> bool:
+        """Return whether a complaint is about this part."""
+        return re.search(self.words, complaint, re.IGNORECASE | re.DOTALL) is not None
+
+
+def _field(name: str) -> Part:
+    """Return the part that is a field of the request, whose name some servers write in other ways."""
+    return Part(name, rf"(?<![a-z_]){name.replace('_', '[_ -]?')}s?(?![a-z_])")
+
+
+# no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or none but user and assistant in turn
+_SYSTEM = (
+    r"(?:system|developer)\W{0,3}(?:roles?|messages?|prompts?|instructions?)\b",
+    r"\broles?\b\W{0,3}.{0,60}\b(?:system|developer|alternat\w+)\b",
+    r"\bsystem\b.{0,40}\bone of\b",
+    r"messages?(?:\[\d+\]|\.\d+)\.role",
+    r"even index|first message\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
+)
+_FIELDS = (
+    *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("tool_choice", "parallel_tool_calls", "response_format", "structured_outputs", "grammar", "regex", "logprobs"),
+    *("continue_final_message", "add_generation_prompt"),
+)
+_MORE = ("model_kwargs", "extra_body")  # where a model of LangChain's holds further fields of its requests
+_LIMIT = re.compile(r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict", re.IGNORECASE)
+PARTS = (
+    Part(ROLES, "|".join(_SYSTEM)),
+    Part(STREAM_OPTIONS, r"stream[_ ]?options|include_usage"),
+    Part(KEEPS_STOP, KEEPS_STOP),
+    Part(THOUGHTS_KEY, THOUGHTS_KEY),
+    *map(_field, _FIELDS),
+    *map(_field, OPENAI_LIMITS),
+    Part("stop", r"(?<![a-z_])stop(?:[_ ]?(?:sequences?|words?|strings?))?(?![a-z_])"),
+    Part(STREAM, r"(?<![a-z])stream(?!_)"),
+    Part(WHOLE, r"(?<![a-z])stream(?!_)"),
+)
+"""What can be left out, in the order in which a complaint is looked through."""
+
+
+def complaint_of(error: BaseException) -> str:
+    """Return what a server says is wrong with a request; "" for an error that is no reply to one."""
+    if getattr(error, "status_code", None) not in _BY_THE_REQUEST:
+        return ""
+    body = getattr(error, "body", None)
+    details = body.get("detail") if isinstance(body, dict) else None
+    if isinstance(details, list):  # FastAPI's, which shows the whole request, too
+        return " ; ".join(f"{detail.get('loc')}: {detail.get('msg')}" for detail in details if isinstance(detail, dict))
+    return str(error)[:_READ]
+
+
+def refused_part(error: BaseException, sent: Collection[str]) -> str:
+    """Return which of the parts that were sent an error refuses; "" for none.
+
+    >>> class Refusal(Exception): status_code = 400
+    >>> refused_part(Refusal("temperature must be in (0.0, 2.0]"), {"temperature", "stop"})
+    'temperature'
+    """
+    complaint = complaint_of(error)
+    if not _REFUSES.search(complaint) or _MISSES.search(complaint):
+        return ""
+    named = (part.name for part in PARTS if part.name in sent and part.is_named_in(complaint))
+    return next(named, "")
+
+
+def longest_allowed(error: BaseException, asked: int) -> int | None:
+    """Return the longest reply that a server allows, in tokens, where an error says that `asked` are too many.
+
+    None where the error is about something else.
+
+    >>> class Refusal(Exception): status_code = 400
+    >>> longest_allowed(Refusal("Range of max_tokens should be [1, 1024]"), 2048)
+    1024
+    """
+    complaint = complaint_of(error)
+    if not _LIMIT.search(complaint):
+        return None
+    numbers = [int(number.replace(",", "")) for number in _NUMBER.findall(complaint)]
+    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked]
+    if not smaller:
+        return None
+    return max(smaller) - ("exclusive" in complaint)
+
+
+def misses_limit(error: BaseException) -> bool:
+    """Return whether an error says that a request has to limit its reply."""
+    complaint = complaint_of(error)
+    return _MISSES.search(complaint) is not None and _LIMIT.search(complaint) is not None
+
+
+def says_nothing(error: BaseException) -> bool:
+    """Return whether a server failed without a word, as SGLang does where its chat template refuses a role."""
+    return re.fullmatch(r"Error code: 500 - \W*(?:internal server error)?\W*", str(error), re.IGNORECASE) is not None
+
+
+def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
+    """Return the parts of a request that a server may refuse. model: with all that is bound to it."""
+    models = chat_models_in(model)
+    names = limits_sent(model)
+    for arguments in bound_arguments(model):
+        names |= arguments.keys()
+    for one in models:
+        names |= {name for name in ("stop", *_FIELDS) if getattr(one, name, None) is not None}
+        for place in _MORE:
+            names |= (getattr(one, place, None) or {}).keys()
+    names.add(STREAM if streamed else WHOLE)
+    if streamed and any(getattr(one, "stream_usage", False) for one in models):
+        names.add(STREAM_OPTIONS)
+    if any(turn.thoughts for turn in turns):
+        names.add(THOUGHTS_KEY)
+    roles = [turn.role for turn in turns]
+    if "system" in roles or any(one == other != "tool" for one, other in pairwise(roles)):
+        names.add(ROLES)
+    return names
+
+
+# ---- what is sent in place of it
+
+
+def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Turn, ...]:
+    """Return turns without what a server refuses of them: thoughts, a system role, two turns of one role in a row.
+
+    The text of the system stands at the head of the first turn of the user.
+    """
+    if THOUGHTS_KEY in refused:
+        turns = [replace(turn, thoughts="") for turn in turns]
+    if ROLES not in refused:
+        return tuple(turns)
+    alternating: list[Turn] = []
+    for turn in turns:
+        spoken = replace(turn, role="user") if turn.role == "system" else turn
+        before = alternating[-1] if alternating else None
+        if before is not None and before.role == spoken.role and spoken.role != "tool" and not before.calls:
+            alternating[-1] = replace(spoken, text=f"{before.text}\n\n{spoken.text}")
+        else:
+            alternating.append(spoken)
+    return tuple(alternating)
+
+
+def without_fields(model: Any, refused: Collection[str]) -> Any:
+    """Return a copy of a model, or of a runnable around some, that sends no field that the server refuses."""
+
+    def accepted(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if name not in refused}
+
+    def accepting(one: Any) -> Any:
+        update: dict[str, Any] = {name: None for name in ("stop", *_FIELDS) if name in refused and hasattr(one, name)}
+        for place in _MORE:
+            if given := getattr(one, place, None):
+                update[place] = accepted(given)
+        if STREAM_OPTIONS in refused and hasattr(one, "stream_usage"):
+            update["stream_usage"] = False
+        return one.model_copy(update=update) if update else one
+
+    return changed(model, accepting, accepted) if refused else model

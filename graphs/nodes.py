@@ -33,8 +33,9 @@ from ras_agent.graphs.validate import (
 )
 from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, Step
+from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, RefusedFacts, Step
 from ras_agent.review import is_person
+from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.roles import role_name
@@ -191,14 +192,16 @@ def structure(extractor: Extractor) -> NodeBody:
         extraction = reply or Extraction()
         extraction = Extraction(triples + extraction.triples, extraction.failures)
         extraction = valid_facts(extraction, passages, name, hop, subquery)
+        extraction = keep_standing(extraction, passages.values(), hop)
         triples, failures = extraction.triples, extraction.failures
         emit(Triples(hop, triples))
         update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
-        if failures or reply is None:
+        if failures:
+            update["failures"] = record_failures(failures)
+        if reply is None or any(not isinstance(failure, RefusedFacts) for failure in failures):
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
             update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]
-            update["failures"] = record_failures(failures)
         return update
 
     return body

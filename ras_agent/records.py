@@ -144,7 +144,12 @@ class Span:
 
 @dataclass(frozen=True, order=True)
 class Source(Record):
-    """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor."""
+    """Says where a triple was read: characters `start` to `end` of a passage, at which hop, by which extractor.
+
+    unchecked: whether nobody can tell if the passage states the fact, as in a script without borders between words.
+    """
+
+    json_keys = ("passage_id", "start", "end", "hop", "subquery", "extractor", "unchecked?")
 
     passage_id: str
     start: int = 0
@@ -152,6 +157,7 @@ class Source(Record):
     hop: int = 0
     subquery: str = ""
     extractor: str = ""
+    unchecked: bool = False
 
     def overlaps(self, other: Source) -> bool:
         """Return whether both have a character of one passage."""
@@ -227,6 +233,11 @@ class Failure(Record):
     message: str
     hop: int = 0
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class RefusedFacts(Failure):
+    """Reports facts that were read and are not kept. Reading their passage again would bring the same ones."""
 
 
 @dataclass(frozen=True, slots=True)

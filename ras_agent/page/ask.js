@@ -476,7 +476,7 @@ function showStored(on) {
   }
 }
 
-const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subquery: "", extractor: "", ...source });
+const asSource = (source) => ({ passage_id: "", start: 0, end: 0, hop: 0, subquery: "", extractor: "", unchecked: false, ...source });
 
 async function around(entity) {
   const number = ++now.drawings;

@@ -51,7 +51,8 @@ function storyOf(run, on) {
   function sourceCard(source) {
     const passage = trace.passages[source.passage_id];
     const reader = source.extractor && (source.extractor.startsWith("stated: ") ? source.extractor : `read by ${source.extractor}`);
-    const origin = [source.hop ? `hop ${source.hop}` : "", reader, source.passage_id].filter(Boolean).join(" · ");
+    const unchecked = source.unchecked ? "not checked against the text" : "";
+    const origin = [source.hop ? `hop ${source.hop}` : "", reader, unchecked, source.passage_id].filter(Boolean).join(" · ");
     const text = passage ? excerpt(passage.text, source.start, source.end) : ["This passage is not in the trace."];
     return make("div", { class: "card", hop: source.hop },
       make("h3", {}, passage?.title || source.passage_id),

@@ -203,17 +203,21 @@ def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, ke
 # ---- as JSON
 
 
+_Place = tuple[str, int, int, int, str, str]
+_UncheckedPlace = tuple[str, int, int, int, str, str, bool]
+
+
 @dataclass(frozen=True)
 class GraphJSON(Record):
     """JSON of a question graph, whose facts have their ids."""
 
     facts: list[JSON]
     conflicts: list[list[str]]
-    shelf: list[tuple[str, str, str, list[tuple[str, int, int, int, str, str]]]]
+    shelf: list[tuple[str, str, str, list[_Place | _UncheckedPlace]]]
 
 
-# the order of a source's values in the short form; the names are the record's fields
-_SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor")
+# the order of a source's values in the short form, in which the last is written where it is set; the record's fields
+_SOURCE = ("passage_id", "start", "end", "hop", "subquery", "extractor", "unchecked")
 
 
 def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), sources: list[JSON] | None = None) -> JSON:
@@ -255,8 +259,13 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
 
 def _dump_reading(reading: Triple) -> list[Any]:
     """Return [subject, predicate, object, [[passage_id, start, end, hop, subquery, extractor], ...]]."""
-    sources = [[getattr(source, name) for name in _SOURCE] for source in reading.sources]
+    sources = [_place(source) for source in reading.sources]
     return [reading.subject, reading.predicate, reading.object, sources]
+
+
+def _place(source: Source) -> list[Any]:
+    names = _SOURCE if source.unchecked else _SOURCE[:-1]
+    return [getattr(source, name) for name in names]
 
 
 def _load_reading(data: list[Any]) -> Triple:

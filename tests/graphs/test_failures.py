@@ -177,7 +177,7 @@ def test_a_second_text_under_one_passage_id_is_recorded_and_dropped(ras, fakes):
         """Every text is found under the id of its document."""
 
         def retrieve(self, query, k=5):
-            return [Hit(Passage("bell", f"{query} {n}"), 1.0) for n in (1, 2)]
+            return [Hit(Passage("bell", f"{query} {n}", "Bell is a thing"), 1.0) for n in (1, 2)]
 
     out = ras("q", "b", fakes.SUFFICIENT, retriever=Chunks()).invoke({"question": "Who?"})
     assert out["passages"]["bell"]["text"] == "Who? 1"

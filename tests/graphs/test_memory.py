@@ -15,8 +15,10 @@ from ras_agent.page import trace_html
 from ras_agent.records import Hit, Passage
 
 ADA = {"configurable": {"user_id": "ada@example.com", "thread_id": "1"}}
-BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Bell", metadata={"team": "x"})
-LEITH = Passage("leith", "The Water of Leith is the main river of Edinburgh.", "Water of Leith", metadata={"team": "y"})
+BELL = Passage("bell", "Alexander Graham Bell was born in Edinburgh, a thing.", "Bell", metadata={"team": "x"})
+LEITH = Passage(
+    "leith", "The Water of Leith is a thing, the main river of Edinburgh.", "Water of Leith", metadata={"team": "y"}
+)
 
 
 class Shelf:
@@ -109,9 +111,9 @@ def test_a_fact_that_is_found_again_counts_as_new_to_the_question(agent):
 def test_a_passage_that_has_changed_is_read_anew(agent, fakes):
     made, _, shelf = agent(BELL)
     made.invoke({"question": "Where was Bell born?"}, ADA)
-    shelf.passages = (Passage("bell", "Bell was born in London.", "Bell"),)
+    shelf.passages = (Passage("bell", "Bell was born in London, a thing.", "Bell"),)
     out = made.invoke({"question": "Where was Bell born, really?"}, ADA)
-    assert out["passages"]["bell"]["text"] == "Bell was born in London."
+    assert out["passages"]["bell"]["text"] == "Bell was born in London, a thing."
     assert (sources(out), out["failures"]) == ({("bell", 1)}, [])
 
 

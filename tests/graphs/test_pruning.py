@@ -43,7 +43,7 @@ class Watching:
         return Plan("sufficient") if steps else Plan("subq", question)
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
-        return [Hit(Passage("p", "Ada."), 1.0)]
+        return [Hit(Passage("p", "Charles built an engine. Ada's mother Anna was born in Kent."), 1.0)]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         return Extraction((ENGINE, MOTHER, BORN))

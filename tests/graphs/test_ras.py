@@ -196,7 +196,8 @@ def test_seed_passages_take_the_place_of_the_first_retrieval_and_the_loop_goes_o
 
 def test_static_passages_are_read_one_an_iteration_without_planning(ras):
     agent = ras(RuntimeError("never asked"))
-    out = agent.invoke({"question": "Why?", "static_passages": ["a", "b", "c", "d", "e"]})
+    texts = [f"given-{number} is a thing." for number in range(1, 6)]
+    out = agent.invoke({"question": "Why?", "static_passages": texts})
     assert [[hit["passage_id"] for hit in step["hits"]] for step in out["steps"]] == [
         ["given-1"],
         ["given-2"],

@@ -7,12 +7,12 @@ import pytest
 
 from ras_agent.errors import IngestError
 from ras_agent.graphs.validate import read_given_passages
-from ras_agent.records import Answer, Citation, Extraction, Passage, Source, Triple
+from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Source, Triple
 from tests.messages import says
 
 
 class Extractor:
-    """Returns its triples, whatever it is given; the passages are "Who? A" and "Who? B", 18 characters each."""
+    """Returns its triples, whatever it is given; the passages are "Who? A" and "Who? B"."""
 
     name = "mine"
 
@@ -21,6 +21,14 @@ class Extractor:
 
     def extract(self, passages, subquery=""):
         return Extraction(self.triples)
+
+
+class Retriever:
+    """Finds two passages of 18 characters, whose title has the words of all facts."""
+
+    def retrieve(self, query, k=5):
+        title = "Bell and Watt of Edinburgh"
+        return [Hit(Passage(name, f"{name} is a thing.", title), 1.0) for name in ("Who? A", "Who? B")]
 
 
 def fact(subject="Bell", *sources):
@@ -33,7 +41,9 @@ GOOD = fact("Watt")
 @pytest.fixture
 def facts_and_failures(ras, fakes):
     def run(*triples):
-        out = ras("q", fakes.SUFFICIENT, extractor=Extractor(*triples)).invoke({"question": "Who?"})
+        out = ras("q", fakes.SUFFICIENT, extractor=Extractor(*triples), retriever=Retriever()).invoke(
+            {"question": "Who?"}
+        )
         json.dumps(out, allow_nan=False)
         failures = [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
         return [(found["subject"], found["sources"]) for found in out["graph"]["facts"]], failures
@@ -129,7 +139,9 @@ async def test_an_asynchronous_extractor_is_held_to_the_same(ras, fakes):
         async def aextract(self, passages, subquery=""):
             return Extraction((GOOD, Triple("", "is", "a thing", GOOD.sources)))
 
-    out = await ras("q", fakes.SUFFICIENT, extractor=Asynchronous()).ainvoke({"question": "Who?"})
+    out = await ras("q", fakes.SUFFICIENT, extractor=Asynchronous(), retriever=Retriever()).ainvoke(
+        {"question": "Who?"}
+    )
     assert [found["subject"] for found in out["graph"]["facts"]] == ["Watt"]
     assert len(out["failures"]) == 1
 

@@ -10,6 +10,7 @@ from ras_agent.calling import acall
 from ras_agent.errors import ModelRefused, RasError
 from ras_agent.protocols import Extractor
 from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.workers.pool import Here, Work, WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
@@ -84,9 +85,9 @@ async def _aread(extractor: Extractor, passage: Passage) -> Extraction:
 
 
 def _of(passage: Passage, found: Extraction) -> Extraction:
-    """Return what was found in the passage itself."""
+    """Return what was found in the passage itself, and stands there."""
     triples = (triple for triple in found.triples if any(source.passage_id == passage.id for source in triple.sources))
-    return Extraction(tuple(triples), found.failures)
+    return keep_standing(Extraction(tuple(triples), found.failures), [passage])
 
 
 def _failed(passage: Passage, error: RasError) -> Extraction:

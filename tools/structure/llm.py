@@ -13,9 +13,11 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.marks import FLAGS, NONE
 from ras_agent.prompts import as_line, load, passage_block
-from ras_agent.records import Extraction, Failure, Passage, Source, Triple
-from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
+from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
+from ras_agent.standing_facts import keep_standing
+from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.standing import fact_text
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
@@ -60,6 +62,8 @@ class LLMExtractor:
         self._chat = as_chat(model, settings)
         self._prompt = load("triples", prompts_dir, few_shot=few_shot)
         self._repair = load("repair", prompts_dir)
+        examples = "\n".join(turn.text for turn in self._prompt.turns if turn.role == "assistant")
+        self._examples = frozenset(triple.key for triple in parse_triples(examples).triples)
         self._passages_per_call = passages_per_call
         self._at_once = at_once
 
@@ -119,12 +123,16 @@ class LLMExtractor:
             fail(str(error))
         if len(triples) > MOST_FACTS:
             fail(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")
-        sentences = [(passage, sentences_of(passage.text)) for passage in passages]
-        facts = [located(triple, sentences, self.name) for triple in dict.fromkeys(triples[:MOST_FACTS])]
-        for triple in facts:
-            if not triple.sources:
+        facts: list[Triple] = []
+        for triple in dict.fromkeys(triples[:MOST_FACTS]):
+            fact = located(triple, passages, self.name)
+            if not fact.sources:
                 fail("a fact shares no word with any of its passages", str(triple))
-        return Extraction(tuple(triple for triple in facts if triple.sources), tuple(failures))
+            elif triple.key in self._examples and not _says(passages, triple):
+                failures.append(_copied(fact))
+            else:
+                facts.append(fact)
+        return keep_standing(Extraction(tuple(facts), tuple(failures)), passages, current_ledger().hop)
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
@@ -154,21 +162,37 @@ def problem_of(parsed: ParsedTriples, reply: str) -> str:
     return f"it holds no fact in the agreed form, nor {NONE}"
 
 
-def located(triple: Triple, passages: Sequence[tuple[Passage, Sequence[Sentence]]], extractor: str) -> Triple:
-    """Return the triple with its source: the sentence that shares most words with it, among all sentences.
+def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Triple:
+    """Return the triple with its source: the sentence that states it, in the passage in which it stands best.
 
     If no sentence shares a word, a single passage is the source as a whole; of several passages none is.
     """
-    phrases = (triple.subject, triple.predicate, triple.object)
-    best, highest = None, 0.0
-    for passage, sentences in passages:
-        sentence, support = best_sentence(sentences, phrases)
-        if sentence is not None and support > highest:
-            best, highest = Source(passage.id, sentence.start, sentence.end, extractor=extractor), support
-    if best is None and len(passages) == 1:
-        passage, _ = passages[0]
-        best = Source(passage.id, 0, len(passage.text), extractor=extractor)
-    return replace(triple, sources=(best,) if best else ())
+    fact = (triple.subject, triple.predicate, triple.object)
+    if len(passages) == 1:
+        (passage,) = passages
+        start, end = fact_text(passage.text, passage.title).sentence(*fact) or (0, len(passage.text))
+        return replace(triple, sources=(Source(passage.id, start, end, extractor=extractor),))
+    places: list[tuple[int, float, Source]] = []
+    for passage in passages:
+        text = fact_text(passage.text, passage.title)
+        if span := text.sentence(*fact):
+            standing = text.standing(*fact)
+            shared = support(passage.text[slice(*span)], fact)
+            places.append((standing.value, -shared, Source(passage.id, *span, extractor=extractor)))
+    best = min(places, key=lambda place: place[:2], default=None)
+    return replace(triple, sources=(best[2],) if best else ())
+
+
+def _says(passages: Sequence[Passage], triple: Triple) -> bool:
+    """Return whether a passage has all words of a fact, which is then its own."""
+    fact = f"{triple.subject} {triple.predicate} {triple.object}"
+    return any(not fact_text(passage.text, passage.title).words.missing(fact) for passage in passages)
+
+
+def _copied(fact: Triple) -> RefusedFacts:
+    where = fact.sources[0].passage_id
+    message = f"a fact left out, as it is the prompt's worked example and not of the text: {fact} (passage {where})"
+    return RefusedFacts("extractor", message, current_ledger().hop, str(fact))
 
 
 def join_extractions(parts: Sequence[Extraction]) -> Extraction:

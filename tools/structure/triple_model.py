@@ -26,7 +26,7 @@ from typing import Any, Protocol, Self, cast
 from ras_agent.budget import Ledger, current_ledger
 from ras_agent.errors import BudgetExceeded, MissingExtra, ModelCallError, SettingsError, WeightsError
 from ras_agent.records import Call, Extraction, Failure, Passage, Triple
-from ras_agent.text.overlap import sentences_of
+from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.llm import join_extractions, located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
@@ -169,10 +169,10 @@ class _ReadRequest:
                 self._add_failure(piece.passage, "facts could not be read", leftovers or reply.text)
         extractions = []
         for passage in self.passages:
-            sentences = [(passage, sentences_of(passage.text))]
             facts = dict.fromkeys(triples.pop(passage.id, ()))
-            extractions.append(Extraction(tuple(located(fact, sentences, self.model.name) for fact in facts)))
-        return join_extractions([*extractions, Extraction(failures=tuple(self.failures))])
+            extractions.append(Extraction(tuple(located(fact, [passage], self.model.name) for fact in facts)))
+        read = join_extractions([*extractions, Extraction(failures=tuple(self.failures))])
+        return keep_standing(read, self.passages, self.ledger.hop)
 
     def failed(self, error: ModelCallError) -> Extraction:
         """Return a failure for each passage, where the model wrote nothing."""

@@ -36,10 +36,10 @@ def test_a_source_is_the_sentence_that_shares_most_with_the_fact(scripted_model:
     assert BELL.text[source.start : source.end] == "Bell was born in Edinburgh in 1847."
 
 
-def test_a_fact_in_other_words_has_the_whole_passage_as_its_source(scripted_model: Any) -> None:
+def test_a_fact_in_another_script_is_unchecked_and_has_the_whole_passage_as_its_source(scripted_model: Any) -> None:
     passage = Passage("p", "贝尔出生于爱丁堡。他后来移居加拿大。")
     (triple,) = LLMExtractor(scripted_model(BORN_LINE)).extract([passage]).triples
-    assert triple.sources == (Source("p", 0, len(passage.text), extractor="scripted"),)
+    assert triple.sources == (Source("p", 0, 18, extractor="scripted", unchecked=True),)
 
 
 def test_passages_can_be_read_several_a_call(scripted_model: Any) -> None:
@@ -181,8 +181,46 @@ def test_a_passage_holds_no_live_facts_and_stays_in_its_fence(text: str) -> None
 
 def test_of_a_reply_that_does_not_stop_the_first_facts_are_taken(scripted_model: Any) -> None:
     reply = "\n".join(f"(S> Bell | P> said | O> {number})" for number in range(MOST_FACTS + 5))
-    found = LLMExtractor(scripted_model(reply)).extract([BELL])
+    passage = Passage("p1", " ".join(map(str, range(MOST_FACTS))), "Bell")
+    found = LLMExtractor(scripted_model(reply)).extract([passage])
     assert [fact.object for fact in found.triples] == [str(number) for number in range(MOST_FACTS)]
     assert [failure.message for failure in found.failures] == [
         "only the first 1,000 of 1,005 facts were taken (passage p1)"
     ]
+
+
+QUILL = Passage("q", "Nora Quill is a potter who lives in Harlow. She has made bowls since 1990.", "Nora Quill")
+LIVES_LINE = "(S> Nora Quill | P> lives in | O> Harlow)"
+
+
+def test_a_fact_that_the_passage_does_not_hold_is_left_out_and_named(scripted_model: Any) -> None:
+    foreign = "(S> Nora Quill | P> worked with | O> Bruce Heezen)"
+    extraction = LLMExtractor(scripted_model(f"{LIVES_LINE}\n{foreign}")).extract([QUILL])
+    assert [triple.object for triple in extraction.triples] == ["Harlow"]
+    assert [failure.message for failure in extraction.failures] == [
+        f"a fact left out, as the words are not in the passage, such as {foreign}: no 'Bruce Heezen' there (passage q)"
+    ]
+
+
+def test_a_worked_example_of_the_prompt_is_no_fact_of_the_text(scripted_model: Any) -> None:
+    copied = "(S> Marie Tharp | P> worked with | O> Bruce Heezen)"
+    met = Passage("t", "Marie Tharp met Bruce Heezen in 1948.")
+    extraction = LLMExtractor(scripted_model(copied), few_shot=True).extract([met])
+    assert extraction.triples == ()
+    assert [failure.message for failure in extraction.failures] == [
+        f"a fact left out, as it is the prompt's worked example and not of the text: {copied} (passage t)"
+    ]
+
+
+def test_a_text_that_says_what_the_worked_example_says_keeps_its_fact(scripted_model: Any) -> None:
+    tharp = Passage("t", "Marie Tharp worked with Bruce Heezen.")
+    reply = "(S> Marie Tharp | P> worked with | O> Bruce Heezen)"
+    extraction = LLMExtractor(scripted_model(reply), few_shot=True).extract([tharp])
+    assert (len(extraction.triples), extraction.failures) == (1, ())
+
+
+def test_of_several_passages_a_fact_belongs_to_the_one_that_holds_both_ends(scripted_model: Any) -> None:
+    near = Passage("near", "The Water of Leith flows and flows through town.")
+    model = scripted_model(FLOWS_LINE)
+    extraction = LLMExtractor(model, passages_per_call=2).extract([near, LEITH])
+    assert [triple.sources[0].passage_id for triple in extraction.triples] == ["p2"]

@@ -1,0 +1,59 @@
+"""Keeps the facts that stand in their passages: of whatever extractor, in a run and in a knowledge graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ras_agent.records import Extraction, Passage, RefusedFacts, Source, Triple
+from ras_agent.text.standing import Standing, fact_text
+
+STATED_BY = "stated: "
+"""What an extractor's name begins with where nobody extracted: a record came with its facts."""
+_SHOWN = 10
+
+
+def keep_standing(extraction: Extraction, passages: Iterable[Passage], hop: int = 0) -> Extraction:
+    """Return the facts that stand in one of `passages`, and a failure for each passage that others were read in.
+
+    A fact keeps the sources that hold it. One of which nobody can tell is kept, and its source is marked `unchecked`;
+    so is a fact that a record came with and does not say in its text. A source in another passage stays as it is.
+    """
+    by_id = {passage.id: passage for passage in passages}
+    kept: list[Triple] = []
+    refused: dict[str, list[Triple]] = {}
+    for triple in extraction.triples:
+        sources = tuple(_checked(triple, by_id))
+        if sources == triple.sources:
+            kept.append(triple)
+        elif sources:
+            kept.append(replace(triple, sources=sources))
+        else:
+            refused.setdefault(triple.sources[0].passage_id, []).append(triple)
+    failures = [_refusal(by_id[name], facts, hop) for name, facts in refused.items()]
+    return Extraction(tuple(kept), (*extraction.failures, *failures))
+
+
+def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source]:
+    for source in triple.sources:
+        passage = passages.get(source.passage_id)
+        if passage is None:
+            yield source
+            continue
+        text = fact_text(passage.text, passage.title)
+        standing = text.standing(triple.subject, triple.predicate, triple.object)
+        if standing is Standing.STANDS:
+            yield source
+        elif standing is Standing.UNKNOWN or source.extractor.startswith(STATED_BY):
+            yield replace(source, unchecked=True)
+
+
+def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
+    text = fact_text(passage.text, passage.title)
+    lines = []
+    for fact in facts[:_SHOWN]:
+        words = " ".join(term.text for term in text.missing(fact.subject, fact.object))
+        lines.append(f"{fact}: no {words!r} there")
+    count = "a fact" if len(facts) == 1 else f"{len(facts)} facts"
+    message = f"{count} left out, as the words are not in the passage, such as {lines[0]:.300} (passage {passage.id})"
+    return RefusedFacts("extractor", message, hop, "\n".join(lines)[:500])

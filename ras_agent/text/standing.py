@@ -1,0 +1,234 @@
+"""Does a fact stand in its text? The one rule by which facts are kept.
+
+A fact stands in a text if its subject and its object do. A phrase stands in a text that has each of its content words
+and figures, in whatever order; inflection, forms of address and other ways to write numbers, dates and units do not
+matter, and a figure must be equal.
+
+What can be told depends on the text. English is followed by its endings. In another alphabet whose words have borders
+and end differently, words are compared by their first letters, and a phrase is missing only if none of its words is
+there. In a script without borders between words, or whose words change inside, only what stands letter by letter is
+known to stand, and only a figure can be missing: the rest is not known. Nor is a fact in another language or script
+than its text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, lru_cache
+
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.languages import foreign_language
+from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
+from ras_agent.text.terms import Term, plain_letters, terms_of
+from ras_agent.text.titles import with_title
+from ras_agent.text.words import word_set
+
+
+class Standing(Enum):
+    """Says whether a phrase or a fact stands in a text. A fact has the greater value of its two ends."""
+
+    STANDS = 0
+    UNKNOWN = 1
+    MISSING = 2
+
+
+class Writing(Enum):
+    """How the words of a text can be compared."""
+
+    ENGLISH = "by endings"
+    LETTERS = "by first letters"
+    UNSPACED = "only as they are"
+
+
+_ALPHABETS = re.compile(
+    "[a-z\u00df-\u02af\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u10a0-\u10ff\u1c90-\u1cbf\u1e00-\u1fff]", re.IGNORECASE
+)
+"""Letters of Latin, Greek, Cyrillic, Armenian and Georgian: words have borders, and change at their ends."""
+_ENGLISH_ONLY = word_set(
+    "the and to with by from his her its were who which that this she has been their they where when"
+)
+"""Words that tell English from its relatives; "is", "was", "in", "of" and "for" are words of others too."""
+_LEAST_ENGLISH = 0.04  # of all words; those with capitals may be of an English name
+_ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
+_LEAST_LETTERS = 4  # of a word without figures, for its first letters to say something
+_SHARE_OF_LETTERS = 0.6
+_LEAST_INSIDE = 5  # letters of an English word that may be inside another: "keeper" in "goalkeeper"
+_FOREIGN_WORD = re.compile(r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*")  # in small letters, no name
+_LARGE = re.compile(r"#\d{3}")  # written in digits, in whatever language
+_NATIVE_NUMBERS = re.compile("[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治")
+_SPACE = re.compile(r"\W+")
+
+
+def writing_of(text: str) -> Writing:
+    """Return how the words of a text can be compared."""
+    letters = sum(map(str.isalpha, text))
+    alphabetic = len(text) if text.isascii() else len(_ALPHABETS.findall(text))
+    if 2 * alphabetic < letters:
+        return Writing.UNSPACED
+    words = text.split()
+    english = sum(word in _ENGLISH_ONLY for word in words)
+    is_english = english > _LEAST_ENGLISH * len(words) and not foreign_language(text)
+    return Writing.ENGLISH if is_english else Writing.LETTERS
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words and figures of a text, among which phrases are looked for.
+
+    writing: how they can be compared.
+    """
+
+    text: str
+    writing: Writing
+    _forms: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        forms = (term.forms for term in terms_of(self.text))
+        object.__setattr__(self, "_forms", frozenset().union(*forms))
+
+    def standing(self, phrase: str) -> Standing:
+        """Return whether a phrase stands among the words."""
+        if self._has_letter_by_letter(phrase):
+            return Standing.STANDS
+        missing = self.missing(phrase)
+        if not missing:
+            return Standing.STANDS
+        if self.writing is Writing.ENGLISH or any(map(self.is_surely_missing, missing)):
+            return Standing.MISSING
+        words = [term for term in self.content(phrase) if not term.is_figure]
+        has_none = words != [] and all(term in missing for term in words)
+        return Standing.MISSING if self.writing is Writing.LETTERS and has_none else Standing.UNKNOWN
+
+    def missing(self, phrase: str) -> list[Term]:
+        """Return the content words and figures of a phrase that are not among the words."""
+        return [term for term in self.content(phrase) if not self._has(term)]
+
+    def content(self, phrase: str) -> list[Term]:
+        """Return the terms of a phrase that carry its meaning, or all of them where none does ("The Who")."""
+        terms = terms_of(phrase)
+        meaning = [term for term in terms if not term.is_empty]
+        if self.writing is Writing.LETTERS:  # of whose small words there is no list
+            meaning = [term for term in meaning if len(term.word) >= _LEAST_LETTERS or not term.text.islower()]
+        plain = [term for term in meaning if not term.is_address]
+        return plain or meaning or terms
+
+    def _has(self, term: Term) -> bool:
+        if not self._forms.isdisjoint(term.forms):
+            return True
+        if term.is_figure:
+            return False
+        if len(term.word) == 1:
+            return term.word in self._initials
+        if self.writing is Writing.ENGLISH:
+            return len(term.word) >= _LEAST_INSIDE and term.word in self._letters
+        if len(term.word) < _LEAST_LETTERS:
+            return any(form.startswith(term.word) for form in self._forms)
+        most = max(_LEAST_LETTERS, round(_SHARE_OF_LETTERS * len(term.word)))
+        return term.word[:most] in self._letters
+
+    def _has_letter_by_letter(self, phrase: str) -> bool:
+        key = canonical_key(phrase)
+        if not key or any(map(str.isdigit, key)):
+            return False
+        return f" {key} " in self._key or (self.writing is Writing.UNSPACED and _SPACE.sub("", key) in self._letters)
+
+    def is_surely_missing(self, term: Term) -> bool:
+        """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
+        large = any(map(_LARGE.match, term.forms))
+        return term.is_figure and large and any(map(_LARGE.match, self._forms)) and not self._has_native_numbers
+
+    @cached_property
+    def _key(self) -> str:
+        return f" {canonical_key(self.text)} "
+
+    @cached_property
+    def _letters(self) -> str:
+        return _SPACE.sub("", plain_letters(self.text))
+
+    @cached_property
+    def _initials(self) -> frozenset[str]:
+        return frozenset(form[0] for form in self._forms)
+
+    @cached_property
+    def _has_native_numbers(self) -> bool:
+        return _NATIVE_NUMBERS.search(self.text) is not None
+
+
+class FactText:
+    """A passage with its title, in which facts are looked for."""
+
+    def __init__(self, text: str, title: str = "") -> None:
+        self.text = text
+        whole = with_title(title, text)
+        self.words = Words(whole, writing_of(whole))
+
+    def standing(self, subject: str, predicate: str, object_: str) -> Standing:
+        """Return whether the fact stands in the text or its title."""
+        ends = [self.words.standing(subject), self.words.standing(object_)]
+        worst = max(ends, key=lambda end: end.value)
+        if worst is not Standing.MISSING:
+            return worst
+        figures = filter(self.words.is_surely_missing, self.missing(subject, object_))
+        is_foreign = self._is_in_another_language(subject, predicate, object_)
+        return Standing.UNKNOWN if is_foreign and not any(figures) else Standing.MISSING
+
+    def missing(self, subject: str, object_: str) -> list[Term]:
+        """Return the content words and figures of both ends that are not there."""
+        return [*self.words.missing(subject), *self.words.missing(object_)]
+
+    def sentence(self, subject: str, predicate: str, object_: str) -> tuple[int, int] | None:
+        """Return the span of the sentence that states a fact: one with both ends, else one with the object.
+
+        Among several, that which shares most words with the fact; None if none shares any.
+        """
+        both: list[Sentence] = []
+        with_object: list[Sentence] = []
+        for sentence, words in self._sentences:
+            if words.standing(object_) is not Standing.STANDS:
+                continue
+            with_object.append(sentence)
+            if words.standing(subject) is Standing.STANDS:
+                both.append(sentence)
+        stating = both or with_object
+        among = stating or [sentence for sentence, _ in self._sentences]
+        best, _ = best_sentence(among, (subject, predicate, object_))
+        if best is None and stating:
+            best = stating[0]
+        return (best.start, best.end) if best else None
+
+    @cached_property
+    def _sentences(self) -> list[tuple[Sentence, Words]]:
+        return [
+            (sentence, Words(self.text[sentence.start : sentence.end], self.words.writing))
+            for sentence in sentences_of(self.text)
+        ]
+
+    def _is_in_another_language(self, subject: str, predicate: str, object_: str) -> bool:
+        fact = f"{subject} {predicate} {object_}"
+        if _scripts(fact).isdisjoint(_scripts(self.text)):
+            return True
+        if len(self.words.missing(predicate)) < len(self.words.content(predicate)):
+            return False
+        if self.words.writing is Writing.ENGLISH:
+            return foreign_language(fact) != ""
+        if not foreign_language(self.text) and not _FOREIGN_WORD.search(self.text):
+            return False
+        words = predicate.lower().split()
+        english = [word for word in words if word in _ENGLISH_PREDICATE or word.endswith("ed")]
+        return 2 * len(english) >= len(words)
+
+
+@lru_cache(maxsize=128)
+def fact_text(text: str, title: str = "") -> FactText:
+    """Return the text, prepared once for all who look for facts in it."""
+    return FactText(text, title)
+
+
+def _scripts(text: str) -> frozenset[str]:
+    """Return the scripts of the letters of a text, as Unicode names them."""
+    if text.isascii():
+        return frozenset({"LATIN"} if any(map(str.isalpha, text)) else ())
+    return frozenset(unicodedata.name(char, "").split(" ")[0] for char in set(text) if char.isalpha())

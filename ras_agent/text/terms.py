@@ -1,0 +1,254 @@
+"""Terms of a text: its words and figures, each with the other forms in which the same may be written.
+
+The languages' and the numbers' forms are tables here. A figure's form is "#" and its exact value, a month's "@" and its
+number, so that neither meets a word.
+
+>>> [sorted(term.forms) for term in terms_of("2006-08-23")]
+[['#2006'], ['#8', '@8'], ['#23']]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ras_agent.text.normal_form import normal_form
+from ras_agent.text.short_cache import cached_if_short
+from ras_agent.text.words import FUNCTION_WORDS, fold, stem, word_set
+
+# ---- the forms, as tables
+
+HONORIFICS = word_set(
+    """mr mrs ms miss mx dr prof professor sir dame madam rev reverend hon herr frau fraulein don dona senor senora
+    senorita sr sra monsieur madame mademoiselle mme mlle signor signora"""
+)
+"""Forms of address, which a name may have in one place and not in another."""
+
+_MONTHS = """
+    january jan janvier januar enero janeiro gennaio januari, february feb fevrier februar febrero fevereiro
+    febbraio februari, march mar mars marz marzo marco maart, april apr avril abril aprile, may mai mayo maio maggio
+    mei, june jun juin juni junio junho giugno, july jul juillet juli julio julho luglio, august aug aout agosto
+    augustus, september sep sept septembre septiembre setembro settembre, october oct octobre oktober okt octubre
+    outubro ottobre, november nov novembre noviembre novembro, december dec decembre dezember dez diciembre dezembro
+    dicembre
+"""
+_ONES = """
+    zero, one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen,
+    sixteen, seventeen, eighteen, nineteen
+"""
+_ORDINALS = """
+    zeroth, first, second twice, third thrice, fourth, fifth, sixth, seventh, eighth, ninth, tenth, eleventh,
+    twelfth, thirteenth, fourteenth, fifteenth, sixteenth, seventeenth, eighteenth, nineteenth
+"""
+_TENS = ", , twenty, thirty, forty, fifty, sixty, seventy, eighty, ninety"
+_TENTHS = ", , twentieth, thirtieth, fortieth, fiftieth, sixtieth, seventieth, eightieth, ninetieth"
+_SCALES = {
+    "dozen": 12,
+    "hundred": 10**2,
+    **dict.fromkeys(("thousand", "tausend"), 10**3),
+    **dict.fromkeys(("million", "millions", "millionen", "millon", "millones", "milhao", "milhoes", "milioni"), 10**6),
+    **dict.fromkeys(("billion", "billions", "milliard", "milliards", "milliarde", "milliarden"), 10**9),
+    **dict.fromkeys(("trillion", "trillions"), 10**12),
+}
+_SHORT_SCALES = {
+    **dict.fromkeys(("k", "mil", "mille"), 10**3),
+    **dict.fromkeys(("m", "mn", "mio"), 10**6),
+    **dict.fromkeys(("b", "bn", "mrd"), 10**9),
+    "tn": 10**12,
+}
+"""Scales that may also be something else, such as metres, so that the bare number stands too."""
+
+# one thing under several words: units and their short forms; countries and peoples whose first letters differ
+_SAME = """
+    km kilometre kilometer kilometres kilometers, m metre meter metres meters, cm centimetre centimeter centimetres
+    centimeters, mm millimetre millimeter millimetres millimeters, mi mile miles, ft foot feet, kg kilogram
+    kilogramme kilograms kilogrammes, lb lbs pound pounds, ha hectare hectares, mph mile miles, hr hour hours, usa
+    us america american americans, uk britain british, england english, scotland scottish scots, wales welsh,
+    ireland irish, france french, spain spanish, netherlands dutch holland, denmark danish, sweden swedish, finland
+    finnish, poland polish, turkey turkish, greece greek, switzerland swiss, norway norwegian, iceland icelandic,
+    czech czechia, flanders flemish, peru peruvian, china chinese, cyprus cypriot, philippines filipino, thailand
+    thai, ukraine ukrainian
+"""
+_JOINED = {
+    re.compile(r"\bUnited States(?: of America)?\b"): "USA",
+    re.compile(r"\b(?:United Kingdom|Great Britain)\b"): "UK",
+}
+_DOTTED = re.compile(r"\b(?:[A-Z]\.){2,}(?!\w)")
+_PLAIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})
+_SIGNS = str.maketrans({"٫": ".", "٬": ",", "’": "'", "−": "-", "–": "-", "—": "-", "\u202f": " "})
+
+
+def _rows(listed: str) -> list[list[str]]:
+    return [row.split() for row in listed.split(",")]
+
+
+def _numbered(*tables: str) -> dict[str, int]:
+    return {word: number for table in tables for number, row in enumerate(_rows(table)) for word in row}
+
+
+_MONTH_OF = {word: number + 1 for word, number in _numbered(_MONTHS).items()}
+_SMALL = _numbered(_ONES, _ORDINALS) | {word: 10 * number for word, number in _numbered(_TENS, _TENTHS).items()}
+_SAME_AS = {word: row[0] for row in _rows(_SAME) for word in row}
+_ROMAN = re.compile(r"(?=[IVX]{2})(X{0,3})(IX|IV|V?I{0,3})")
+_ROMAN_ONES = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
+
+# ---- reading
+
+_SMALL_WORD = "|".join(sorted(_SMALL, key=len, reverse=True))
+_TOKEN = re.compile(
+    r"(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4}(?!\d))"
+    r"|(?P<years>\d{4}-\d{2}(?![\d-]))"
+    r"|(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,']\d+)*)(?:(?:st|nd|rd|th|s)(?![^\W\d_]))?"
+    rf"|(?P<counted>\b(?:{_SMALL_WORD}|hundred)(?:(?: and |[ -])(?:{_SMALL_WORD}|hundred))*\b)"
+    r"|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)*)",
+    re.IGNORECASE,
+)
+_SCALE = re.compile(r"[ -]?([^\W\d_]+)")
+_GROUPS = re.compile(r"\d{1,3}([.,' ])\d{3}(?:\1\d{3})*")
+_FRACTION = re.compile(r"(\d+(?:[.,']\d{3})*)[.,](\d+)")
+_DIGITS = re.compile(r"\d+")
+_POSSESSIVE = re.compile(r"'s?(?!\w)")
+_ELISION = re.compile(r"(?:l|d|qu|j|n|s|c|m|t|dell|nell|all|un)'(?=\w{2})", re.IGNORECASE)
+_VERBS_TOO = word_set("may march mar mars")
+_INDEFINITE = "one"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word or figure of a text, as it is written, and its forms, any of which stands for it.
+
+    word: in small plain letters; "" for a figure.
+    """
+
+    text: str
+    forms: frozenset[str]
+    word: str = ""
+
+    @property
+    def is_figure(self) -> bool:
+        return not self.word
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether it carries no meaning by itself; "US" does, "us" does not."""
+        if self.is_figure:
+            return self.text.lower() == _INDEFINITE
+        is_short_form = len(self.text) > 1 and self.text.isupper()
+        return self.word in FUNCTION_WORDS and not is_short_form
+
+    @property
+    def is_address(self) -> bool:
+        return self.word in HONORIFICS
+
+
+def terms_of(text: str) -> list[Term]:
+    """Return the terms of a text, in order, those without meaning too.
+
+    >>> [term.text for term in terms_of("Dr. Bell's 1.8 million U.S. dollars in May")]
+    ['Dr', 'Bell', '1.8 million', 'US', 'dollars', 'in', 'May']
+    """
+    return list(_terms(_prepared(text)))
+
+
+def plain_letters(text: str) -> str:
+    """Return a text in lower case, without accents and without strokes through its letters."""
+    low = fold(text)
+    return low if low.isascii() else low.translate(_PLAIN_LETTERS)
+
+
+def _prepared(text: str) -> str:
+    plain = normal_form("NFKC", text).translate(_SIGNS)
+    plain = _DOTTED.sub(lambda match: match[0].replace(".", "") + " ", plain)
+    for pattern, short in _JOINED.items():
+        plain = pattern.sub(short, plain)
+    return _POSSESSIVE.sub("", plain)
+
+
+def _terms(text: str) -> Iterator[Term]:
+    position = 0
+    while match := _TOKEN.search(text, position):
+        position = match.end()
+        kind, token = match.lastgroup, match[0]
+        if kind == "word":
+            yield _word(_ELISION.sub("", token))
+        elif kind == "date":
+            yield from map(_part_of_date, _DIGITS.findall(token))
+        elif kind == "years":
+            yield from _years(token)
+        else:
+            values = {_count(token)} if kind == "counted" else _values(match["number"])
+            scale = _SCALE.match(text, position)
+            factors = _factors(scale[1]) if scale else ()
+            if scale and factors:
+                position = scale.end()
+                values = {value * factor for value in values for factor in factors}
+            words = {token.lower()} if kind == "counted" else set()
+            yield Term(text[match.start() : position], frozenset(words.union(map(_figure, values))))
+
+
+@cached_if_short(65536)
+def _word(token: str) -> Term:
+    word = plain_letters(token).replace("'", "")
+    forms = {word, stem(word)}
+    if word in _SAME_AS:
+        forms.add(_SAME_AS[word])
+    if word in _MONTH_OF and (token[0].isupper() or word not in _VERBS_TOO):
+        return Term(token, frozenset({f"@{_MONTH_OF[word]}", word}))
+    if token.isupper() and (roman := _ROMAN.fullmatch(token)):
+        number = 10 * len(roman[1]) + _ROMAN_ONES.index(roman[2])
+        return Term(token, frozenset({_figure(Decimal(number)), word}))
+    return Term(token, frozenset(forms), word)
+
+
+def _part_of_date(digits: str) -> Term:
+    number = Decimal(digits)
+    forms = {_figure(number)}
+    if 1 <= number <= 12:
+        forms.add(f"@{number}")
+    return Term(digits, frozenset(forms))
+
+
+def _years(token: str) -> Iterator[Term]:
+    """Yield both numbers of "2008-09", of which the second is a year, or a month."""
+    first, _, second = token.partition("-")
+    yield Term(first, frozenset({_figure(Decimal(first))}))
+    later = _part_of_date(second)
+    yield Term(second, later.forms | {_figure(Decimal(first[:2] + second))})
+
+
+def _values(number: str) -> set[Decimal]:
+    """Return what digits may be worth: a comma or a full stop may part thousands or a fraction."""
+    parts = _DIGITS.findall(number)
+    groups = _GROUPS.fullmatch(number)
+    fraction = _FRACTION.fullmatch(number)
+    values = {Decimal("".join(parts))} if groups or len(parts) == 1 else set()
+    if fraction:
+        whole = "".join(_DIGITS.findall(fraction[1]))
+        values.add(Decimal(f"{whole}.{fraction[2]}"))
+    if not values or (groups and groups[1] == " "):
+        values.update(map(Decimal, parts))
+    return values
+
+
+def _factors(word: str) -> tuple[int, ...]:
+    low = plain_letters(word)
+    if low in _SHORT_SCALES:
+        return _SHORT_SCALES[low], 1
+    return (_SCALES[low],) if low in _SCALES else ()
+
+
+def _count(words: str) -> Decimal:
+    """Return the value of a number below a thousand that is written in words."""
+    total = 0
+    for word in re.split(r"[ -]", words.lower()):
+        if word == "hundred":
+            total = max(total, 1) * 100
+        else:
+            total += _SMALL.get(word, 0)
+    return Decimal(total)
+
+
+def _figure(value: Decimal) -> str:
+    return f"#{value.normalize():f}"

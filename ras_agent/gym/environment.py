@@ -1,33 +1,36 @@
 """One episode: a policy calls tools in the place of the planner, and everything else is the agent's own loop.
 
-The steps of a search are the bodies of the agents' nodes (ras_agent.graphs.nodes), so that what a policy is trained on
-is what it meets as `create_react_agent(planner=...)`: the same hits, facts, graph, and the same texts of the tools.
+A decision and a search run the bodies of the agents' nodes (ras_agent.graphs.decide, ras_agent.graphs.nodes), so that
+what a policy is trained on is what it meets as `create_react_agent(planner=...)`: the same hits, facts and graph, the
+same texts of the tools, and the same end of the loop (tests/gym/test_conformance.py plays both).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, cast
 
 from typing_extensions import Unpack
 
+from ras_agent.budget import Limits
 from ras_agent.calling import call
 from ras_agent.eval.formats import read_question
 from ras_agent.eval.formats.plain import plain_question
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
-from ras_agent.graphs import nodes
+from ras_agent.graphs import decide, nodes
 from ras_agent.graphs.node import NodeBody
 from ras_agent.graphs.parts import AgentArguments, AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.resolve import resolve_parts
-from ras_agent.graphs.validate import replace_surrogates
-from ras_agent.gym.rewards import Episode, Rewards, parts_of, support_gains
+from ras_agent.graphs.state import Update
+from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of, support_gains
 from ras_agent.prompts import as_data, load, task_block
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Answer, Passage, Step
+from ras_agent.records import JSON, Answer, Passage, Plan, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.chat.window import estimate_tokens
 from ras_agent.tools.plan.graph_tools import (
@@ -44,7 +47,14 @@ from ras_agent.tools.plan.graph_tools import (
 
 DEFAULT_REWARDS = Rewards()
 ENDED = "(the research has ended)"
-_NO_SEARCH_LEFT = "(no search is left: call finish)"
+"""What a policy is shown once its episode is over"""
+_ENDS = {
+    "max_hops": "no search is left",
+    "no_new_facts": "the last search brought no new facts",
+    "repeated_subquery": "this was searched before",
+    "planner_failed": "two calls in a row could not be followed",
+}
+"""What a policy is told of each stop reason of a loop that it has not ended itself"""
 _NO_LOOK_LEFT = "(no look is left: search, or call finish)"
 _ROWS_OWN = ("prompt", "completion", "environment")
 """Columns of a trainer's rows that say nothing of the question"""
@@ -58,6 +68,11 @@ class GraphSearch:
     Its public methods without `reset` and `get_reward` are the tools, typed, with docstrings in Google's form: the
     class is what TRL's `GRPOTrainer(environment_factory=...)` asks for, and `environment_factory` makes the factory.
     Equal calls after an equal `reset` return equal texts. One instance is for one thread; instances share `parts`.
+
+    The loop ends where an agent's run ends: with a search that was made before, one without new facts, the last one of
+    max_hops, or two calls in a row that cannot be followed; `Limits(stop_on_repeat=False, stop_on_no_new_facts=False)`
+    switches the first two off, here and there. `finish` may then still say the answer. A `finish` before any search is
+    overruled, as an agent's is: the question itself is searched.
 
     A retriever, extractor or answerer that fails raises, and again in `get_reward`, because trainers show a tool's
     error to the policy and go on.
@@ -86,7 +101,11 @@ class GraphSearch:
         self._parts = parts = parts or search_parts(**arguments)
         self._rewards, self._whole_graph, self._task = rewards, whole_graph, arguments.get("task", "")
         self._prompt, self._records, self._limits = load("react"), Records(), parts.preset.limits(parts.limits)
-        self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge())
+        self._policy = _Policy()
+        self._plan = decide.plan(
+            self._policy, parts.pruner, from_memory=parts.preset.from_memory, planner_writes_first_query=True
+        )
+        self._search = (nodes.retrieve(parts.retriever), nodes.structure(parts.extractor), nodes.merge(), _limits_end)
         self._begin_episode(Question("", "(no question)", ()))
         self.done = True  # until the first reset
 
@@ -111,55 +130,47 @@ class GraphSearch:
 
     @documented(SEARCH)
     def search(self, query: str) -> str:
-        if refusal := self._refusal(query, left=self.searches_left > 0, said=_NO_SEARCH_LEFT):
-            return refusal
-        self._state["subquery"] = replace_surrogates(query)
-        for body in self._search:
-            self._run(body)
-        self._looks = 0
-        step = self.steps[-1]
-        if self._whole_graph:
-            step = replace(step, new_triple_ids=tuple(self.graph.by_id))
-        return self._shown(search_result(step, self.graph, self.passages))
+        query = _as_text(query)
+        return self._refusal(query) or self._decide(Plan("subq", query.strip())) or self._end_told()
 
     @documented(NEIGHBOURS)
     def neighbours(self, entity: str) -> str:
-        return self._look(entity, lambda: neighbours_result(entity, self.graph))
+        return self._look(entity, lambda name: neighbours_result(name, self._graph_shown()))
 
     @documented(READ)
     def read(self, passage: str) -> str:
-        return self._look(passage, lambda: read_result(passage, self.passages))
+        return self._look(passage, lambda name: read_result(name, self.passages))
 
     @documented(FINISH)
     def finish(self, reason: str, answer: str = "") -> str:
-        answer = _as_text(answer)  # a model may write null, or a number
-        if refusal := self._refusal(reason or answer or FINISH.name):
-            return refusal
-        self._state |= {"subquery": "", "stop_reason": "sufficient" if self.steps else "no_retrieval"}
-        self.done = True
-        if answer.strip():
-            stated = _StatedAnswer(answer)
-            self._run(nodes.answer(stated))
-            self._invented = stated.invented
-        elif self._rewards.need_answer:
-            self._run(nodes.answer(self._parts.answerer))
+        reason = _as_text(reason)
+        if not self.stop_reason:
+            self._refusal(FINISH.name)  # counts the call, which is always one that can be followed
+            instead = self._decide(Plan("sufficient", reason=reason))
+            if instead:
+                return instead
+        self._end(_as_text(answer))
         return ENDED
 
     def get_reward(self) -> float:
-        """Return the weighted sum of the reward's parts. Raises the error of a part that failed in a tool."""
+        """Return the weighted sum of the reward's parts. Raises the error that a tool has raised."""
         return self._rewards.total(self.reward_parts)
 
     # ---- what else may be looked at
 
     done: bool
-    """Whether `finish` has been called"""
+    """Whether nothing that is called belongs to the episode any more"""
     question: Question
+
+    @property
+    def stop_reason(self) -> str:
+        """Return why the loop has ended, as an agent's output says it; "" while it goes on."""
+        return str(self._state["stop_reason"])
 
     @property
     def reward_parts(self) -> dict[str, float]:
         """Return the parts of the reward that have a weight and apply. Raises the error that a tool has raised."""
-        if self._error is not None:
-            raise self._error
+        self._settle()
         return parts_of(self._episode(), self._rewards)
 
     @property
@@ -170,7 +181,7 @@ class GraphSearch:
     @property
     def searches_left(self) -> int:
         """Return how many searches the policy may still make."""
-        return 0 if self.done else self._limits.max_hops - len(self._state["steps"])
+        return 0 if self.stop_reason else self._limits.max_hops - len(self._state["steps"])
 
     @property
     def graph(self) -> QuestionGraph:
@@ -189,7 +200,8 @@ class GraphSearch:
 
     @property
     def outcome(self) -> Outcome:
-        """Return the answer and its evidence, as an evaluation scores them. Before `finish` the policy abstains."""
+        """Return the answer and its evidence, as an evaluation scores them. Before the end the policy abstains."""
+        self._settle()
         outcome = Outcome.from_output(self._state)
         return outcome if self._answered() else replace(outcome, abstained=True)
 
@@ -202,11 +214,51 @@ class GraphSearch:
 
     def _begin_episode(self, question: Question) -> None:
         self.question, self.done = question, False
-        self._calls = self._followed = self._looks = self._tokens = self._invented = 0
+        self._calls = self._followed = self._unfollowed = self._looks = self._tokens = self._invented = 0
         self._error: Exception | None = None
         self._state: JSON = {"question": question.question, "remaining_steps": _STEPS}
         self._run(nodes.begin())
         self._state |= {"steps": [], "plans": [], "passages": {}, "failures": [], "reviews": []}
+
+    def _decide(self, plan: Plan | None) -> str:
+        """Let the loop follow a decision of the policy, None for one that cannot be read.
+
+        Return what is shown of the search that it leads to, "" where it leads to none.
+        """
+        self._unfollowed = 0
+        self._policy.decision = plan
+        self._run(self._plan)
+        if not self._state["subquery"]:
+            return ""
+        for body in self._search:
+            self._run(body)
+        self._looks = 0
+        step = self.steps[-1]
+        if self._whole_graph:
+            step = replace(step, new_triple_ids=tuple(self.graph.by_id))
+        shown = self._shown(search_result(step, self._graph_shown(), self.passages))
+        return f"{shown}\n{self._end_told()}" if self.stop_reason else shown
+
+    def _end(self, answer: str) -> None:
+        """End the episode with the policy's answer, or that of the answerer if a part of the reward needs one."""
+        self.done = True
+        if answer.strip():
+            stated = _StatedAnswer(answer)
+            self._run(nodes.answer(stated))
+            self._invented = stated.invented
+        elif self._rewards.need_answer:
+            preset = self._parts.preset
+            self._run(nodes.answer(self._parts.answerer, None, self._parts.pruner, asks_anyway=preset.asks_anyway))
+
+    def _settle(self) -> None:
+        """Have the answer written where the loop was ended and the policy has said none, as in an agent's run.
+
+        Raises the error that a tool has raised.
+        """
+        if self._error is not None:
+            raise self._error
+        if self.stop_reason and not self.done:
+            self._end("")
 
     def _run(self, body: NodeBody) -> None:
         """Run a node's body and add its update to the state. What a role raises is raised."""
@@ -224,29 +276,49 @@ class GraphSearch:
                 self._error = error
                 raise
         for key, value in work.items():
-            if key in ("steps", "failures") and value is not None:
+            if key in ("steps", "plans", "failures") and value is not None:
                 value = [*self._state[key], *value]
             elif key == "passages" and value is not None:
                 value = {**self._state[key], **value}
             self._state[key] = value
 
-    def _look(self, name: str, result: Callable[[], str]) -> str:
-        if refusal := self._refusal(name, left=self._looks < MOST_LOOKS, said=_NO_LOOK_LEFT):
+    def _look(self, name: object, result: Callable[[str], str]) -> str:
+        name = _as_text(name)
+        refusal = self._refusal(name, left=self._looks < MOST_LOOKS)
+        if refusal:
             return refusal
         self._looks += 1
-        return self._shown(result())
+        return self._shown(result(name))
 
-    def _refusal(self, argument: object, *, left: bool = True, said: str = "") -> str:
-        """Count a call; return what the policy is told where it cannot be followed, "" where it can."""
-        if self.done:  # what comes later is no part of the episode
-            return ENDED
+    def _refusal(self, argument: str, *, left: bool = True) -> str:
+        """Count a call; return what the policy is shown where it cannot be followed, "" where it can.
+
+        The second in a row that cannot is a planner's failure, as in an agent's run: the question itself is searched if
+        nothing was, and else the loop ends. What is called after the loop's end is no part of the episode.
+        """
+        if self.stop_reason:
+            return self._end_told()
         self._calls += 1
-        if not left:
-            return self._shown(said)
-        if not isinstance(argument, str) or not argument.strip():
-            return self._shown(f"(the argument is empty: give it a text, got {argument!r:.80})")
-        self._followed += 1
-        return ""
+        if left and argument.strip():
+            self._followed += 1
+            self._unfollowed = 0
+            return ""
+        self._unfollowed += 1
+        if self._unfollowed > 1:
+            return self._decide(None) or self._end_told()
+        return self._shown(f"(the argument is empty: give it a text, got {argument!r:.80})" if left else _NO_LOOK_LEFT)
+
+    def _end_told(self) -> str:
+        """Return what a policy is shown where the loop has ended."""
+        if self.done:
+            return ENDED
+        why = _ENDS.get(self.stop_reason, self.stop_reason)
+        return self._shown(f"(the research has ended: {why}. Call finish with the answer)")
+
+    def _graph_shown(self) -> QuestionGraph:
+        """Return the part of the question's graph that the policy sees: all of it, unless facts are pruned."""
+        pruner = self._parts.pruner
+        return pruner.prune(self.question.question, self.graph, self.steps) if pruner else self.graph
 
     def _shown(self, text: str) -> str:
         self._tokens += estimate_tokens(text)
@@ -270,14 +342,30 @@ class GraphSearch:
             invented=self._invented,
             calls=self._calls,
             followed=self._followed,
-            finished=self.done,
+            finished=ended_well(self.stop_reason),
             shown=self._tokens,
             max_hops=self._limits.max_hops,
         )
 
 
 def _as_text(value: object) -> str:
-    return "" if value is None else str(value)
+    """Return a call's argument as text: a model may write a number, or null; of anything else nothing can be made."""
+    return str(value) if isinstance(value, str | int | float) else ""
+
+
+def _limits_end(state: Any, limits: Limits, records: Records) -> Update:
+    """End the loop where an agent's would end before its planner is asked for more."""
+    return decide.decide_without_planner(state, limits) or {}
+
+
+class _Policy:
+    """Planner in whose place a policy decides: it plans what the last call of a tool has said."""
+
+    decision: Plan | None = None
+
+    def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
+        # None is how a loop sees a planner that has failed
+        return cast("Plan", self.decision)
 
 
 class _StatedAnswer:
@@ -299,15 +387,43 @@ def search_parts(**arguments: Unpack[AgentArguments]) -> AgentParts:
     return resolve_parts("single-shot", **arguments)
 
 
+@dataclass(frozen=True)
+class EnvironmentFactory:
+    """Maker of environments over the same index and roles, which are opened once.
+
+    A pickle of it holds the arguments, so that another process opens its own.
+    """
+
+    arguments: AgentArguments
+    rewards: Rewards = DEFAULT_REWARDS
+    whole_graph: bool = False
+
+    def __call__(self) -> GraphSearch:
+        """Return a new environment."""
+        task = self.arguments.get("task", "")
+        return GraphSearch(self._parts, rewards=self.rewards, whole_graph=self.whole_graph, task=task)
+
+    @cached_property
+    def _parts(self) -> AgentParts:
+        return search_parts(**self.arguments)
+
+    def __getstate__(self) -> JSON:
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    def __setstate__(self, state: JSON) -> None:
+        self.__dict__.update(state)
+
+
 def environment_factory(
     *,
     rewards: Rewards = DEFAULT_REWARDS,
     whole_graph: bool = False,
     **arguments: Unpack[AgentArguments],
-) -> Callable[[], GraphSearch]:
-    """Return a function that makes environments over the same index and roles, which are opened once.
+) -> EnvironmentFactory:
+    """Return what makes environments over the same index and roles, which are opened once.
 
     Arguments as for GraphSearch. Raises RasError children for what cannot be set up.
     """
-    parts, task = search_parts(**arguments), arguments.get("task", "")
-    return lambda: GraphSearch(parts, rewards=rewards, whole_graph=whole_graph, task=task)
+    factory = EnvironmentFactory(arguments, rewards, whole_graph)
+    factory()
+    return factory

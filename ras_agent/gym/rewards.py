@@ -30,7 +30,8 @@ class Rewards:
         reached all gold passages when it stopped.
     abstention: 1 where it abstained exactly if the passages it reached hold no gold answer.
     citations: 1 where its citations hold the answer and none is of a passage that was not found.
-    form: the share of its calls that could be followed, 0 for a policy that never called `finish`.
+    form: the share of its calls that could be followed; 0 where it stopped without an end of the loop, searched the
+        same again, or wrote two calls in a row that could not be followed.
     searches: the share of the allowed searches that were made. tokens: thousands of tokens that it was shown.
     metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names.
     """
@@ -74,8 +75,8 @@ class Episode:
     """Course of an episode, as far as rewards look at it.
 
     hops: the passages that each search has found. invented: how many of the answer's citations are of no passage.
-    calls, followed: of tools, in all and those that could be followed. finished: whether `finish` was called.
-    shown: tokens of observations, estimated. max_hops: how many searches were allowed.
+    calls, followed: of tools, in all and those that could be followed. finished: whether the
+    loop has ended in good form. shown: tokens of observations, estimated. max_hops: how many searches were allowed.
     """
 
     question: Question
@@ -87,6 +88,17 @@ class Episode:
     finished: bool = False
     shown: int = 0
     max_hops: int = 1
+
+
+_BROKEN_OFF = frozenset({"", "repeated_subquery", "planner_failed", "model_refused"})
+
+
+def ended_well(stop_reason: str) -> bool:
+    """Tell whether a loop has ended in good form: by `finish`, or by a limit that is no fault of the policy's form.
+
+    It has not where the policy stopped calling tools, searched the same again, or wrote what could not be followed.
+    """
+    return stop_reason not in _BROKEN_OFF
 
 
 def parts_of(episode: Episode, rewards: Rewards) -> dict[str, float]:

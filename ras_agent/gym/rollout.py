@@ -22,7 +22,7 @@ from ras_agent.graphs.assembly import AgentGraph
 from ras_agent.graphs.parts import AnyIndex
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import create_agent
-from ras_agent.gym.rewards import Episode, Rewards, parts_of
+from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of
 from ras_agent.records import JSON, Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.http import Endpoint
@@ -223,7 +223,7 @@ def _scored(agent: Agent, out: Mapping[str, Any], question: Question, rewards: R
         hops=[[passages[hit["passage_id"]] for hit in step["hits"]] for step in out["steps"]],
         calls=len(calls),
         followed=_followed(out["plans"]),
-        finished=out["stop_reason"] in ("sufficient", "no_retrieval"),
+        finished=ended_well(out["stop_reason"]),
         shown=max((call["input_tokens"] for call in calls), default=0),
         max_hops=_max_hops(agent, out),
     )
@@ -238,12 +238,19 @@ def _max_hops(agent: Agent, out: Mapping[str, Any]) -> int:
 
 def _followed(plans: Sequence[JSON]) -> int:
     """Count the replies of the policy that could be followed: all that led to plans but those that were asked again."""
-    count = 0
+    count, unsaid = 0, 0
     for plan in plans:
-        roles = [message["role"] for message in plan.get("dialogue", {}).get("messages", ())]
-        if "assistant" in roles:
-            said = roles[roles.index("assistant") :]
-            count += said.count("assistant") - said.count("user")
+        if (
+            "dialogue" not in plan
+        ):  # it failed, and the search that was made stands in its next dialogue as its own call
+            unsaid += 1
+            continue
+        roles = [message["role"] for message in plan["dialogue"]["messages"]]
+        said = roles[roles.index("assistant") :] if "assistant" in roles else []
+        count += said.count("assistant") - said.count("user")
+        if "tool" in said:  # else what that search found is a turn of the user, and counted off
+            count -= unsaid
+        unsaid = 0
     return count
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,10 @@ def test_a_search_shows_titles_with_numbers_and_the_new_facts(episode: GraphSear
         "(S> Alexander Graham Bell | P> was born in | O> Edinburgh)\n"
         "(S> Alexander Graham Bell | P> invented | O> telephone)\n</facts>"
     )
-    assert episode.search("inventor of the telephone") == "Passages:\n[1] Alexander Graham Bell\nNew facts:\n(nothing)"
+    assert episode.search("inventor of the telephone") == (
+        "Passages:\n[1] Alexander Graham Bell\nNew facts:\n(nothing)\n"
+        "(the research has ended: the last search brought no new facts. Call finish with the answer)"
+    )
 
 
 def test_a_search_shows_the_whole_graph_where_that_is_wanted(parts: Any) -> None:
@@ -86,12 +90,63 @@ def test_the_graph_of_the_question_grows_hop_by_hop(episode: GraphSearch) -> Non
     assert "Water of Leith" in {fact.subject for fact in episode.graph.facts}
 
 
-def test_searches_and_looks_have_an_end(episode: GraphSearch) -> None:
+def test_the_last_search_ends_the_loop(episode: GraphSearch) -> None:
+    for query in ("inventor of the telephone", "Edinburgh", "Seine"):
+        shown = episode.search(query)
+    ended = "(the research has ended: no search is left. Call finish with the answer)"
+    assert shown.splitlines()[-1] == ended
+    assert (episode.search("Paris"), episode.read("1"), episode.searches_left) == (ended, ended, 0)
+    assert (episode.stop_reason, episode.done) == ("max_hops", False)
+    assert (episode.finish("enough", "Leith"), episode.outcome.answer) == ("(the research has ended)", "Leith")
+    assert (episode.stop_reason, episode.done) == ("max_hops", True)
+
+
+def test_a_search_that_was_made_before_ends_the_loop(episode: GraphSearch) -> None:
+    episode.search("Who invented the telephone?")
+    assert episode.search("who invented the telephone") == (
+        "(the research has ended: this was searched before. Call finish with the answer)"
+    )
+    assert (episode.stop_reason, len(episode.steps)) == ("repeated_subquery", 1)
+    assert episode.reward_parts["form"] == 0.0
+
+
+def test_the_stops_are_switched_off_by_the_flags_of_the_agents() -> None:
+    limits = Limits(max_hops=4, k=1, stop_on_repeat=False, stop_on_no_new_facts=False)
+    episode = GraphSearch(index=TEXTS, limits=limits)
+    episode.reset(**ROW)
     for _ in range(3):
-        assert episode.search("Edinburgh").startswith("Passages:")
-    assert episode.search("Paris") == "(no search is left: call finish)"
+        episode.search("Who invented the telephone?")
+    assert (episode.stop_reason, len(episode.steps)) == ("", 3)
+
+
+def test_a_loop_that_a_limit_has_ended_is_answered_by_the_answerer(episode: GraphSearch) -> None:
+    episode.search("Which river flows through Edinburgh?")
+    episode.search("Which river flows through Edinburgh?")
+    assert episode.outcome.answer.endswith("Leith")
+    assert episode.done
+
+
+def test_looks_have_an_end(episode: GraphSearch) -> None:
+    episode.search("Edinburgh")
     assert [episode.read("1")[:9] for _ in range(4)] == ["<passage>"] * 4
     assert episode.read("1") == "(no look is left: search, or call finish)"
+
+
+def test_a_second_call_in_a_row_that_cannot_be_followed_is_a_planners_failure(episode: GraphSearch) -> None:
+    episode.search("")
+    assert episode.search("").startswith("Passages:")  # the question itself
+    assert [step.subquery for step in episode.steps] == [QUESTION]
+    episode.read("")
+    assert episode.read("") == (
+        "(the research has ended: two calls in a row could not be followed. Call finish with the answer)"
+    )
+    assert episode.stop_reason == "planner_failed"
+
+
+@pytest.mark.parametrize("name", ["1", 1, "[1]"])
+def test_a_passage_is_read_by_its_number(episode: GraphSearch, name: Any) -> None:
+    episode.search("Who invented the telephone?")
+    assert episode.read(name).startswith("<passage>")
 
 
 @pytest.mark.parametrize("tool", ["search", "neighbours", "read"])
@@ -142,9 +197,11 @@ def test_nobody_answers_where_no_part_of_the_reward_needs_it() -> None:
     assert episode.reward_parts == {"gold": 0.5, "form": 1.0}
 
 
-def test_an_episode_that_ends_before_any_search_answers_from_memory(episode: GraphSearch) -> None:
+def test_an_end_before_any_search_is_overruled_by_a_search_for_the_question(episode: GraphSearch) -> None:
+    assert episode.finish("known", "Water of Leith").startswith("Passages:")
+    assert ([step.subquery for step in episode.steps], episode.done) == ([QUESTION], False)
     episode.finish("known", "Water of Leith")
-    assert (episode.outcome.stop_reason, episode.outcome.answer) == ("no_retrieval", "Water of Leith")
+    assert (episode.outcome.stop_reason, episode.outcome.answer) == ("sufficient", "Water of Leith")
 
 
 def test_an_episode_without_an_end_abstains(episode: GraphSearch) -> None:
@@ -198,6 +255,14 @@ def test_environments_of_one_factory_share_their_index() -> None:
     one.search("Who invented the telephone?")
     other.reset(**ROW)
     assert other.steps == ()
+
+
+def test_a_factory_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(environment_factory(index=TEXTS, rewards=Rewards(f1=0.0), limits=ONE_A_HOP)))
+    episode = sent()
+    episode.reset(**ROW)
+    episode.search("Who invented the telephone?")
+    assert [passage.id for passage in episode.passages] == ["bell"]
 
 
 def test_parts_are_resolved_once(parts: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
+from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.records import Passage
@@ -17,6 +19,14 @@ _OF_METRICS = {
     "enough": "sufficient_evidence",
 }
 """The parts that are a metric of an evaluation too, by its name there"""
+_OF_ANSWERS = frozenset({"f1", "em", "squad_f1", "golden_match"})
+_OF_GOLD = frozenset({"gold", "new_support", "enough", "recall", "all_recall", "hit", "mrr", "ndcg"})
+_FINDS_INSIDE = frozenset({"golden_match", "answer_coverage"})
+"""Metrics that a text wins which names everything"""
+_MOST_TIMES_LONGER = 3
+_RIGHT = 0.5  # of F1
+_ABSTAINED = {True: 0.1, False: 0.25}
+"""What abstaining is worth where the passages hold an answer, and where they hold none"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +35,21 @@ class Rewards:
 
     f1, em: the answer against the gold answers.
     gold: the share of the gold passages that the searches have reached.
-    new_support: the share of the searches that reached a gold passage which no earlier one had.
+    new_support: the same share, less where more searches were made than there are gold passages: a second search pays
+        what it brings, and one in vain costs.
     stop: 1 where the policy stopped after as many searches as the question has gold hops; enough: 1 where it had
         reached all gold passages when it stopped.
-    abstention: 1 where it abstained exactly if the passages it reached hold no gold answer.
-    citations: 1 where its citations hold the answer and none is of a passage that was not found.
+    abstention: 1 for a right answer, 0.25 for abstaining where the passages hold no gold answer, 0.1 where they do, 0
+        for a wrong answer, and 0 without any search. A question without an answer is for abstaining.
+    citations: the answer's F1 times that of the cited passages against the gold ones; 0 with a citation of a passage
+        that was not found. Where no gold passage is named, the cited ones have to hold the answer.
     form: the share of its calls that could be followed; 0 where it stopped without an end of the loop, searched the
         same again, or wrote two calls in a row that could not be followed.
     searches: the share of the allowed searches that were made. tokens: thousands of tokens that it was shown.
-    metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names.
+    metrics: weights of other registered metrics (ras_agent.eval.metrics), by their names. One that looks for a gold
+        answer inside a text, such as golden_match, pays less for an answer of more than three times its words.
+
+    `ras_agent.testing.check_rewards` plays policies that have learnt nothing, and says which of them wins.
     """
 
     f1: float = 1.0
@@ -50,9 +66,12 @@ class Rewards:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise UnknownName for a metric that is not registered."""
+        """Raise UnknownName for a metric that is not registered, SettingsError for a weight that is not finite."""
         for name in self.metrics:
             find_metric(name)
+        for name, weight in self.weights().items():
+            if not math.isfinite(weight):
+                raise SettingsError(f"the weight of {name} should be a finite number, found {weight!r}")
 
     def weights(self) -> dict[str, float]:
         """Return each part's weight by its name, without those of weight 0."""
@@ -64,6 +83,17 @@ class Rewards:
         """Whether a part looks at the answer, so that somebody has to write one."""
         of_search = {"gold", "new_support", "stop", "enough", "form", "searches", "tokens"}
         return any(name not in of_search and not _of_passages(name) for name in self.weights())
+
+    def lacking(self, question: Question) -> dict[str, str]:
+        """Map each part that cannot be measured of a question to what the question lacks: answers, or gold passages."""
+        lacking: dict[str, str] = {}
+        for name in self.weights():
+            measure = name.partition("@")[0]
+            if measure in _OF_ANSWERS and not question.answers:
+                lacking[name] = "answers"
+            if measure in _OF_GOLD and not question.supporting:
+                lacking[name] = "gold passages"
+        return lacking
 
     def total(self, parts: Mapping[str, float]) -> float:
         """Return the weighted sum of parts; one that is missing, because it does not apply, adds nothing."""
@@ -125,25 +155,65 @@ def _part(name: str, episode: Episode) -> float | None:
     question, outcome = episode.question, episode.outcome
     match name:
         case "new_support":
-            gains = support_gains(question, episode.hops)
-            return sum(gain > 0 for gain in gains) / len(gains) if gains and question.supporting else None
+            return _new_support(episode) if question.supporting else None
         case "abstention":
-            return float(outcome.abstained != _evidence_holds_answer(question, outcome))
+            return _abstention(episode)
         case "citations":
-            return 0.0 if episode.invented else find_metric("citation_support").score(question, outcome)
+            return _citations(episode)
         case "form":
             return episode.followed / episode.calls if episode.calls and episode.finished else 0.0
         case "searches":
             return len(episode.hops) / episode.max_hops
         case "tokens":
             return episode.shown / 1000
-    return find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
+    score = find_metric(_OF_METRICS.get(name, name)).score(question, outcome)
+    return score * _brevity(question, outcome) if score and name in _FINDS_INSIDE else score
+
+
+def _new_support(episode: Episode) -> float:
+    """Return the share of the gold passages reached, shared out over the searches where these are more than those."""
+    needed = len(set(episode.question.supporting))
+    reached = sum(support_gains(episode.question, episode.hops))
+    return reached * min(1.0, needed / max(1, len(episode.hops)))
+
+
+def _abstention(episode: Episode) -> float:
+    """Return what it is worth to have answered, or not to have: right above abstaining, abstaining above wrong."""
+    question, outcome = episode.question, episode.outcome
+    if not episode.hops:
+        return 0.0
+    if not question.answers:
+        return float(outcome.abstained)
+    if outcome.abstained:
+        return _ABSTAINED[_evidence_holds_answer(question, outcome)]
+    return float((find_metric("f1").score(question, outcome) or 0.0) >= _RIGHT)
+
+
+def _citations(episode: Episode) -> float | None:
+    """Return the answer's F1 times that of what it cites; None where nothing says what is right."""
+    question, outcome = episode.question, episode.outcome
+    right = find_metric("f1").score(question, outcome)
+    if right is None:
+        return None
+    if episode.invented or not right:
+        return 0.0
+    if not question.supporting:
+        return right * (find_metric("citation_support").score(question, outcome) or 0.0)
+    passages = {passage.id: passage for passage in outcome.passages}
+    ids = dict.fromkeys(citation.passage_id for citation in outcome.citations if citation.passage_id in passages)
+    cited = set(question.names([passages[name] for name in ids]))
+    gold = set(question.supporting)
+    return right * 2 * len(cited & gold) / (len(cited) + len(gold))
+
+
+def _brevity(question: Question, outcome: Outcome) -> float:
+    """Return 1.0 for an answer of at most three times the words of the longest gold answer, less for a longer one."""
+    longest = max((len(answer.split()) for answer in question.answers), default=1)
+    return min(1.0, _MOST_TIMES_LONGER * max(longest, 1) / max(len(outcome.answer.split()), 1))
 
 
 def _evidence_holds_answer(question: Question, outcome: Outcome) -> bool:
     """Tell whether the passages hold a gold answer; for yes and no, whether all gold passages are among them."""
-    if not question.answers:
-        return False
     held = find_metric("answer_in_passages").score(question, outcome)
     if held is None:
         held = find_metric("all_recall").score(question, outcome)

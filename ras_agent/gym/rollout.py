@@ -255,13 +255,13 @@ def _followed(plans: Sequence[JSON]) -> int:
 
 
 def read_rewards(texts: Sequence[str]) -> Rewards:
-    """Return the rewards of texts such as "f1=1" and "recall@5=0.5"; F1 alone for none.
+    """Return the rewards of texts such as "f1=1" and "recall@5=0.5"; F1 with a tenth of form for none.
 
     A name is a part of `Rewards` or a registered metric. Raises SettingsError for another form, UnknownName for a name.
     """
     parts = {item.name for item in fields(Rewards) if item.name != "metrics"}
     weights: dict[str, float] = {}
-    for text in texts or ("f1=1",):
+    for text in texts or ("f1=1", "form=0.1"):
         name, _, weight = text.partition("=")
         try:
             weights[name] = float(weight or 1)

@@ -30,6 +30,7 @@ from ras_agent.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase, 
 from ras_agent.testing.extractors import EXTRACTOR_CHECKS, check_extractor
 from ras_agent.testing.planners import PLANNER_CHECKS, REASONER_CHECKS, check_planner, check_reasoner
 from ras_agent.testing.retrievers import RETRIEVER_CHECKS, check_retriever
+from ras_agent.testing.rewards import check_rewards
 from ras_agent.testing.rewriters import REWRITER_CHECKS, check_rewriter
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "check_planner",
     "check_reasoner",
     "check_retriever",
+    "check_rewards",
     "check_rewriter",
     "check_span_reader",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ras_agent import Passage
+from ras_agent.errors import SettingsError
 from ras_agent.eval.metrics import Outcome
 from ras_agent.eval.question import Question
 from ras_agent.gym import Episode, Rewards, parts_of, support_gains
@@ -20,9 +21,9 @@ def _parts(weights: dict[str, float], episode: Episode) -> dict[str, float]:
     return parts_of(episode, Rewards(**{**zero, **weights}))  # type: ignore[arg-type]
 
 
-def _abstention(abstained: bool, passages: tuple[Passage, ...], question: Question = QUESTION) -> float:
-    outcome = Outcome("", abstained=abstained, passages=passages)
-    return _parts({"abstention": 1.0}, Episode(question, outcome))["abstention"]
+def _abstention(answer: str, *passages: Passage, question: Question = QUESTION) -> float:
+    outcome = Outcome(answer, abstained=not answer, passages=passages)
+    return _parts({"abstention": 1.0}, Episode(question, outcome, hops=[passages]))["abstention"]
 
 
 def test_a_part_without_weight_is_not_computed() -> None:
@@ -57,9 +58,19 @@ def test_each_search_gains_the_gold_passages_that_it_reached_first(
     assert support_gains(QUESTION, hops) == gains
 
 
-def test_new_support_is_the_share_of_searches_that_gained() -> None:
-    episode = Episode(QUESTION, Outcome(""), hops=[[A], [A, C], [B]])
-    assert _parts({"new_support": 1.0}, episode) == {"new_support": pytest.approx(2 / 3)}
+@pytest.mark.parametrize(
+    ("hops", "support"),
+    [
+        ([[A]], 0.5),
+        ([[A], [B]], 1.0),  # a second gold search pays
+        ([[A, B]], 1.0),
+        ([[A], [A, C], [B]], 2 / 3),  # one in vain costs
+        ([], 0.0),
+    ],
+)
+def test_new_support_is_what_the_searches_brought(hops: list[list[Passage]], support: float) -> None:
+    episode = Episode(QUESTION, Outcome(""), hops=hops)
+    assert _parts({"new_support": 1.0}, episode) == {"new_support": pytest.approx(support)}
 
 
 @pytest.mark.parametrize(("hops", "stop", "enough"), [(1, 0.0, 1.0), (2, 1.0, 1.0), (3, 0.0, 1.0)])
@@ -72,27 +83,82 @@ def test_an_episode_without_an_end_has_no_stop_to_judge() -> None:
     assert _parts({"stop": 1.0, "enough": 1.0}, Episode(QUESTION, Outcome("", passages=(A, B), hops=2))) == {}
 
 
-def test_abstaining_is_right_exactly_where_the_passages_hold_no_answer() -> None:
+def test_a_right_answer_is_worth_more_than_abstaining_and_that_more_than_a_wrong_one() -> None:
     other = Passage("d", "Nothing about it.")
-    assert (_abstention(True, (other,)), _abstention(False, (other,))) == (1.0, 0.0)
-    assert (_abstention(True, (A,)), _abstention(False, (A,))) == (0.0, 1.0)
+    assert [_abstention(answer, A) for answer in ("Leith", "", "Thames")] == [1.0, 0.1, 0.0]
+    assert [_abstention(answer, other) for answer in ("Leith", "", "Thames")] == [1.0, 0.25, 0.0]
 
 
-def test_for_yes_and_no_the_gold_passages_say_whether_abstaining_is_right() -> None:
+def test_for_yes_and_no_the_gold_passages_say_what_abstaining_is_worth() -> None:
     question = Question("q", "Is it long?", ("yes",), ("a", "b"))
-    assert (_abstention(True, (A,), question), _abstention(False, (A, B), question)) == (1.0, 1.0)
+    assert (_abstention("", A, question=question), _abstention("", A, B, question=question)) == (0.25, 0.1)
 
 
 def test_a_question_without_an_answer_is_for_abstaining() -> None:
-    assert _abstention(True, (A,), Question("q", "Which river?", ())) == 1.0
+    assert [_abstention(text, A, question=Question("q", "Which river?", ())) for text in ("", "Leith")] == [1.0, 0.0]
 
 
-def test_citations_hold_the_answer_and_are_of_passages_that_were_found() -> None:
-    def part(place: str, invented: int) -> float:
-        outcome = Outcome("Leith", citations=(Citation(1, place),), passages=(A, Passage("d", "Nothing.")))
-        return _parts({"citations": 1.0}, Episode(QUESTION, outcome, invented=invented))["citations"]
+def test_to_abstain_without_a_search_is_worth_nothing() -> None:
+    episode = Episode(QUESTION, Outcome("", abstained=True))
+    assert _parts({"abstention": 1.0}, episode) == {"abstention": 0.0}
 
-    assert (part("a", 0), part("d", 0), part("a", 1)) == (1.0, 0.0, 0.0)
+
+@pytest.mark.parametrize(
+    ("answer", "cited", "invented", "worth"),
+    [
+        ("Leith", "ab", 0, 1.0),
+        ("Leith", "a", 0, 2 / 3),
+        ("Leith", "abc", 0, 4 / 5),  # to cite everything costs
+        ("Leith", "c", 0, 0.0),
+        ("Leith", "", 0, 0.0),
+        ("Leith", "ab", 1, 0.0),
+        ("Thames", "ab", 0, 0.0),
+    ],
+)
+def test_citations_count_with_the_answer_and_by_gold_passages(
+    answer: str, cited: str, invented: int, worth: float
+) -> None:
+    citations = tuple(Citation(number, name) for number, name in enumerate(cited, 1))
+    outcome = Outcome(answer, citations=citations, passages=(A, B, C))
+    episode = Episode(QUESTION, outcome, invented=invented)
+    assert _parts({"citations": 1.0}, episode) == {"citations": pytest.approx(worth)}
+
+
+@pytest.mark.parametrize(("answer", "worth"), [("yes", 1.0), ("was", 0.0), ("no", 0.0)])
+def test_a_yes_or_no_is_cited_by_gold_passages(answer: str, worth: float) -> None:
+    outcome = Outcome(answer, citations=(Citation(1, "a"), Citation(2, "b")), passages=(A, B))
+    episode = Episode(Question("q", "Is it long?", ("yes",), ("a", "b")), outcome)
+    assert _parts({"citations": 1.0}, episode) == {"citations": worth}
+
+
+@pytest.mark.parametrize(("cited", "worth"), [("a", 1.0), ("d", 0.0)])
+def test_without_gold_passages_the_cited_ones_have_to_hold_the_answer(cited: str, worth: float) -> None:
+    outcome = Outcome("Leith", citations=(Citation(1, cited),), passages=(A, Passage("d", "Nothing.")))
+    episode = Episode(Question("q", "Which river?", ("Leith",)), outcome)
+    assert _parts({"citations": 1.0}, episode) == {"citations": worth}
+
+
+def test_a_text_that_names_everything_is_paid_less_by_a_metric_that_looks_inside() -> None:
+    def part(answer: str) -> float:
+        return _parts({"metrics": {"golden_match": 1.0}}, Episode(QUESTION, Outcome(answer)))["golden_match"]  # type: ignore[dict-item]
+
+    assert (part("the Leith"), part("Leith " + 29 * "name "), part("Thames")) == (1.0, 0.1, 0.0)
+
+
+def test_what_a_question_lacks_for_a_part_is_told() -> None:
+    rewards = Rewards(metrics={"recall@2": 1.0})
+    assert rewards.lacking(QUESTION) == {}
+    assert rewards.lacking(Question("q", "Which river?", ())) == {
+        "f1": "answers",
+        "gold": "gold passages",
+        "recall@2": "gold passages",
+    }
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf")])
+def test_a_weight_that_is_not_finite_is_refused(weight: float) -> None:
+    with pytest.raises(SettingsError, match="the weight of f1 should be a finite number"):
+        Rewards(f1=weight)
 
 
 def test_form_is_the_share_of_calls_that_could_be_followed_and_nothing_without_an_end() -> None:

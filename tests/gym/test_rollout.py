@@ -226,7 +226,7 @@ def test_a_policy_is_named_by_its_address() -> None:
 
 
 def test_rewards_are_weighted_metrics_by_name() -> None:
-    assert read_rewards([]).weights() == {"f1": 1.0}
+    assert read_rewards([]).weights() == {"f1": 1.0, "form": 0.1}
     assert read_rewards(["em", "gold=0.5", "recall@5=2"]).weights() == {"em": 1.0, "gold": 0.5, "recall@5": 2.0}
     with pytest.raises(SettingsError, match="NAME=WEIGHT"):
         read_rewards(["f1=much"])
@@ -305,6 +305,23 @@ def test_no_key_of_openai_goes_to_an_address_that_the_command_names(
     no_variables.setattr("ras_agent.gym.rollout.rollout_agent", lambda policy, *_: asked.append(policy))
     CliRunner().invoke(build_program(), ["rollout", ASKED, "--policy", "http://h/v1", "--sample"], env=dict(variables))
     assert asked == [Policy("http://h/v1", "auto", key)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["--reward", "f1=1", "--reward", "gold=0.5", "--answer", "Leith"], "--supporting TITLE"),
+        (["--reward", "recall@5", "--answer", "Leith"], "--supporting TITLE"),
+        ([], "--answer"),
+    ],
+)
+def test_a_reward_that_cannot_be_measured_is_an_error(
+    scripted_llm: Any, no_variables: pytest.MonkeyPatch, arguments: list[str], remedy: str
+) -> None:
+    command = ["rollout", ASKED, "--sample", "--policy", scripted_llm.base_url, *arguments]
+    done = CliRunner().invoke(build_program(), command, env={"COLUMNS": "200"})
+    assert (done.exit_code, scripted_llm.requests()) == (2, [])
+    assert remedy in done.output
 
 
 def test_the_command_says_what_is_missing(no_variables: pytest.MonkeyPatch) -> None:

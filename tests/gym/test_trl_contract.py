@@ -121,4 +121,4 @@ def test_parts_of_the_reward_are_logged_by_a_reward_function_that_rewards_nothin
     trainer.call(0, "search", query="Who invented dynamite?")
     environments: list[GraphSearch] = trainer.pool[:2]
     assert log_parts(environments=environments, log_metric=logged.__setitem__, prompts=[]) == [None, None]
-    assert logged == {"parts/gold": 0.5, "parts/new_support": 1.0, "parts/form": 0.0}
+    assert logged == {"parts/gold": 0.5, "parts/new_support": 0.5, "parts/form": 0.0}

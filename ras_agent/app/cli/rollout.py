@@ -42,7 +42,9 @@ class RolloutOptions(Options):
     reward: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=WEIGHT", help="A metric and its weight; may be repeated. Else f1=1.", rich_help_panel=_REWARD
+            metavar="NAME=WEIGHT",
+            help="A metric and its weight; may be repeated. Else f1=1, form=0.1.",
+            rich_help_panel=_REWARD,
         ),
     ] = None
     own_answer: Annotated[
@@ -92,6 +94,9 @@ def rollout(options: RolloutOptions) -> None:
     )
     rewards = read_rewards(options.reward or ())
     agent = rollout_agent(policy, options.settings, sample_passages() if options.sample else None)
+    for part, what in rewards.lacking(question).items():
+        remedy = "--answer, or GOLDEN_ANSWERS" if what == "answers" else "--supporting TITLE, or SUPPORTING"
+        raise typer.BadParameter(f"--reward {part} cannot be measured without {what}: give {remedy}")
 
     async def play() -> None:
         result = await aroll_out(agent, question, rewards, own_answer=options.own_answer)

@@ -176,7 +176,11 @@ class _NodeRun:
         self.stream = None if _does_nothing(writer) else InertTokens(writer)
         self._state, self._began, self._spent = state, monotonic(), state.get("seconds", 0.0)
         self.ledger = Ledger(
-            limits=limits, started=self._began - self._spent, earlier=earlier, reviews=state.get("reviews", ())
+            limits=limits,
+            started=self._began - self._spent,
+            earlier=earlier,
+            reviews=state.get("reviews", ()),
+            in_need={call.role for call in earlier if call.unread},
         )
         self._steps: NodeSteps | Update = {}
         self._reply: object = None

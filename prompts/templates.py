@@ -24,8 +24,8 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -116,6 +116,14 @@ class Prompt:
     def variables(self) -> frozenset[str]:
         """Return the names of the placeholders."""
         return _variables(self.turns)
+
+    def versions(self) -> Iterator[Self]:
+        """Yield the prompt with all its worked examples, then with fewer, the last ones, and in the end with none."""
+        opening = [turn for turn in self.turns[:1] if turn.role == "system"]
+        *examples, last = self.turns[len(opening) :]
+        yield self
+        for start in range(2, len(examples) + 1, 2):
+            yield replace(self, turns=(*opening, *examples[start:], last))
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
         """Return the turns with their placeholders filled, without those that are empty then.

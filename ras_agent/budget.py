@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from time import monotonic
 from typing import NoReturn
@@ -70,7 +70,8 @@ class Ledger:
     Each node has its own. earlier: the calls of the nodes before it. started: `time.monotonic()` at the run's start,
     plus the time that the run was paused. refused: the limit for which a call was refused or cancelled; it ends the
     loop, also where a role has caught the BudgetExceeded and returned a result. notes: reports of roles whose result
-    has no place for failures, such as a planner that could not show all facts to its model. reviews: what a person has
+    has no place for failures, such as a planner that could not show all facts to its model. in_need: roles of which a
+    reply could not be read, so that they ask with more: examples, a form. reviews: what a person has
     decided in the run (`ras_agent.review.Reviewed.to_dict()`), for the roles that read it.
     """
 
@@ -83,6 +84,7 @@ class Ledger:
     calls: list[Call] = field(default_factory=list)
     refused: str | None = None
     notes: list[Failure] = field(default_factory=list)
+    in_need: set[str] = field(default_factory=set)
     _open: int = 0
     _open_tokens: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -149,12 +151,24 @@ class Ledger:
         with self._lock:
             self.calls.append(call)
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, detail: str = "") -> None:
         """Record what went wrong in the running role; the same message is recorded once."""
-        failure = Failure(self.role, message, self.hop)
         with self._lock:
-            if failure not in self.notes:
-                self.notes.append(failure)
+            if all(noted.message != message or noted.role != self.role for noted in self.notes):
+                self.notes.append(Failure(self.role, message, self.hop, detail))
+
+    @property
+    def needs_more(self) -> bool:
+        """Return whether a reply of the running role could not be read in this run."""
+        return self.role in self.in_need
+
+    def ask_for_more(self) -> None:
+        """Remember that the last reply of the running role could not be read, with its call."""
+        with self._lock:
+            self.in_need.add(self.role)
+            last = next((n for n in reversed(range(len(self.calls))) if self.calls[n].role == self.role), None)
+            if last is not None:
+                self.calls[last] = replace(self.calls[last], unread=True)
 
     def release(self, reserved: int = 0) -> None:
         """Close a reserved call that was never made or returned nothing."""

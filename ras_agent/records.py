@@ -242,10 +242,14 @@ class RefusedFacts(Failure):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """Holds the triples an extractor read in passages, and a failure for each passage or reply it could not use."""
+    """Holds the triples an extractor read in passages, and a failure for each passage or reply it could not use.
+
+    unread: the ids of passages of which nothing was read, since no reply about them could be.
+    """
 
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 # ---- the course of a run
@@ -367,11 +371,12 @@ class Call(Record):
 
     Tokens are those that the endpoint reported. estimated: it reported none, and they are an estimate from the texts.
     replayed: the reply came from the cache. key: under which request and reply are in the cache; empty without one.
+    unread: the reply could not be read, so that its role asks with worked examples and a form from then on.
     """
 
     json_keys = (
         *("role", "hop", "model", "input_tokens", "output_tokens", "cached_tokens", "seconds", "replayed", "estimated"),
-        "key?",
+        *("key?", "unread?"),
     )
 
     role: str
@@ -384,6 +389,7 @@ class Call(Record):
     replayed: bool = False
     estimated: bool = False
     key: str = ""
+    unread: bool = False
 
 
 @dataclass(frozen=True)

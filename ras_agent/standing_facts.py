@@ -31,7 +31,7 @@ def keep_standing(extraction: Extraction, passages: Iterable[Passage], hop: int 
         else:
             refused.setdefault(triple.sources[0].passage_id, []).append(triple)
     failures = [_refusal(by_id[name], facts, hop) for name, facts in refused.items()]
-    return Extraction(tuple(kept), (*extraction.failures, *failures))
+    return replace(extraction, triples=tuple(kept), failures=(*extraction.failures, *failures))
 
 
 def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source]:

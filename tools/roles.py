@@ -22,6 +22,7 @@ from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Rewriter
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import check_call, find, is_registered, names
 from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.models import model_name, printable
 from ras_agent.tools.chat.runnables import is_chat_model
 
@@ -61,6 +62,7 @@ class RoleOptions:
     asks_anyway: bool = False
     answer_tokens: int | None = None
     least_confidence: float | None = None
+    form: FormUse = "auto"
 
 
 DEFAULT_OPTIONS = RoleOptions()

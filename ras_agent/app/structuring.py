@@ -75,14 +75,16 @@ def _passage_reader(extractor: Extractor) -> Work:
     ModelRefused, which every passage would meet.
     """
 
+    in_need: set[str] = set()  # one reply that cannot be read tells how to ask about all further passages
+
     async def read(passage: Passage) -> PassageReport:
-        with metered(Ledger("extractor")) as ledger:
+        with metered(Ledger("extractor", in_need=in_need)) as ledger:
             try:
                 extraction: Extraction = await acall(extractor, "extract", [passage])
             except (StoreError, ModelRefused):
                 raise
             except RasError as error:
                 extraction = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
-        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), extraction.failures)
+        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), (*ledger.notes, *extraction.failures))
 
     return read

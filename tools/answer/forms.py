@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from ras_agent.marks import ANSWER, ANSWER_HEADING, ANSWER_IS, FLAGS, INLINE_ANSWER, QUESTION, UNKNOWN, ends_chain
 from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
+from ras_agent.tools.chat.unusable import refuses
 
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}|<answer>", FLAGS)
 _INLINE = re.compile(INLINE_ANSWER.live, FLAGS)
@@ -46,6 +50,23 @@ _VERDICT = re.compile(
 )
 _OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
+_NUMBERS = r"(?: ?\[\d{1,3}\]){0,6}"
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string", "minLength": 1},
+        "citations": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["answer", "citations"],
+    "additionalProperties": False,
+}
+_ANSWER_BEGINS = re.compile(rf"\W*(?:the |my )?(?:final |correct )?{ANSWER_IS.live}\W*", FLAGS)
+_LIST_MARK = re.compile(r"(?:[-*•]|\(?(?:[A-Za-z]|\d{1,2})[.)])\s+")
+_YES_OR_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+_ASKS_YES_OR_NO = re.compile(
+    r"\W*(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might)(?:n['’]?t)?\b", re.I
+)
+_NO_ANSWER = re.compile(r"[(\[<]\s*(?:S>|SUBQ|SUFF|NO_|/?passage|/?facts)|\b[SPO]> |[:?]\s*\Z", re.IGNORECASE)
 _WRAPPING = ' \t\n*_`"“”'
 _ONE_LINER = 200
 
@@ -54,21 +75,30 @@ _ONE_LINER = 200
 class AnswerForm:
     """Form of answers: how it is asked for, and how it is parsed.
 
-    prompt: the name of its prompt. request: the form in words, for a repair.
+    prompt: the name of its prompt. words: the form in words, which is no answer. example: a reply in this form, for a
+        repair.
+    pattern: a regular expression of the answer without "Answer:" and numbers, to which a server may hold it; "" for
+        prose, which no form can better.
     prose: whether citations stay in the text, and lines after the first. listed: whether JSON stays as it is, where a
         model may have put its answer and a list behind it.
     read: takes the answer part of a reply and the question, and returns the answer; "" if it does not have the form.
     """
 
     prompt: str
-    request: str
+    words: str
+    example: str
     prose: bool
     read: Callable[[str, str], str]
     listed: bool = False
+    pattern: str = ""
 
-    def is_repeated_by(self, answer: str) -> bool:
-        """Tell whether an answer only repeats the form's description, as weak models do."""
-        return canonical_key(answer) == canonical_key(self.request.removeprefix(str(ANSWER)))
+    def reply_form(self, *, may_abstain: bool) -> ReplyForm | None:
+        """Return the form to which a server holds a reply; None for prose."""
+        if not self.pattern:
+            return None
+        answer = f"(?:{self.pattern}){_NUMBERS}"
+        unknown = str(UNKNOWN).replace("[", r"\[").replace("]", r"\]")
+        return ReplyForm(f"{ANSWER} (?:{unknown}|{answer})" if may_abstain else f"{ANSWER} {answer}", _SCHEMA)
 
 
 def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool = False) -> str:
@@ -88,7 +118,45 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool 
         if answer or is_json(text):
             return answer
     part = _behind_label(text, prose=prose) or _without_label(text, prose=prose)
+    if "[" not in part and refuses(text):
+        return text.strip().partition("\n")[0]
     return part if listed else _unwrap(part, prose=prose)
+
+
+def first_words(reply: str, question: str) -> str:
+    """Return what a reply that is in no form says first: yes or no, or its first sentence; "" for what says nothing.
+
+    A sentence that asks, announces, refuses or has no word that the question lacks says nothing.
+
+    >>> first_words("The answer is:\nPeter Perry\n\nThe text says so.", "Who watched over the park?")
+    'Peter Perry'
+    """
+    text = _ANSWER_BEGINS.sub("", without_thinking(reply).strip(), count=1)
+    text = _LIST_MARK.sub("", text, count=1) if _LIST_MARK.match(text) else text
+    verdict = _YES_OR_NO.match(text)
+    if verdict and _ASKS_YES_OR_NO.match(question):
+        return verdict[1].capitalize()
+    first = text.partition("\n")[0]
+    sentence = next((first[start:end] for start, end in sentence_spans(first)), "").strip()
+    return "" if not _new_words(sentence, question) or _NO_ANSWER.search(sentence) or refuses(sentence) else sentence
+
+
+def restates(answer: str, question: str) -> bool:
+    """Tell whether an answer says no more than the question, in most of its words.
+
+    >>> restates("A series written by a student", "Which series is written by a student?")
+    True
+    """
+    said = _content_words(answer) & _content_words(question)
+    return not _new_words(answer, question) and 2 * len(said) > len(_content_words(question))
+
+
+def _new_words(text: str, question: str) -> frozenset[str]:
+    return _content_words(text) - _content_words(question)
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(canonical_key(text).split()) - FUNCTION_WORDS
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -151,8 +219,10 @@ def _unwrap(part: str, *, prose: bool) -> str:
 
 
 def abstains(answer: str) -> bool:
-    """Tell whether the answer is [UNKNOWN], or says in words that there is none."""
-    return bool(_ABSTAINS.match(answer) or (_ABSTAINS_IN_WORDS.match(answer) and not _SAYS_MORE.search(answer)))
+    """Tell whether the answer is [UNKNOWN], says in words that there is none, or refuses to give one."""
+    return refuses(answer) or bool(
+        _ABSTAINS.match(answer) or (_ABSTAINS_IN_WORDS.match(answer) and not _SAYS_MORE.search(answer))
+    )
 
 
 def bare_words(answer: str) -> str:
@@ -191,11 +261,32 @@ def _label(answer: str, question: str) -> str:
     return texts.get(canonical_key(answer), "")
 
 
+_ALONE = "the answer alone, then its numbers"
+_SHORT = r"[^\n\[\]]{1,120}"
+_LONG_EXAMPLE = f"{ANSWER} Verdi was born in Le Roncole [1]. The village lies near Busseto [2]."
+_CITING_EXAMPLE = f"{ANSWER} Le Roncole\nNodes:\n- Giuseppe Verdi\nEdges:\n- (Giuseppe Verdi; was born in; Le Roncole)"
+
 FORMS: dict[AnswerStyle, AnswerForm] = {
-    "short": AnswerForm("answer-short", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
-    "choice": AnswerForm("answer-choice", f"{ANSWER} the label of one option, then its numbers", False, _label),
-    "boolean": AnswerForm("answer-boolean", f"{ANSWER} True, False, Yes or No, then its numbers", False, _verdict),
-    "long": AnswerForm("answer-long", f"{ANSWER} one to three paragraphs with their numbers", True, _prose),
-    "citing": AnswerForm("answer-citing", f"{ANSWER} the answer alone, then Nodes: and Edges:", True, _prose, True),
-    "reader": AnswerForm("reader", f"{ANSWER} the answer alone, then its numbers", False, _as_it_is),
+    "short": AnswerForm("answer-short", _ALONE, f"{ANSWER} Le Roncole [1][3]", False, _as_it_is, pattern=_SHORT),
+    "choice": AnswerForm(
+        "answer-choice",
+        "the label of one option, then its numbers",
+        f"{ANSWER} B [2]",
+        False,
+        _label,
+        pattern=r"[A-Za-z0-9]{1,2}",
+    ),
+    "boolean": AnswerForm(
+        "answer-boolean",
+        "True, False, Yes or No, then its numbers",
+        f"{ANSWER} No [1][2]",
+        False,
+        _verdict,
+        pattern="True|False|Yes|No",
+    ),
+    "long": AnswerForm("answer-long", "one to three paragraphs with their numbers", _LONG_EXAMPLE, True, _prose),
+    "citing": AnswerForm(
+        "answer-citing", "the answer alone, then Nodes: and Edges:", _CITING_EXAMPLE, True, _prose, True
+    ),
+    "reader": AnswerForm("reader", _ALONE, f"{ANSWER} Le Roncole [1][3]", False, _as_it_is, pattern=_SHORT),
 }

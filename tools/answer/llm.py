@@ -12,16 +12,19 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
-from ras_agent.prompts import Turn, as_data, fragment, load, task_block
+from ras_agent.prompts import Prompt, Turn, as_data, fragment, task_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
-from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words
+from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words, first_words, restates
+from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
 from ras_agent.tools.chat.fit import did_not_fit, fit
+from ras_agent.tools.chat.form import FormUse
+from ras_agent.tools.chat.unusable import copies, echoes, examples_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
@@ -55,6 +58,8 @@ class LLMAnswerer:
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
     answer_tokens: how long an answer may get; None for 2,048. "reader" has it for the answer alone, not its reasons.
 
+    form: when the server holds replies to their form.
+
     Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
     """
 
@@ -73,6 +78,7 @@ class LLMAnswerer:
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
         answer_tokens: int | None = None,
+        form: FormUse = "auto",
     ) -> None:
         if style not in FORMS:
             raise ValueError(f"unknown answer style {style!r}; known: {', '.join(FORMS)}")
@@ -80,12 +86,25 @@ class LLMAnswerer:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        examples = _EXAMPLES.get(layout, "") if few_shot and style != "reader" else ""
-        self._prompt = load(f"{self._form.prompt}{examples}", prompts_dir, few_shot=few_shot and not examples)
-        self._repair = load("repair", prompts_dir)
+        examples = _EXAMPLES.get(layout, "") if style != "reader" else ""
+        self._by_need = ByNeed.load(
+            self._form.prompt,
+            prompts_dir,
+            few_shot=few_shot,
+            example=self._form.example,
+            form=self._form.reply_form(may_abstain=may_abstain),
+            use=form,
+            examples=f"{self._form.prompt}{examples}" if examples else "",
+        )
         abstention = "may-abstain" if may_abstain else "must-answer"
         self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
         self._from_memory = _Instructions.load("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
+        described = (self._on_evidence, self._from_memory)
+        self._instructions = (
+            self._form.words,
+            *(turn.text for prompt in (self._by_need.examples, self._by_need.repair) for turn in prompt.turns),
+            *(text for one in described for text in (one.evidence, one.abstention)),
+        )
         self._layout: EvidenceLayout = layout
         self._may_abstain, self._asks_anyway = may_abstain, asks_anyway
         self._task = task
@@ -121,9 +140,10 @@ class LLMAnswerer:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
         instructions = self._on_evidence if grounded else self._from_memory
         tokens, left_out, by_subquery = _TokenStream(), "", graph.by_subquery(steps)
+        asking = self._by_need.asking()
 
-        def prompt(block: str) -> tuple[Turn, ...]:
-            return self._prompt.fill(
+        def prompt(shown: Prompt, block: str) -> tuple[Turn, ...]:
+            return shown.fill(
                 shown=instructions.evidence,
                 abstention=instructions.abstention,
                 evidence=block,
@@ -135,14 +155,18 @@ class LLMAnswerer:
             if tokens.is_due(len(so_far)):
                 tokens.grow(self._so_far(so_far, question, evidence.passage_ids()))
 
-        def render(room: int) -> Request:
+        def render(asking: Asking, room: int) -> Request:
             nonlocal evidence, left_out
+            request = Request((), on_text if streaming() else None, graph=by_subquery, form=asking.form)
             if not everything.in_text:
-                return Request(prompt(everything.block()), on_text if streaming() else None, graph=by_subquery)
-            room -= estimate_turns(prompt(everything.frame()))
+                return replace(request, turns=prompt(asking.prompt, everything.block()))
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
             parts = (everything.facts, everything.passages)
-            fitting = fit(*parts, room, ranked, everything.chain, everything.times())
+            for shown in asking.prompt.versions():
+                left = room - estimate_turns(prompt(shown, everything.frame()))
+                fitting = fit(*parts, left, ranked, everything.chain, everything.times())
+                if not fitting.left_out:
+                    break
             if grounded and not (fitting.facts or fitting.passages):
                 if (ledger := current_ledger()).tokens_left() < self._chat.window:
                     ledger.refuse("max_tokens")
@@ -151,17 +175,25 @@ class LLMAnswerer:
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
                 )
             evidence, left_out = everything.showing(fitting.facts, fitting.passages), fitting.left_out
-            return Request(prompt(evidence.block()), on_text if streaming() else None, graph=by_subquery)
+            return replace(request, turns=prompt(shown, evidence.block()))
 
-        request, reply = yield from fitted(self._chat, self._max_tokens, render)
+        request, reply = yield from fitted(self._chat, self._max_tokens, partial(render, asking))
         failures = [_failure(did_not_fit(left_out, self._chat.window))] if left_out else []
         answer, problem = self._read(reply, question, evidence)
         if problem:
+            first, first_reply = answer, reply
             try:
-                reply = yield repair(request, reply, self._repair, problem, self._form.request)
+                if problem.startswith(str(UNKNOWN)):
+                    reply = yield repair(request, reply, self._by_need.repair, problem, self._by_need.example)
+                else:
+                    asked = request, reply
+                    _, reply = yield from self._by_need.again(self._chat, asking, asked, problem, render)
                 answer, problem = self._read(reply, question, evidence)
             except (BudgetExceeded, ModelCallError) as error:
                 problem = f"{problem}; asking again failed: {error}"
+            if answer.failed:
+                answer = self._fall_back(first, first_reply, question, evidence)
+                problem = problem if answer.failed else f"{problem}, so the first reply's first words are the answer"
         if problem:
             failures.append(_failure(problem, reply.text))
         if reply.truncated:
@@ -174,12 +206,23 @@ class LLMAnswerer:
         part = answer_part(reply.text, prose=self._form.prose, listed=self._form.listed)
         if not part and not self._may_abstain:
             part = without_thinking(reply.text).strip()
+        return self._answer_in(part, question, evidence)
+
+    def _fall_back(self, first: Answer, reply: Reply, question: str, evidence: NumberedEvidence) -> Answer:
+        """Return what the first reply to a question says, where the second says nothing either."""
+        if not first.failed:
+            return first
+        answer, problem = self._answer_in(first_words(reply.text, question), question, evidence)
+        return first if problem else answer
+
+    def _answer_in(self, part: str, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
+        """Return the answer that the answering part of a reply gives, and what is wrong with it, "" for nothing."""
         if abstains(part):
             if self._may_abstain:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
             return Answer(part), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
-        if not bare_words(cited.bare) or self._form.is_repeated_by(cited.bare):
+        if not bare_words(cited.bare) or self._is_echo(cited.bare, question, evidence):
             return Answer(
                 I_DO_NOT_KNOW, abstained=True, failed="the model's reply held no answer"
             ), "it holds no answer"
@@ -188,6 +231,15 @@ class LLMAnswerer:
         failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
         problem = "" if text else "its answer does not have the form that was asked for"
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
+
+    def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:
+        """Tell whether an answer repeats its instructions, a worked example or the question, and says nothing itself."""
+        if not self._form.prose and restates(answer, question):
+            return True
+        material = (question, evidence.block())
+        if echoes(answer, self._instructions, material):
+            return True
+        return copies(answer, (self._form.example, *examples_in(self._by_need.examples.turns)), material)
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
@@ -213,6 +265,7 @@ def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
         prompts_dir=options.prompts_dir,
         settings=options.chat,
         answer_tokens=options.answer_tokens,
+        form=options.form,
     )
 
 

@@ -17,6 +17,7 @@ from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import JSON, Triple
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.endings import LENGTH, REFUSAL, REPEATED, kind_of, reason_in, refusal_in, shortfall
+from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
@@ -42,8 +43,8 @@ class Request:
         show.
     tools: what the model may call, each as a JSON Schema with name and description, as LangChain's `bind_tools` takes
         it.
-    pattern: a regular expression that the whole reply matches, where the server sees to it (`keeps_patterns`); it calls
-        no tool then. Elsewhere it is not sent.
+    form: what the server holds the whole reply to, which calls no tool then, where it keeps forms.
+    varied: whether a model that always takes the likeliest word is to vary: it would repeat an earlier reply.
     stop: texts at which the reply ends; they are not part of it. A server that takes none gets none.
 
     Where the last turn is the assistant's, the reply goes on with it.
@@ -54,7 +55,8 @@ class Request:
     max_tokens: int | None = None
     graph: tuple[tuple[Triple, ...], ...] = ()
     tools: tuple[JSON, ...] = ()
-    pattern: str = ""
+    form: ReplyForm | None = None
+    varied: bool = False
     stop: tuple[str, ...] = ()
 
 
@@ -159,11 +161,17 @@ def asks_in_any_loop(model: object) -> bool:
     return getattr(type(model), "in_any_loop", False) is True
 
 
-async def matching(model: Any, pattern: str) -> dict[str, Any]:
-    """Return the options of a call by which the server makes its reply match a pattern; {} where it does not."""
-    if pattern and asks_in_any_loop(model) and await model.keeps_patterns():
-        return {"structured_outputs": {"regex": pattern}}
-    return {}
+async def held_to(model: Any, request: Request) -> dict[str, Any]:
+    """Return the options of a call by which the server holds its reply to a form; {} for a model that is not ours.
+
+    Of a model that may call tools, and whose server keeps no form of a text that we know of, a call is required.
+    """
+    if request.form is None or not asks_in_any_loop(model):
+        return {}
+    owner = await model.owner()
+    if request.tools and owner not in KEEP_PATTERNS:
+        return {TOOL_CHOICE: "required"}
+    return request.form.options(owner)
 
 
 async def continuing(model: Any, request: Request) -> dict[str, Any]:

@@ -28,12 +28,14 @@ from ras_agent.tools.chat.call import (
     asks_in_any_loop,
     continuing,
     graph_of,
+    held_to,
     listed_window,
-    matching,
     reply_in,
 )
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.endings import LENGTH
+from ras_agent.tools.chat.form import FIELDS as FORM_FIELDS
+from ras_agent.tools.chat.form import TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, shared_limiter
 from ras_agent.tools.chat.models import (
@@ -84,6 +86,7 @@ TIMEOUT = 60.0
 
 # the provider's client gives up so many seconds after us, so that one message says how long a try may take
 _LATER = 1.0
+_VARIED = 0.5  # the temperature of a reply that is to differ from the likeliest
 _UNUSABLE = frozenset((401, 403, 404))
 _TRIES = frozenset(("retries", "patience"))
 _REMEDIES = {
@@ -296,14 +299,16 @@ class Chat:
     async def _ask(self, request: Request, most: float, deadline: Deadline, in_a_thread: bool) -> Reply:
         """Return the reply of one try, in which what the server refuses of the request is left out."""
         started = time.perf_counter()
-        form = await matching(self._asked, request.pattern)
-        options = form | await continuing(self._asked, request)
+        options = await continuing(self._asked, request)
         if request.stop:
             options["stop"] = list(request.stop)
-        request = replace(request, tools=()) if form else request
+        options |= self._variation(request)
         guess = ""
         while True:
-            sent = self._sent(request, most, options)
+            form = await self._form(request)
+            in_text = form.keys() - {TOOL_CHOICE}
+            asked = replace(request, tools=()) if in_text else request
+            sent = self._sent(asked, most, options | form)
             try:
                 async with deadline.one_try():
                     with uncounted():
@@ -319,8 +324,22 @@ class Chat:
                 if not part and not guess:
                     raise
                 self._window.refused |= {part, guess} - {""}
-                if part in self._sent(request, most, options).parts:  # no copy can be made that leaves it out
+                if part in self._sent(asked, most, options | form).parts:  # no copy can be made that leaves it out
                     raise
+
+    def _variation(self, request: Request) -> dict[str, Any]:
+        """Return the temperature of a request that is to vary, of a model whose own is 0."""
+        certain = any(getattr(one, "temperature", None) == 0 for one in chat_models_in(self._asked))
+        return {"temperature": _VARIED} if request.varied and certain else {}
+
+    async def _form(self, request: Request) -> dict[str, Any]:
+        """Return the options that hold the reply to its form; {} where the server has refused them."""
+        options = await held_to(self._asked, request)
+        return {} if self._window.refused & options.keys() else options
+
+    def keeps(self, form: ReplyForm | None) -> bool:
+        """Return whether the server may hold a reply to a form: it is sent one, and has refused none."""
+        return form is not None and self._in_any_loop and not self._window.refused & set(FORM_FIELDS)
 
     def _sent(self, request: Request, most: float, options: Mapping[str, Any]) -> _Sent:
         """Return a request as the server takes it, by what is known of it.
@@ -409,8 +428,10 @@ class Chat:
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
         if request.tools:
             more["tools"] = list(request.tools)
-        if request.pattern:
-            more["pattern"] = request.pattern
+        if request.form:
+            more["pattern"] = request.form.pattern
+        if request.varied:
+            more["varied"] = True
         if request.stop:
             more["stop"] = list(request.stop)
         parameters, ledger = self._parameters or sampling_parameters(self.model), current_ledger()

@@ -33,7 +33,7 @@ _TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of
 
 
 def fitted(
-    chat: Chat, max_tokens: int, render: Callable[[int], Request]
+    chat: Chat, max_tokens: int | None, render: Callable[[int], Request]
 ) -> Generator[Request, Reply, tuple[Request, Reply]]:
     """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
 
@@ -82,14 +82,14 @@ def in_parts(
         parts += reversed(smaller)
 
 
-def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, form: str, pattern: str = "") -> Request:
-    """Return the request that asks again: the conversation so far, the problem with its reply, and the form.
+def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example: str) -> Request:
+    """Return the request that asks again: the conversation so far, the problem with its reply, and a reply in form.
 
-    Of a long reply the beginning is shown. pattern: the form as a regular expression.
+    Of a long reply the beginning is shown. It is sampled otherwise: many models repeat what they said.
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
-    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=form))
-    return Request(turns, max_tokens=request.max_tokens, graph=request.graph, pattern=pattern)
+    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=example))
+    return Request(turns, max_tokens=request.max_tokens, graph=request.graph, form=request.form, varied=True)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:

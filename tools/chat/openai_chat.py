@@ -75,13 +75,13 @@ class OpenAIChat(BaseChatModel):
         """Return what the server's list says of this model, such as "owned_by"; {} for nothing. It is asked once."""
         return await self._endpoint.about(self.model_name)
 
-    async def keeps_patterns(self) -> bool:
-        """Return whether the server makes a reply match the regular expression that a request names, as vLLM does."""
-        return (await self.about()).get("owned_by") == "vllm"
+    async def owner(self) -> str:
+        """Return what the server's list says in "owned_by", such as "vllm" or "llamacpp"; "" for nothing."""
+        return str((await self.about()).get("owned_by") or "")
 
     async def takes_continuation(self) -> bool:
         """Return whether a request can say that the reply goes on with its last message, as to vLLM and SGLang."""
-        return (await self.about()).get("owned_by") in ("vllm", "sglang")
+        return await self.owner() in ("vllm", "sglang")
 
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | dict[str, Any] | bool | None = None, **kwargs: Any

@@ -27,7 +27,7 @@ _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a re
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|expected)|extra|invalid|illegal|\bmust\b|should|\bonly\b|cannot"
-    r"|remove|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly|不支持|无效|非法",
+    r"|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly|不支持|无效|非法",
     re.IGNORECASE,
 )
 _MISSES = re.compile(r"missing|field required|is required", re.IGNORECASE)
@@ -63,9 +63,16 @@ _SYSTEM = (
 )
 _FIELDS = (
     *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty", "repetition_penalty"),
-    *("tool_choice", "parallel_tool_calls", "response_format", "structured_outputs", "grammar", "regex", "logprobs"),
+    *("tool_choice", "parallel_tool_calls", "logprobs"),
     *("continue_final_message", "add_generation_prompt"),
 )
+# the fields that hold a reply to a form; complaints are about what is in them, too
+_FORMS = {
+    "response_format": r"response[_ ]?format|json[_ ]?(?:schema|object)|schema",
+    "structured_outputs": r"structured[_ ]?outputs?|guided|regex|grammar",
+    "grammar": r"grammar",
+    "regex": r"regex|grammar",
+}
 _MORE = ("model_kwargs", "extra_body")  # where a model of LangChain's holds further fields of its requests
 _LIMIT = re.compile(r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict", re.IGNORECASE)
 PARTS = (
@@ -74,6 +81,7 @@ PARTS = (
     Part(KEEPS_STOP, KEEPS_STOP),
     Part(THOUGHTS_KEY, THOUGHTS_KEY),
     *map(_field, _FIELDS),
+    *(Part(name, words) for name, words in _FORMS.items()),
     *map(_field, OPENAI_LIMITS),
     Part("stop", r"(?<![a-z_])stop(?:[_ ]?(?:sequences?|words?|strings?))?(?![a-z_])"),
     Part(STREAM, r"(?<![a-z])stream(?!_)"),
@@ -144,7 +152,7 @@ def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
     for arguments in bound_arguments(model):
         names |= arguments.keys()
     for one in models:
-        names |= {name for name in ("stop", *_FIELDS) if getattr(one, name, None) is not None}
+        names |= {name for name in ("stop", *_FIELDS, *_FORMS) if getattr(one, name, None) is not None}
         for place in _MORE:
             names |= (getattr(one, place, None) or {}).keys()
     names.add(STREAM if streamed else WHOLE)
@@ -188,7 +196,8 @@ def without_fields(model: Any, refused: Collection[str]) -> Any:
         return {name: value for name, value in fields.items() if name not in refused}
 
     def accepting(one: Any) -> Any:
-        update: dict[str, Any] = {name: None for name in ("stop", *_FIELDS) if name in refused and hasattr(one, name)}
+        fields = ("stop", *_FIELDS, *_FORMS)
+        update: dict[str, Any] = {name: None for name in fields if name in refused and hasattr(one, name)}
         for place in _MORE:
             if given := getattr(one, place, None):
                 update[place] = accepted(given)

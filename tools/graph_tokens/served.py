@@ -71,9 +71,9 @@ class ServedGraphLLM(GraphLLMChat):
         """Return what the server's list says of the model; {} for nothing."""
         return await self._endpoint.about(self.served)
 
-    async def keeps_patterns(self) -> bool:
-        """Return whether the server makes a reply match a regular expression: vLLM does."""
-        return True
+    async def owner(self) -> str:
+        """Return who serves the model, in the words of a server's list: vLLM alone takes vectors."""
+        return "vllm"
 
     @property
     def model_name(self) -> str:

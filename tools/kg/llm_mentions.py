@@ -17,7 +17,7 @@ from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
 MOST_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""
 
-_FORM = f"one name a line, or {NONE}"
+_FORM = "Sydney Opera House\nJørn Utzon"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 

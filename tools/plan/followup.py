@@ -23,7 +23,7 @@ MAX_TOKENS = 512
 _LABELS = ("next question", "standalone question", "rewritten question", "question")
 _KEYS = ("question", "standalone_question", "standalone", "rewritten", "rewritten_question", "text")
 _LONGEST_ANSWER = 500
-_FORM = "the question alone, on one line"
+_FORM = "In which city was Jørn Utzon born?"
 
 
 class LLMRewriter:

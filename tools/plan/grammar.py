@@ -19,13 +19,25 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
 from ras_agent.records import Action, Plan
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 
+EXAMPLE = f"{SUBQ} In which city was Jørn Utzon born?"
 FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
 
 _LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-ΡΣ-ωА-яא-תء-غऄ-हぁ-ゖァ-ヺ一-鿿가-힣"
 PATTERN = rf"\[SUBQ\] [{_LETTERS}][^\n\[\]<>(){{}}|?`]{{2,300}}\?|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
 """A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it."""
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": [str(mark).strip("[]") for mark in (SUBQ, SUFFICIENT, NO_RETRIEVAL)]},
+        "question": {"type": "string"},
+    },
+    "required": ["action", "question"],
+    "additionalProperties": False,
+}
+REPLY_FORM = ReplyForm(PATTERN, _SCHEMA)
 
 _TOKEN = re.compile(
     "|".join(f"(?P<{action}>{'|'.join(mark.live for mark in marks)})" for action, marks in SPELLINGS.items()), FLAGS

@@ -10,20 +10,24 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Turn, as_data, history_block, load, searches_block, task_block, text_history_block
+from ras_agent.prompts import Prompt, Turn, as_data, history_block, searches_block, task_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
-from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.by_need import Asking, ByNeed
+from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
 from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
+from ras_agent.tools.chat.form import FormUse
+from ras_agent.tools.chat.unusable import copies, examples_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
-from ras_agent.tools.plan.grammar import FORM, PATTERN, first_question, parse_plan
+from ras_agent.tools.plan.grammar import EXAMPLE, REPLY_FORM, first_question, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
+_PROBLEM = "it holds none of the three moves"
 MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts."""
 
@@ -43,6 +47,7 @@ class LLMPlanner:
         what that dialect shows.
     keeps_thoughts: whether what the model thought stays in the dialogue of such a dialect.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
+    form: when the server holds replies to their form.
     """
 
     accepts_feedback = True
@@ -60,10 +65,10 @@ class LLMPlanner:
         keeps_thoughts: bool = True,
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
+        form: FormUse = "auto",
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load("plan", prompts_dir, few_shot=few_shot)
-        self._repair = load("repair", prompts_dir)
+        self._by_need = ByNeed.load("plan", prompts_dir, few_shot=few_shot, example=EXAMPLE, form=REPLY_FORM, use=form)
         self._task, self._follows_any = task, follows_any
         self._layout: EvidenceLayout = layout or "evidence"
         self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
@@ -103,7 +108,7 @@ class LLMPlanner:
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         if (row := self._dialect_found(steps)) is not None:
             return (yield from self._in_dialect(row).dialogue(question, graph, steps))
-        evidence = Evidence()
+        asking, evidence = self._by_need.asking(), Evidence()
         in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
         passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
         bare = self._layout == "searches"
@@ -112,7 +117,7 @@ class LLMPlanner:
         times = Counter(name for step in steps for name in step.triple_ids) if repeated else Counter[str]()
         times.update(hit.passage.id for step in steps for hit in step.hits)
 
-        def prompt(facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
+        def prompt(shown: Prompt, facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
             graph_shown = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
             if bare:
                 history = searches_block(steps)
@@ -120,36 +125,50 @@ class LLMPlanner:
                 history = text_history_block(passages, steps)
             else:
                 history = history_block(graph_shown, steps, repeated=repeated)
-            return self._prompt.fill(history=history, task=task_block(self._task), question=as_data(question))
+            return shown.fill(history=history, task=task_block(self._task), question=as_data(question))
 
-        def render(room: int) -> Request:
+        def render(asking: Asking, room: int) -> Request:
             nonlocal evidence
             ranked = partial(evidence_by_use, question, graph, passages, steps)
-            evidence = fit(facts, passages, room - estimate_turns(prompt((), ())), ranked, steps, times)
-            return Request(prompt(evidence.facts, evidence.passages), graph=by_subquery)
+            for shown in asking.prompt.versions():
+                evidence = fit(facts, passages, room - estimate_turns(prompt(shown, (), ())), ranked, steps, times)
+                if not evidence.left_out:
+                    break
+            return Request(prompt(shown, evidence.facts, evidence.passages), graph=by_subquery, form=asking.form)
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+        request, reply = yield from fitted(self._chat, MAX_TOKENS, partial(render, asking))
         if evidence.left_out:
             current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
-        prompt_text = (
-            request.turns[-1].text if steps or graph.facts else ""
-        )  # before any search, the question is a plan
+        shown = request.turns[-1].text
+        read = partial(_plan_in, shown=shown, searched=bool(steps or graph.facts))
         try:
-            plan = parse_plan(reply.text, prompt_text)
+            plan = read(reply, request.turns)
         except ParseError:
             row = dialect_of_reply(reply.text, reply.truncated) if self._finds_dialect else None
             if row is not None:
                 current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
                 return (yield from self._in_dialect(row).dialogue(question, graph, steps))
-            second = yield repair(request, reply, self._repair, "it holds none of the three moves", FORM, PATTERN)
+            asked = request, reply
+            request, second = yield from self._by_need.again(self._chat, asking, asked, _PROBLEM, render)
             try:
-                plan = parse_plan(second.text, prompt_text)
+                plan = read(second, request.turns)
             except ParseError:
                 text = first_question(without_thinking(second.text)) if self._follows_any else ""
                 if not text:
                     raise
                 plan = Plan("subq", text, "the reply states no move, so it is the next search")
         return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
+
+
+def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool) -> Plan:
+    """Return the plan that a reply to `turns` states. Raises ParseError for none, and for that of an example.
+
+    shown: the question, and what was found. searched: whether anything was; before, the question itself is a plan.
+    """
+    plan = parse_plan(reply.text, shown if searched else "")
+    if plan.action == "subq" and copies(plan.subquery, (EXAMPLE, *examples_in(turns)), [shown]):
+        raise ParseError(f"no action in the reply {reply.text.strip()[:200]!r}: it copies a worked example")
+    return plan
 
 
 def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:
@@ -176,6 +195,7 @@ def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePla
         layout=options.layout,
         follows_any=options.follows_any,
         finds_dialect=row is None,
+        form=options.form,
         keeps_thoughts=options.keeps_thoughts,
         prompts_dir=options.prompts_dir,
     )

@@ -38,7 +38,7 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 _KEYS = ("sentence", "next_sentence", "thought", "response", "text")
-_FORM = "one sentence that says something new"
+_FORM = "Jørn Utzon was born in Copenhagen."
 
 
 class LLMReasoner:

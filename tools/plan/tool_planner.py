@@ -19,7 +19,7 @@ from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
 from ras_agent.tools.chat.models import with_tools
-from ras_agent.tools.plan.grammar import PATTERN, parse_plan
+from ras_agent.tools.plan.grammar import REPLY_FORM, parse_plan
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     MOST_LOOKS,
@@ -122,7 +122,7 @@ class LLMToolPlanner:
             if move is None:
                 (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_FORM)
                 transcript = transcript.adding(said, *_refused(said, may_look), asked)
-                again = replace(request, turns=transcript.turns, pattern=PATTERN)
+                again = replace(request, turns=transcript.turns, form=REPLY_FORM, varied=True)
                 reply = yield again
                 said, move = self._said(reply, transcript), _move_in(reply, again, may_look=may_look)
             if move is None:

@@ -185,7 +185,7 @@ class _RecordingLedger(Ledger):
     """Ledger of the calls for one passage, which enters them in the run's own ledger too."""
 
     def __init__(self, run: Ledger) -> None:
-        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier, run.reviews)
+        super().__init__(run.role, run.hop, run.limits, run.started, run.earlier, run.reviews, in_need=run.in_need)
         self._run = run
 
     def exceeded(self, *args: Any, **kwargs: Any) -> str | None:
@@ -214,6 +214,12 @@ class _RecordingLedger(Ledger):
     def release(self, reserved: int = 0) -> None:
         self._run.release(reserved)
 
+    def note(self, message: str, detail: str = "") -> None:
+        self._run.note(message, detail)
+
+    def ask_for_more(self) -> None:
+        self._run.ask_for_more()
+
 
 @contextmanager
 def _record_calls() -> Iterator[list[Call]]:
@@ -226,6 +232,7 @@ def _join(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
         tuple(triple for part in parts for triple in part.triples),
         tuple(failure for part in parts for failure in part.failures),
+        tuple(name for part in parts for name in part.unread),
     )
 
 

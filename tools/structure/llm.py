@@ -7,24 +7,27 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.marks import FLAGS, NONE
-from ras_agent.prompts import as_line, load, passage_block
+from ras_agent.prompts import as_line, passage_block
 from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text
+from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
+from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.models import model_name, sampling_parameters
-from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.tools.chat.window import estimate_tokens, fit_into
 from ras_agent.tools.roles import RoleOptions
-from ras_agent.tools.structure.parse_triples import FORM, ParsedTriples, parse_triples
+from ras_agent.tools.structure.parse_triples import EXAMPLE, REPLY_FORM, ParsedTriples, parse_triples
 
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
 MOST_FACTS = 1000
@@ -45,6 +48,7 @@ class LLMExtractor:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the passages.
     prompts_dir: a folder whose files override the packaged prompts (triples, triples-few-shot, repair).
+    form: when the server holds replies to their form.
     """
 
     def __init__(
@@ -56,13 +60,15 @@ class LLMExtractor:
         settings: ChatSettings | None = None,
         passages_per_call: int = 1,
         at_once: int = 5,
+        form: FormUse = "auto",
     ) -> None:
         if passages_per_call < 1 or at_once < 1:
             raise ValueError(f"passages_per_call and at_once must be positive, got {passages_per_call} and {at_once}")
         self._chat = as_chat(model, settings)
-        self._prompt = load("triples", prompts_dir, few_shot=few_shot)
-        self._repair = load("repair", prompts_dir)
-        examples = "\n".join(turn.text for turn in self._prompt.turns if turn.role == "assistant")
+        self._by_need = ByNeed.load(
+            "triples", prompts_dir, few_shot=few_shot, example=EXAMPLE, form=REPLY_FORM, use=form
+        )
+        examples = "\n".join(turn.text for turn in self._by_need.examples.turns if turn.role == "assistant")
         self._examples = frozenset(triple.key for triple in parse_triples(examples).triples)
         self._passages_per_call = passages_per_call
         self._at_once = at_once
@@ -75,7 +81,9 @@ class LLMExtractor:
     def fingerprint(self) -> str:
         """Return a hash of what decides a passage's facts: model, sampling, prompts; but not where the model runs."""
         parameters = sampling_parameters(self._chat.model, where=False)
-        prompts = [[turn.role, turn.text] for prompt in (self._prompt, self._repair) for turn in prompt.turns]
+        prompts = [
+            [turn.role, turn.text] for prompt in (self._by_need.plain, self._by_need.repair) for turn in prompt.turns
+        ]
         identity = [model_name(self._chat.model), parameters, prompts, self._passages_per_call]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
         return f"{model_name(self._chat.model)} {digest[:16]}"
@@ -89,36 +97,52 @@ class LLMExtractor:
         return join_extractions(await aconverse_all(self._chat, self._dialogues(passages), self._at_once))
 
     def _dialogues(self, passages: Sequence[Passage]) -> list[Dialogue[Extraction]]:
-        size = self._passages_per_call
-        return [self._dialogue(passages[start : start + size]) for start in range(0, len(passages), size)]
+        size, asking = self._passages_per_call, self._by_need.asking()
+        return [self._dialogue(passages[start : start + size], asking) for start in range(0, len(passages), size)]
 
-    def _dialogue(self, passages: Sequence[Passage]) -> Dialogue[Extraction]:
+    def _dialogue(self, passages: Sequence[Passage], asking: Asking) -> Dialogue[Extraction]:
         triples: list[Triple] = []
         failures: list[Failure] = []
+        unread: list[str] = []
 
         def fail(message: str, detail: str = "") -> None:
             where = ", ".join(passage.id for passage in passages)
             failures.append(Failure("extractor", f"{message} (passage {where})", current_ledger().hop, detail[:500]))
 
-        def render(part: Sequence[Passage]) -> Request:
+        def render(asking: Asking, part: Sequence[Passage]) -> Request:
             block = passage_block(part)
             max_tokens = max(LEAST_TOKENS, TOKENS_PER_TOKEN * estimate_tokens(block))
-            return Request(self._prompt.fill(passages=block), max_tokens=max_tokens)
+            room = self._chat.room(max_tokens, share=2)
+            for prompt in asking.prompt.versions():
+                turns = prompt.fill(passages=block)
+                if fit_into(turns, room):
+                    break
+            return Request(turns, max_tokens=max_tokens, form=asking.form)
+
+        def render_again(part: Sequence[Passage], asking: Asking, room: int) -> Request:
+            return render(asking, part)
 
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
             parsed = parse_triples(reply.text, cut_off=reply.truncated)
-            triples.extend(parsed.triples)
-            if (problem := problem_of(parsed, reply.text)) and not reply.truncated:
-                reply = yield repair(request, reply, self._repair, problem, FORM)
+            problem, first = problem_of(parsed, reply.text), parsed.triples
+            triples.extend(first)
+            if problem and not first:
+                asked, again = (request, reply), partial(render_again, part)
+                request, reply = yield from self._by_need.again(self._chat, asking, asked, problem, again)
+            elif problem and not reply.truncated:
+                reply = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
+            if problem:
                 parsed = parse_triples(reply.text, cut_off=reply.truncated)
                 triples.extend(parsed.triples)
+            if problem_of(parsed, reply.text) and not (first or parsed.triples):
+                unread.extend(passage.id for passage in part)
             if reply.truncated:
                 fail("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
             elif problem_of(parsed, reply.text):
-                fail("facts could not be read, also after a repair", "\n".join(parsed.leftovers))
+                fail("facts could not be read, also when the model was asked again", "\n".join(parsed.leftovers))
 
         try:
-            yield from in_parts(self._chat, passages, render, _halves, read)
+            yield from in_parts(self._chat, passages, partial(render, asking), _halves, read)
         except (BudgetExceeded, ModelCallError) as error:
             fail(str(error))
         if len(triples) > MOST_FACTS:
@@ -132,7 +156,11 @@ class LLMExtractor:
                 failures.append(_copied(fact))
             else:
                 facts.append(fact)
-        return keep_standing(Extraction(tuple(facts), tuple(failures)), passages, current_ledger().hop)
+        read_facts = Extraction(tuple(facts), tuple(failures), tuple(unread))
+        extraction = keep_standing(read_facts, passages, current_ledger().hop)
+        if triples and not extraction.triples:  # what was read stands nowhere
+            return replace(extraction, unread=tuple(passage.id for passage in passages))
+        return extraction
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
@@ -150,7 +178,13 @@ def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:
 
 def llm_extractor(model: object, options: RoleOptions) -> LLMExtractor:
     """Return the extractor on a chat model, for the options of an agent."""
-    return LLMExtractor(model, few_shot=options.few_shot, prompts_dir=options.prompts_dir, settings=options.chat)
+    return LLMExtractor(
+        model,
+        few_shot=options.few_shot,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+        form=options.form,
+    )
 
 
 def problem_of(parsed: ParsedTriples, reply: str) -> str:
@@ -199,4 +233,5 @@ def join_extractions(parts: Sequence[Extraction]) -> Extraction:
     return Extraction(
         tuple(triple for part in parts for triple in part.triples),
         tuple(failure for part in parts for failure in part.failures),
+        tuple(name for part in parts for name in part.unread),
     )

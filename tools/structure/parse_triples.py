@@ -16,12 +16,31 @@ import json
 import re
 from dataclasses import dataclass
 
-from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS
+from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS, fact_text
 from ras_agent.records import Triple
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.structure.triple_lines import LONGEST_FIELD, read_lines
 
+EXAMPLE = fact_text("Jørn Utzon", "was born in", "Copenhagen")
 FORM = f"one fact a line, {PLACEHOLDERS['FACT']}, or {NONE} if there is none"
+
+_FACT = r"\(S> [^\n|()]{1,100} \| P> [^\n|()]{1,80} \| O> [^\n|]{1,160}\)"
+_FIELDS = ("subject", "predicate", "object")
+_FACT_SCHEMA = {
+    "type": "object",
+    "properties": {name: {"type": "string", "minLength": 1} for name in _FIELDS},
+    "required": list(_FIELDS),
+    "additionalProperties": False,
+}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": _FACT_SCHEMA}},
+    "required": ["facts"],
+    "additionalProperties": False,
+}
+REPLY_FORM = ReplyForm(rf"{_FACT}(?:\n{_FACT}){{0,31}}|\[NONE\]", _SCHEMA)
+"""The form to which a server holds the facts of a passage, 32 at most."""
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _SCALAR = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null)"
@@ -44,7 +63,7 @@ _FULL_WIDTH = {"（": "(", "）": ")", "｜": "|", "＞": ">"}
 _FULL_WIDTH_MARK = re.compile(
     r"^[^\S\n]*+（|（(?=S[>＞])|）(?=[^\S\n]*+[.,;]?+$)|｜|(?<=\b[SPO])＞", re.IGNORECASE | re.MULTILINE
 )
-_PLACE_HOLDERS = ("subject", "predicate", "object")  # of the form that the prompt shows
+_PLACE_HOLDERS = _FIELDS  # of the form that the prompt shows
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)

@@ -204,6 +204,86 @@ def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -
     assert found.failures == (Failure("answerer", "it holds no answer"),)
 
 
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "No, the answer alone, then its numbers",
+        "The answer alone, then it's also a command [1][2]",
+        "Answer: Le Roncole [1][3]",
+        "Your reply could not be used. The answer is no longer available for editing.",
+        "The city where Bell was born, which the river flows through",
+    ],
+)
+def test_an_echo_of_instructions_examples_or_question_is_no_answer(scripted_model: Any, echo: str) -> None:
+    found = answer(scripted_model(echo, "Answer: Water of Leith [2]"))
+    assert (found.text, found.failed) == ("Water of Leith", "")
+    assert answer(scripted_model(echo, echo)).abstained
+
+
+def test_words_of_an_example_that_stand_in_the_evidence_are_an_answer(scripted_model: Any) -> None:
+    verdi = Passage("v", "Giuseppe Verdi was born in Le Roncole.", "Verdi")
+    answerer = LLMAnswerer(scripted_model("Answer: Le Roncole [1]"))
+    assert answerer.answer("Where was Verdi born?", QuestionGraph(), (verdi,), ()).text == "Le Roncole"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "I'm sorry, but I cannot assist with repeat queries. No more questions can be requested.",
+        "I'm sorry, I'm sorry, I'm sorry. I'm sorry I can't assist you anymore.",
+        "I'm sorry, but I can't help you with your question. Please do it yourself.\n\nAnswer: 1\nQuestion: 1",
+        "As an AI language model, I don't have access to documents.",
+        "Es tut mir leid, aber ich kann diese Frage nicht beantworten.",
+        "抱歉，我无法回答这个问题。",
+    ],
+)
+def test_a_refusal_is_an_abstention(scripted_model: Any, refusal: str) -> None:
+    found = answer(scripted_model(refusal))
+    assert (found.text, found.abstained, found.failures) == ("I don't know.", True, ())
+
+
+@pytest.mark.parametrize("title", ["Sorry, Wrong Number", "I Can't Help Myself", "I'm Sorry, I Love You"])
+def test_a_title_that_apologises_is_an_answer(scripted_model: Any, title: str) -> None:
+    assert answer(scripted_model(f"Answer: {title} [1]"), "Which song is it?").text == title
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "text"),
+    [
+        ("Are Brown and Snider both actors?", "No, Brown and Snider are not both actors.\n\nHe sang.", "No"),
+        ("Are both ice plants?", "The answer is:\nA. yes.", "Yes"),
+        (
+            "Who watched over the park?",
+            "The answer to the question is: Peter Perry\n\nThe text says so.",
+            "Peter Perry",
+        ),
+        ("Which river is it?", "It is the Water of Leith. The river\nflows.\nSo it is.", "It is the Water of Leith"),
+        ("Which battle was first?", "1. Battle of Manila (1944)\n2. Battle of Guam", "Battle of Manila (1944)"),
+    ],
+)
+def test_where_the_second_reply_fails_too_the_first_words_of_the_first_are_the_answer(
+    scripted_model: Any, question: str, first: str, text: str
+) -> None:
+    found = answer(scripted_model(first, "No, the answer alone, then its numbers"), question)
+    assert (found.text, found.abstained) == (text, False)
+    assert found.failures[0].message == "it holds no answer, so the first reply's first words are the answer"
+
+
+@pytest.mark.parametrize(
+    "first", ["(S> Dee Snider | P> is | O> actor)\nHe sings.", "Sales of 2017:\n\nSales of 2017:", "Who is it?\nHm."]
+)
+def test_a_first_reply_that_says_nothing_is_no_answer_either(scripted_model: Any, first: str) -> None:
+    assert answer(scripted_model(first, "")).abstained
+
+
+def test_an_unreadable_reply_is_asked_for_again_with_the_worked_examples_of_its_layout(scripted_model: Any) -> None:
+    model = scripted_model("", "Answer: Water of Leith [2]")
+    answer(model, layout="chain-of-text")
+    few_shot = scripted_model("Answer: Water of Leith [2]")
+    answer(few_shot, layout="chain-of-text", few_shot=True)
+    assert model.prompts[1] == few_shot.prompts[0]
+
+
 def test_an_answer_that_was_cut_off_says_so(scripted_llm: Any) -> None:
     scripted_llm.script({"reply": "Answer: The Water of Leith [2] is the river th", "finish": "length"})
     found = answer(scripted_llm.spec, style="long")

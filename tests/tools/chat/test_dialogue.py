@@ -64,7 +64,7 @@ def test_a_repair_shows_the_reply_without_its_thoughts() -> None:
         Turn(
             "user",
             "Your reply could not be used: it holds no action\n"
-            "Reply again, in this form and with nothing around it: [SUFFICIENT]",
+            "Reply again, with nothing but the reply itself, in a form like this:\n[SUFFICIENT]",
         ),
     )
 

@@ -20,7 +20,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from pydantic import BaseModel, SecretStr
 
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.errors import BudgetExceeded
+from ras_agent.errors import BudgetExceeded, ParseError
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.chat import http
@@ -459,5 +459,17 @@ def test_a_plan_that_is_asked_for_again_has_its_form_from_a_server_that_sees_to_
     assert planner.plan("Who?", QuestionGraph(), ()).action == "sufficient"
     first, again = server.requests
     assert again.get("structured_outputs") == ({"regex": PATTERN} if owner == "vllm" else None)
-    assert ("tools" in again) == (calls_tools and owner != "vllm")
-    assert "structured_outputs" not in first
+    assert again.get("grammar", "").startswith('root ::= "[SUBQ] "') == (owner == "llamacpp")
+    assert ("response_format" in again) == (not owner and not calls_tools)
+    assert again.get("tool_choice") == ("required" if calls_tools and not owner else None)
+    assert ("tools" in again) == (calls_tools and not owner)
+    assert not {"structured_outputs", "grammar", "response_format", "tool_choice"} & first.keys()
+
+
+def test_a_form_that_the_server_refuses_is_asked_for_once(server: Served) -> None:
+    told = {"error": {"message": "response_format: type json_schema is not supported"}}
+    server.reply = lambda request: {"status": 400, **told} if "response_format" in request else said("Well.")
+    for _ in range(2):
+        with pytest.raises(ParseError):
+            LLMPlanner(f"vllm:{server.url}#m").plan("Who?", QuestionGraph(), ())
+    assert ["response_format" in request for request in server.requests] == [False, True, False, False, False]

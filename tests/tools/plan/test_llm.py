@@ -19,6 +19,7 @@ from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.structure.parse_triples import parse_triples
+from tests.messages import says
 
 FACT = Triple("Telephone", "was invented by", "Bell", (Source("p1"),))
 GRAPH = QuestionGraph((FACT,))
@@ -103,11 +104,42 @@ def test_worked_examples_show_every_action_and_a_hop_that_found_nothing() -> Non
     assert [parse_plan(reply).action for reply in nothing] == ["no_retrieval", "subq", "subq"]
 
 
-def test_a_reply_without_an_action_is_repaired_once(scripted_model: Any) -> None:
+def test_a_reply_without_an_action_is_asked_for_again_with_worked_examples(scripted_model: Any) -> None:
     model = scripted_model("I am not sure.", "[SUFFICIENT]")
     assert LLMPlanner(model).plan("Where?", GRAPH, STEPS) == Plan("sufficient")
+    few_shot = scripted_model("[SUFFICIENT]")
+    LLMPlanner(few_shot, few_shot=True).plan("Where?", GRAPH, STEPS)
+    assert model.prompts[1] == few_shot.prompts[0]
+
+
+def test_where_examples_are_shown_already_a_repair_shows_a_reply_in_form(scripted_model: Any) -> None:
+    model = scripted_model("I am not sure.", "[SUFFICIENT]")
+    assert LLMPlanner(model, few_shot=True).plan("Where?", GRAPH, STEPS) == Plan("sufficient")
     assert model.prompts[1].startswith(model.prompts[0])
     assert "\nai: I am not sure.\nhuman: Your reply could not be used" in model.prompts[1]
+    assert model.prompts[1].endswith("in a form like this:\n[SUBQ] In which city was Jørn Utzon born?")
+
+
+@pytest.mark.parametrize("few_shot", [False, True])
+def test_the_search_of_a_worked_example_is_no_plan(scripted_model: Any, few_shot: bool) -> None:
+    model = scripted_model("Hm.", "[SUBQ] In which city was Jørn Utzon born?")
+    with pytest.raises(ParseError, match="copies a worked example"):
+        LLMPlanner(model, few_shot=few_shot).plan("Where?", GRAPH, STEPS)
+
+
+def test_after_an_unreadable_reply_the_rest_of_the_run_has_worked_examples(scripted_model: Any) -> None:
+    model = scripted_model("Hm.", "[SUFFICIENT]", "[SUFFICIENT]")
+    with metered(Ledger("planner")) as first:
+        LLMPlanner(model).plan("Where?", GRAPH, STEPS)
+    assert [call.unread for call in first.calls] == [True, False]
+    (note,) = first.notes
+    assert says("it holds none of the three moves", "worked examples", "few_shot = true (--few-shot)").search(
+        note.message
+    )
+    with metered(Ledger("planner", in_need={"planner"})):
+        LLMPlanner(model).plan("Where?", GRAPH, STEPS)
+    assert len(model.prompts) == 3
+    assert model.prompts[2] == model.prompts[1]
 
 
 def test_a_question_without_a_token_is_followed_unless_the_model_was_shown_it(scripted_model: Any) -> None:

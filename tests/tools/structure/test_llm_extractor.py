@@ -92,7 +92,11 @@ def test_a_line_that_stays_broken_is_a_failure_and_the_good_facts_are_returned(s
     extraction = LLMExtractor(model).extract([BELL])
     assert [triple.object for triple in extraction.triples] == ["Edinburgh"]
     assert extraction.failures == (
-        Failure("extractor", "facts could not be read, also after a repair (passage p1)", detail="(S> Bell |"),
+        Failure(
+            "extractor",
+            "facts could not be read, also when the model was asked again (passage p1)",
+            detail="(S> Bell |",
+        ),
     )
 
 

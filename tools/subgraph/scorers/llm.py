@@ -24,7 +24,7 @@ PROMPT = "share-facts"
 MOST_TOKENS = 1024
 """The most tokens of a reply, of a model that writes no thoughts."""
 
-_FORM = "one line for each candidate, its number, a colon and its share of 1, as in '3: 0.25'"
+_FORM = "1: 0.6\n2: 0.4"
 _NUMBER = r"(\d{1,4}(?:\.\d{1,9})?|\.\d{1,9})(?![\d.]*\d)"
 _SHARE = re.compile(rf"^[\s*\-•#(\[]*(\d{{1,5}})[\])*]{{0,3}}\s*[:=|]\s*\**{_NUMBER}")
 _LIST = re.compile(r"^\W*scores?\W*:\s*([\d.,;\s]+)$", re.IGNORECASE)

@@ -1,0 +1,90 @@
+"""Forms that a server holds a reply to: a regular expression or a JSON Schema, in the words of each server."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FormUse = Literal["auto", "on", "off"]
+"""When replies are held to their form: once one could not be read, always, or never."""
+
+TOOL_CHOICE = "tool_choice"
+KEEP_PATTERNS = frozenset(("vllm", "llamacpp", "sglang"))
+"""The servers that hold a text to a pattern, by what their lists say in "owned_by"."""
+FIELDS = ("structured_outputs", "grammar", "regex", "response_format", TOOL_CHOICE)
+"""The fields of a request that hold its reply to a form."""
+
+_TOKEN = re.compile(
+    r"\\(?P<class>d)|\\(?P<escaped>.)|(?P<set>\[(?:\\.|[^\]\\])*\])|(?P<count>\{\d+(?:,\d*)?\})|(?P<group>\(\?:)"
+    r"|(?P<operator>[()|*+?])|(?P<plain>.)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """Form of a reply."""
+
+    pattern: str
+    """a regular expression of literals, sets, groups, alternatives and counts that the whole reply matches"""
+    schema: dict[str, Any] = field(default_factory=dict, hash=False)
+    """a JSON Schema of the same content, for servers that keep no other form"""
+
+    def options(self, owner: str) -> dict[str, Any]:
+        """Return the fields of a request by which a server holds the reply to this form.
+
+        owner: what the server's list of models says in "owned_by".
+        """
+        if owner == "vllm":
+            return {"structured_outputs": {"regex": self.pattern}}
+        if owner == "llamacpp":
+            return {"grammar": f"root ::= {as_grammar(self.pattern)}"}
+        if owner == "sglang":
+            return {"regex": self.pattern}
+        schema = {"name": "reply", "strict": True, "schema": self.schema}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+def as_grammar(pattern: str) -> str:
+    r"""Return a regular expression as the right side of a rule in llama.cpp's grammars (GBNF).
+
+    >>> as_grammar(r"\[SUBQ\] [^\n?]{2,300}\?|\[NONE\]")
+    '"[SUBQ] " [^\\n?]{2,300} "?" | "[NONE]"'
+    """
+    parts: list[str] = []
+    literal = ""
+
+    def end_literal() -> None:
+        nonlocal literal
+        if literal:
+            parts.append(json.dumps(literal, ensure_ascii=False))
+        literal = ""
+
+    tokens = list(_TOKEN.finditer(pattern))
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        text = _literal(token)
+        if text:
+            if following is not None and _is_count(following):
+                end_literal()
+            literal += text
+            continue
+        end_literal()
+        if _is_count(token):
+            parts[-1] += token[0]
+        else:
+            parts.append("[0-9]" if token["class"] else "(" if token["group"] else token[0])
+    end_literal()
+    return " ".join(parts)
+
+
+def _literal(token: re.Match[str]) -> str:
+    """Return the character that a token stands for; "" for one that stands for several, or for none."""
+    if token["escaped"]:
+        return "\n" if token["escaped"] == "n" else token["escaped"]
+    return token["plain"] or ""
+
+
+def _is_count(token: re.Match[str]) -> bool:
+    return bool(token["count"]) or token[0] in ("*", "+", "?")

@@ -1,0 +1,105 @@
+"""Texts that look like a reply and are none: refusals, and echoes of the prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ras_agent.prompts import Turn
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
+
+_IN_A_ROW = 4
+"""So many words in a row that only the instructions have make an echo of a short text."""
+_SHARE = 1 / 3
+"""Of a long text they have to be so much."""
+
+_LEAST_COPY = 2
+"""Words that a copy of an example has at least."""
+
+_WORD = re.compile(r"\w+")
+
+_CANNOT = r"(?:can ?not|can['’]?t|could ?n[o'’]t|am unable|am not able|won['’]t|will not|['’]m (?:unable|not able))\b"
+_HELP = (
+    r"(?:assist|help(?! (?:myself|it|but|falling)\b)|answer|provide|comply|fulfill?|respond|continue|complete|engage"
+    r"|repeat|do that|support|generate|process|give)\b"
+)
+# A row a language: an apology and what cannot be done, or the one of them that says it all. Capitals are those of a
+# sentence, but for its first letter: "I Can't Help Myself" is a title.
+_REFUSALS = (
+    rf"i(?:['’]?m| am) (?:really |very |so )?sorry\b[^\n]{{0,80}}?\b[iI]\b ?(?:really )?{_CANNOT}",
+    rf"(?:sorry|i apologi[sz]e|my apologies|unfortunately)\b[^\n]{{0,60}}?\b[iI]\b ?(?:really )?{_CANNOT}",
+    rf"i(?:['’]?m| am) (?:afraid|sorry)\b[^\n]{{0,40}}\b(?:unable|not able) to {_HELP}",
+    rf"i {_CANNOT} (?:to )?{_HELP}",
+    r"as an? (?:AI|ai|artificial|large|language|virtual)\b[^\n]{0,60}?\b[iI]\b[^\n]{0,20}?"
+    rf"(?:{_CANNOT}|\b(?:don['’]?t|do not)\b)",
+    r"(?:es )?tut mir (?:sehr )?leid\b[^\n]{0,60}?\b(?:kann|darf|nicht)\b"
+    r"|ich kann (?:ihnen |dir )?(?:dabei |damit )?nicht\b",
+    r"(?:je suis |nous sommes )?(?:désolée?|navrée?)\b[^\n]{0,60}?\b(?:peux|puis|pouvons)\b|je ne (?:peux|puis) pas\b",
+    r"lo (?:siento|lamento)\b[^\n]{0,60}?\bno (?:puedo|podemos)\b|no puedo (?:ayudar|responder|proporcionar)",
+    r"(?:mi dispiace|desculpe|sinto muito|lamento)\b[^\n]{0,60}?\b(?:non posso|não posso)\b",
+    r"(?:很?抱歉|对不起|對不起|不好意思)[^\n]{0,30}?(?:无法|無法|不能)|我?(?:无法|無法)(?:回答|提供|协助|協助|帮助)",
+    r"(?:申し訳|すみません|ごめんなさい)[^\n]{0,60}?(?:できません|ません)",
+    r"(?:извините|простите|к сожалению)[^\n]{0,60}?\bне (?:могу|можем)\b",
+    r"(?:آسف|عذرا|أعتذر)[^\n]{0,60}?(?:لا يمكنني|لا أستطيع)",
+)
+_REFUSES = re.compile("|".join(_REFUSALS))
+_OPENING = re.compile(r"\W*")
+
+
+def refuses(text: str) -> bool:
+    """Tell whether a text begins by refusing to reply.
+
+    >>> refuses("I'm sorry, but I cannot assist with that."), refuses("I Can't Help Myself")
+    (True, False)
+    """
+    start = _OPENING.match(text)
+    first = start.end() if start else 0
+    return _REFUSES.match(text[first : first + 1].lower() + text[first + 1 :]) is not None
+
+
+def echoes(text: str, instructions: Iterable[str], material: Iterable[str] = ()) -> bool:
+    """Tell whether a text repeats its instructions: four words in a row that stand nowhere in the material.
+
+    instructions: what the model was told to do, and worked examples. material: what it was asked about.
+
+    >>> echoes("No, the answer alone, then its numbers", ["Answer: the answer alone, then its numbers"])
+    True
+    """
+    words = _words(text)
+    said = _runs(instructions) - _runs(material)
+    echoed: set[int] = set()
+    for start in range(len(words) - _IN_A_ROW + 1):
+        if tuple(words[start : start + _IN_A_ROW]) in said:
+            echoed |= set(range(start, start + _IN_A_ROW))
+    return len(echoed) > len(words) * _SHARE
+
+
+def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
+    """Tell whether a text of several words stands, as a whole, in a worked example and nowhere in the material.
+
+    >>> copies("Where was Jørn Utzon born?", ["[SUBQ] Where was Jørn Utzon born?"], ["Which sea is it?"])
+    True
+    """
+    key = canonical_key(text)
+    if len(key.split()) < _LEAST_COPY:
+        return False
+    return any(holds(example, text) for example in examples) and not any(holds(shown, text) for shown in material)
+
+
+def examples_in(turns: Sequence[Turn]) -> list[str]:
+    """Return the replies of a prompt's worked examples."""
+    return [turn.text for turn in turns if turn.role == "assistant"]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _runs(texts: Iterable[str]) -> set[tuple[str, ...]]:
+    """Return all runs of four words in texts."""
+    runs: set[tuple[str, ...]] = set()
+    for text in texts:
+        words = _words(text)
+        runs |= {tuple(words[start : start + _IN_A_ROW]) for start in range(len(words) - _IN_A_ROW + 1)}
+    return runs

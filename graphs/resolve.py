@@ -248,6 +248,7 @@ def role_options(settings: Settings) -> RoleOptions:
         chat=ChatSettings.of(settings),
         prompts_dir=settings.prompts,
         few_shot=settings.few_shot,
+        form=settings.form,
         dialect=settings.dialect,
         keeps_thoughts=settings.thinking,
         language=settings.language or "",

@@ -235,7 +235,16 @@ class Settings(BaseModel):
         "An answer with less confidence, 0 to 1, is left unsaid or suggested, of answerers that tell; if not set, 0.7.",
     )
 
-    few_shot: bool = _PROMPTS(False, "Worked examples in the prompts, or none.", "--few-shot/--zero-shot")
+    few_shot: bool = _PROMPTS(
+        False,
+        "Worked examples in the prompts from the start; else from the first reply on that could not be read.",
+        "--few-shot/--zero-shot",
+    )
+    form: Literal["auto", "on", "off"] = _PROMPTS(
+        "auto",
+        "Whether the model's server holds replies to their form (grammar, pattern, JSON Schema): once one could not be "
+        "read, always, or never.",
+    )
     prompts: Path | None = _PROMPTS(None, "Folder of your own prompts.")
     cache: Place | None = _CALLS(
         None, "File, or postgresql:// address, that stores model replies, so that a run can be replayed."

@@ -19,7 +19,7 @@ from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.plan.grammar import PATTERN, parse_plan
+from ras_agent.tools.plan.grammar import REPLY_FORM, parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
 from tests.engines.servers import Engine, Server, serving
 from tests.engines.train import FOLDER
@@ -35,7 +35,7 @@ ADAPTED = "adapted"
 @pytest.mark.needs("forms")
 def test_a_reply_of_any_words_has_the_form_that_was_asked_for(server: Server) -> None:
     chat = as_chat(server.spec, ChatSettings(temperature=2.0, timeout=300.0))
-    requests = [Request((Turn("user", f"Word {number}"),), max_tokens=200, pattern=PATTERN) for number in range(64)]
+    requests = [Request((Turn("user", f"Word {number}"),), max_tokens=200, form=REPLY_FORM) for number in range(64)]
     with ThreadPoolExecutor(64) as pool:
         texts = [reply.text for reply in pool.map(chat.complete, requests)]
     assert len([parse_plan(text) for text in texts]) == 64

@@ -85,6 +85,7 @@ def _passage_reader(extractor: Extractor) -> Work:
                 raise
             except RasError as error:
                 extraction = Extraction(failures=(Failure("extractor", f"{error} (passage {passage.id})"),))
-        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), (*ledger.notes, *extraction.failures))
+        failures = (*ledger.notes, *extraction.failures)
+        return PassageReport(passage.id, len(extraction.triples), tuple(ledger.calls), failures)
 
     return read

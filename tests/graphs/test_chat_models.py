@@ -27,7 +27,7 @@ def ras_script(scripted_llm: Any) -> Any:
         {"when": "[1] Alexander Graham Bell\n", "status": 429, "headers": {"Retry-After": "0"}},
         {"when": "[1] Alexander Graham Bell\n", "reply": "(S> Bell | P> was born in | O> Edinburgh)"},
         {"when": "[1] Water of Leith\n", "reply": "(S> Water of Leith | P> flows thr"},
-        {"when": "could not be used", "reply": "1. (S> Water of Leith | P> flows through | O> Edinburgh)"},
+        {"when": "[1] Water of Leith\n", "reply": "1. (S> Water of Leith | P> flows through | O> Edinburgh)"},
         {"when": "You answer questions", "reply": "Answer: Water of Leith [2][3]"},
     )
     return scripted_llm
@@ -45,7 +45,10 @@ def test_a_served_model_plays_all_roles_and_its_answer_streams(ras_script: Any) 
 async def test_a_served_model_plays_all_roles_asynchronously(ras_script: Any) -> None:
     agent = create_ras_agent(planner=ras_script.spec, answerer=ras_script.spec, retriever=TwoPassages())
     out = await agent.ainvoke(QUESTION)
-    assert (out["answer"], out["stop_reason"], out["failures"]) == ("Water of Leith", "sufficient", [])
+    assert (out["answer"], out["stop_reason"]) == ("Water of Leith", "sufficient")
+    (noted,) = out["failures"]
+    assert (noted["role"], noted["detail"]) == ("extractor", "(S> Water of Leith | P> flows thr")
+    assert "few_shot = true (--few-shot)" in noted["message"]
     assert [(call["role"], call["hop"]) for call in out["usage"]["calls"]] == [
         ("planner", 1),
         ("extractor", 1),

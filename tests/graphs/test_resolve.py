@@ -56,7 +56,8 @@ def test_few_shot_and_task_reach_the_roles_of_ircot(monkeypatch: pytest.MonkeyPa
     model = "vllm:http://127.0.0.1:9/v1#m"
     roles = resolve_parts("ircot", settings=Settings(llm=model, few_shot=True), index=CORPUS, task="Name a river.")
     for role, prompt in ((roles.planner, "next-sentence-few-shot"), (roles.answerer, "reader-few-shot")):
-        assert role._prompt.name == prompt
+        asked = role._by_need.plain if role is roles.answerer else role._prompt
+        assert asked.name == prompt
         assert role._task == "Name a river."
 
 

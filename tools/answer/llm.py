@@ -233,7 +233,7 @@ class LLMAnswerer:
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
 
     def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:
-        """Tell whether an answer repeats its instructions, a worked example or the question, and says nothing itself."""
+        """Tell whether an answer repeats instructions, a worked example or the question, and says nothing itself."""
         if not self._form.prose and restates(answer, question):
             return True
         material = (question, evidence.block())

@@ -27,7 +27,8 @@ _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a re
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|expected)|extra|invalid|illegal|\bmust\b|should|\bonly\b|cannot"
-    r"|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly|不支持|无效|非法",
+    r"|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
+    r"|不支持|无效|非法",
     re.IGNORECASE,
 )
 _MISSES = re.compile(r"missing|field required|is required", re.IGNORECASE)

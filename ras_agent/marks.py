@@ -28,7 +28,7 @@ _LOOK_ALIKES = {
     **dict.fromkeys("]］】〕>＞", "›"),
     **dict.fromkeys(":：", "∶"),
     **dict.fromkeys("|｜", "∣"),
-    **{"{": "❴", "(": "❨", "（": "❨", "→": "⇾"},
+    **{"{": "❴", "(": "❨", "（": "❨", "→": "⇾", "◁": "‹", "▷": "›"},
     **dict.fromkeys(_BLANKS, "\N{NO-BREAK SPACE}"),
     # of words that are marks where they stand alone on a line: a letter that looks the same
     **{"A": "\N{CYRILLIC CAPITAL LETTER A}", "a": "\N{CYRILLIC SMALL LETTER A}", "N": "\N{GREEK CAPITAL LETTER NU}"},
@@ -216,8 +216,21 @@ TAG = Mark(
 PASSAGE_FENCE, FACTS_FENCE, QUESTION_FENCE, NOTE_FENCE, CONVERSATION_FENCE = FENCES = (
     *("passage", "facts", "question", "note", "conversation"),
 )
-THINKING_TAGS = ("think", "thinking", "thought", "reasoning")
+THINKING_TAGS = (
+    *("think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "analysis"),
+    *("seed:think", "antthinking", "inner_monologue", "thought_process"),
+)
 THINKING_TOKEN = token("THINK")  # Magistral's
+KIMI_THINK = Mark("◁think▷", r"◁/?+think▷", swapped="◁▷")
+HARMONY_ANALYSIS = Mark("analysis\n", r"\A\s*+(?-i:(?:assistant)?+analysis(?:(?=[A-Z])|\s*?\n))", swapped="a")
+HARMONY_FINAL = Mark("assistantfinal", r"(?-i:assistant\s*+final(?=[\sA-Z\d\[(*\"“]|\Z))", swapped="a")
+GRANITE_THOUGHT = Mark("Here is my thought process:", r"Here(?:['’]s| is) my thought process:", swapped=":")
+GRANITE_RESPONSE = Mark("Here is my response:", r"Here(?:['’]s| is) my response:", swapped=":")
+RESPONSE_HEADING = Mark(
+    "## Final Answer",
+    r"^(?:#{1,4}[ \t]++|\*\*)(?:final[ \t]++)?+(?:answer|response)[*:]*+[ \t]*+$",
+    swapped="AaSs",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +271,49 @@ ALL_TAGS = (
 )
 TEMPLATE_TOKENS = (token("INST"), token("SYS"), THINKING_TOKEN)
 
+
+@dataclass(frozen=True, slots=True)
+class ThoughtMarks:
+    """Pair of regular expressions for what a family of models writes around its thoughts."""
+
+    opening: str
+    closing: str
+    closes_alone: bool = True
+    """Whether the closing mark ends thoughts that no mark opened, because the chat template writes the opening one."""
+    stays_open: bool = True
+    """Whether thoughts that are not closed reach to the end of the reply."""
+
+
+_THINKING = "|".join(map(re.escape, THINKING_TAGS))
+_THINKING_HEADING = r"\A\s*+(?:#{1,4}[ \t]++|\*\*)(?:thinking|thoughts?|reasoning)(?:[ \t]++process)?+[*:]*+[ \t]*+\n"
+THOUGHT_MARKS: Final = (
+    ThoughtMarks(rf"<(?:{_THINKING})(?:\s[^<>]*+)?+>", rf"</(?:{_THINKING})\s*+>"),
+    ThoughtMarks(r"\[THINK\]", r"\[/THINK\]"),
+    # Open WebUI, which shows them folded
+    ThoughtMarks(r"<details\s[^<>]*reasoning[^<>]*+>", r"</details>", closes_alone=False),
+    # gpt-oss: harmony, and harmony without its tokens
+    ThoughtMarks(r"<\|channel\|>\s*+analysis", r"<\|channel\|>\s*+final\s*+<\|message\|>"),
+    ThoughtMarks(HARMONY_ANALYSIS.live, HARMONY_FINAL.live, closes_alone=False),
+    ThoughtMarks(r"◁think▷", r"◁/think▷"),
+    ThoughtMarks(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
+    ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>"),  # Gemma 4
+    ThoughtMarks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
+    ThoughtMarks(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThinker
+    ThoughtMarks(r"<\|im_start\|>\s*+think\b", r"<\|im_start\|>\s*+answer\b"),  # s1
+    ThoughtMarks(GRANITE_THOUGHT.live, GRANITE_RESPONSE.live, closes_alone=False),
+    ThoughtMarks(_THINKING_HEADING, RESPONSE_HEADING.live, closes_alone=False, stays_open=False),
+)
+
+# what opens a model's own turn, or the part of it that is meant for the reader
+TURN_OPENINGS: Final = (
+    *(r"<s>", r"<bos>", r"<\|START_RESPONSE\|>", r"<\|START_TEXT\|>", r"<\|begin_of_solution\|>"),
+    r"<\|start_header_id\|>assistant<\|end_header_id\|>",
+    *(r"<\|im_start\|>(?:assistant)?", r"<start_of_turn>model", r"<\|turn>model", r"<\|start\|>assistant"),
+    *(r"<\|assistant(?:_start)?\|>", r"<｜Assistant｜>", r"<\|channel\|>\s*+final\s*+<\|message\|>"),
+)
+# tags that models write around the whole of an answer
+WRAPPING_TAGS: Final = ("answer", "final_answer", "final", "response", "output", "result", "solution", "reply")
+
 MARKS: tuple[Mark, ...] = (
     *(mark for marks in SPELLINGS.values() for mark in marks),
     *(UNKNOWN, NONE),
@@ -271,6 +327,7 @@ MARKS: tuple[Mark, ...] = (
     TAG,
     *TEMPLATE_TOKENS,
     *(BARS, ARROWS, QUOTED_TUPLE, TUPLE, *FIELD_LABELS),
+    *(KIMI_THINK, HARMONY_ANALYSIS, HARMONY_FINAL, GRANITE_THOUGHT, GRANITE_RESPONSE, RESPONSE_HEADING),
 )
 
 

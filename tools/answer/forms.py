@@ -6,17 +6,38 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ras_agent.marks import ANSWER, ANSWER_HEADING, ANSWER_IS, FLAGS, INLINE_ANSWER, QUESTION, UNKNOWN, ends_chain
+from ras_agent.marks import (
+    ANSWER,
+    ANSWER_HEADING,
+    ANSWER_IS,
+    FLAGS,
+    INLINE_ANSWER,
+    QUESTION,
+    UNKNOWN,
+    WRAPPING_TAGS,
+    ends_chain,
+    number_text,
+)
 from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.dialogue import spoken_span, without_thinking
 from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 from ras_agent.tools.chat.unusable import refuses
 
-_ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}|<answer>", FLAGS)
+_ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
+_OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
+_CLOSING_TAG = re.compile(rf"</(?:{'|'.join(WRAPPING_TAGS)})\s*+>", FLAGS)
+_ANSWER_TAGS = ("answer", "final_answer", "final")  # the others may hold a whole reply
+_LABEL_AGAIN = re.compile(
+    rf"\A(?:[\s*_`]*+(?:{INLINE_ANSWER.live}|(?:final|short)\s++answer\s*+:|"
+    r"(?:response|final|result|output|reply)\s*+[:：]|"
+    r"(?:so[\s,]++)?(?:the\s++)?(?:(?:final|correct|short)\s++)?answer\s++is\b\s*+:?+)[*_`]*+)++",
+    FLAGS,
+)
+_LABEL_WORDS = ("answer:", "final answer:", "short answer:", "so the answer is", "the answer is", "the final answer is")
 _INLINE = re.compile(INLINE_ANSWER.live, FLAGS)
 _ANSWER_IS = re.compile(ANSWER_IS.live, FLAGS)
 _QUESTION = re.compile(rf"{QUESTION.live}|^\W{{0,5}}(?:exercise|example|task|instruction)s?\b[^:\n]{{0,20}}:", FLAGS)
@@ -26,7 +47,12 @@ _INNER_KEYS, _ANSWER_KEY, _LONGEST_KEY = ("text", "value", "name"), re.compile(r
 _CITED = re.compile(r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+", re.IGNORECASE)
 _CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
 _BOXED = re.compile(r"(?<!\$)\$*+\\(?:boxed|text)\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
-_TAG = re.compile(r"</?answer>", re.IGNORECASE)
+_INLINE_TAG = re.compile(r"</?(?:b|i|em|strong|u|span|p|br|div|mark|code|sub|root)(?:\s[^<>]*+)?+/?>", FLAGS)
+_CITING_TAG = re.compile(
+    r"<(?:sup>\s*+\[|(?:cite|citations?|source|ref)>\s*+\[?)(\d{1,4}(?:\s*+,\s*+\d{1,4})*+)\]?\s*+</\w++>", FLAGS
+)
+_HOPE = re.compile(r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE)  # Minerva's last words
+_MATHS = re.compile(r"\\[()\[\]]")
 _ANGLES = re.compile(r"\A<([^<>/\n]+)>")  # around the answer, as the instructions show it
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
@@ -111,8 +137,10 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool 
     """
     text = without_thinking(reply)
     if not finished:
-        part = _behind_label(text, prose=prose)
-        return "" if not part or part[0] in "{[\\$<`" else part.partition("<")[0]  # it may be wrapped in something
+        part = _behind_label(_without_tags(text), prose=prose)
+        may_be_wrapped = part[:1] in tuple("{[\\$<`")
+        return "" if may_be_wrapped or _may_become_label(part) else part.partition("<")[0]
+    text = _without_tags(text)
     if not listed and (is_json(text) or "```" in text):
         answer = _in_json(text, prose=prose)
         if answer or is_json(text):
@@ -159,6 +187,46 @@ def _content_words(text: str) -> frozenset[str]:
     return frozenset(canonical_key(text).split()) - FUNCTION_WORDS
 
 
+def opens_with_answer(reply: str) -> bool:
+    """Tell whether nothing stands before the answer in an unfinished reply that could be a thought without marks."""
+    start, _ = spoken_span(reply)
+    if start > 0:
+        return True
+    text = reply.lstrip()
+    return bool(_ANSWER.match(text) or _OPENING_TAG.match(text))
+
+
+def _may_become_label(part: str) -> bool:
+    """Tell whether the beginning of an answer may still grow into another "Answer:"."""
+    words = part.strip(_WRAPPING).casefold()
+    return any(label.startswith(words) for label in _LABEL_WORDS)
+
+
+def _without_tags(text: str) -> str:
+    """Return a reply without tags around its answer, and with the numbers of tags that cite."""
+    text = _CITING_TAG.sub(_citation, text)
+    openings = list(_OPENING_TAG.finditer(text))
+    if not openings:
+        return _CLOSING_TAG.sub("", text)
+    opening = openings[-1]
+    closing = _CLOSING_TAG.search(text, opening.end())
+    inside_ends = closing.start() if closing else len(text)
+    inside = text[opening.end() : inside_ends].strip()
+    behind = _CLOSING_TAG.sub("", text[closing.end() :]) if closing else ""
+    if _ANSWER.search(behind):
+        return behind
+    if opening[1].lower() in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
+        inside = f"{ANSWER} {inside}"
+    cited = _INLINE_TAG.sub("", behind).strip()
+    return f"{inside} {cited}" if cited and _CITED.fullmatch(cited) else inside
+
+
+def _citation(tag: re.Match[str]) -> str:
+    """Return the numbers of a tag that cites as marks: `<cite>1, 3</cite>` is `[1][3]`."""
+    numbers = re.findall(r"\d+", tag[1])
+    return "".join(number_text(int(number)) for number in numbers)
+
+
 def _behind_label(text: str, *, prose: bool) -> str:
     marks = list(_ANSWER.finditer(text))
     if not marks and not prose:
@@ -169,7 +237,10 @@ def _behind_label(text: str, *, prose: bool) -> str:
         text = text[: another.start()]
         marks = [mark for mark in marks if mark.end() <= another.start()]
     behind = text[marks[0 if prose else -1].end() :].strip()
-    return behind if prose else behind.partition("\n")[0]
+    if prose:
+        return behind
+    first_line = behind.partition("\n")[0]
+    return _LABEL_AGAIN.sub("", first_line).lstrip()
 
 
 def _without_label(text: str, *, prose: bool) -> str:
@@ -179,11 +250,15 @@ def _without_label(text: str, *, prose: bool) -> str:
     last = stripped.rpartition("\n")[2]
     if not stripped or _ANSWER.search(text) or _INLINE.search(text):
         return ""  # nothing is behind the label
+    if boxes := list(_BOXED.finditer(last)):
+        return last[boxes[-1].start() :]
     if statements := list(_ANSWER_IS.finditer(last)):
         if ends_chain(last):
             return _ADVERB.sub("", last[statements[-1].end() :].lstrip(" \t:："))
         return stripped if last == stripped and abstains(stripped) else ""
-    return stripped if last == stripped and len(stripped) <= _ONE_LINER else ""
+    if last == stripped and len(stripped) <= _ONE_LINER:
+        return _LABEL_AGAIN.sub("", stripped)
+    return ""
 
 
 def _in_json(text: str, *, prose: bool) -> str:
@@ -212,10 +287,14 @@ def _text(value: Value) -> str:
 
 def _unwrap(part: str, *, prose: bool) -> str:
     """Return an answer without JSON, tags or a box around it."""
-    part = _TAG.sub("", part).strip()
+    part = part.strip()
     if is_json(part):
         return _in_json(part, prose=prose) or part
-    return part if prose else _ANGLES.sub(r"\1", _BOXED.sub(lambda box: box[1] or box[2] or "", part))
+    if prose:
+        return part
+    unboxed = _BOXED.sub(lambda box: box[1] or box[2] or "", part)
+    plain = _MATHS.sub("", _INLINE_TAG.sub("", unboxed)).strip()
+    return _ANGLES.sub(r"\1", _HOPE.sub("", plain))
 
 
 def abstains(answer: str) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
-from ras_agent.marks import THINKING_TAGS
+from ras_agent.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
@@ -25,10 +25,10 @@ T = TypeVar("T")
 P = TypeVar("P")
 Dialogue = Generator[Request, Reply, T]
 
-_THINKING = "|".join(THINKING_TAGS)
-_THOUGHT_BEGINS = re.compile(rf"<(?:{_THINKING})>|\[THINK\]|<\|channel\|>analysis", re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(rf"</(?:{_THINKING})>|\[/THINK\]|<\|channel\|>final<\|message\|>", re.IGNORECASE)
-_TURN_BEGINS = re.compile(r"\s*+(?:<s>|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|im_start\|>assistant)")
+_THOUGHTS = tuple(
+    (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS)) for marks in THOUGHT_MARKS
+)
+_TURN_BEGINS = re.compile(rf"(?:\s*+(?:{'|'.join(TURN_OPENINGS)}))++")
 _TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of_turn>|<eos>", re.IGNORECASE)
 
 
@@ -189,10 +189,29 @@ def is_thinking(reply: str) -> bool:
 
 def spoken_span(reply: str) -> tuple[int, int]:
     """Return where in a reply that begins and ends which `without_thinking` leaves of it."""
-    start = max((thought.end() for thought in _THOUGHT_ENDS.finditer(reply)), default=0)
-    still_open = _THOUGHT_BEGINS.search(reply, start)
-    end = still_open.start() if still_open else len(reply)
+    start = max(_thought_ends(reply), default=0)
+    end = min(_thought_beginnings(reply, start), default=len(reply))
     begins = _TURN_BEGINS.match(reply, start, end)
-    start = begins.end() if begins else start
+    if begins:
+        start = begins.end()
     ends = _TURN_ENDS.search(reply, start, end)
     return start, ends.start() if ends else end
+
+
+def _thought_ends(reply: str) -> Iterator[int]:
+    """Yield where each kind of thoughts in a reply ends for the last time."""
+    for marks, opening, closing in _THOUGHTS:
+        closings = list(closing.finditer(reply))
+        if not closings:
+            continue
+        last = closings[-1]
+        if marks.closes_alone or opening.search(reply, 0, last.start()):
+            yield last.end()
+
+
+def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
+    """Yield where each kind of thoughts that nothing closes begins, from `start` on."""
+    for marks, opening, _ in _THOUGHTS:
+        begins = opening.search(reply, start) if marks.stays_open else None
+        if begins:
+            yield begins.start()

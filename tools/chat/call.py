@@ -22,6 +22,7 @@ from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in, plays_a_model
+from ras_agent.tools.chat.tool_calls import calls_in_message
 from ras_agent.tools.chat.window import window_in
 
 MOST_CHARACTERS = 1_000_000
@@ -67,7 +68,7 @@ class Reply:
     ending: why it ended, where it is not whole: "length", "repeated", or the server's word. refusal: what the model or
     its server says in place of the rest. replayed: it came from the cache. model: which of several models answered,
     such as a fallback. calls: the tools that it wants called. thoughts: what the model thought first, where the server
-    tells it apart from the text.
+    tells it apart from the text. unread: calls whose arguments cannot be read.
     """
 
     text: str
@@ -81,6 +82,7 @@ class Reply:
     model: str = ""
     calls: tuple[ToolCall, ...] = ()
     thoughts: str = ""
+    unread: tuple[ToolCall, ...] = ()
 
     @property
     def truncated(self) -> bool:
@@ -271,6 +273,7 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         raise BrokenReply(shortfall(reason))
     if kind == "replaced":
         text, refusal = "", refusal or text
+    calls, unread = _calls_of(message)
     return Reply(
         text=text,
         ending="" if kind == "whole" else LENGTH if kind == "cut off" else reason,
@@ -280,16 +283,20 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         output_tokens=_count(usage.get("output_tokens")),
         cached_tokens=_count((usage.get("input_token_details") or {}).get("cache_read")),
         seconds=seconds,
-        calls=tuple(_calls_of(message)),
+        calls=tuple(calls),
+        unread=tuple(unread),
         thoughts=_bounded(str((getattr(message, "additional_kwargs", None) or {}).get(THOUGHTS_KEY) or "")),
     )
 
 
-def _calls_of(message: Any) -> Iterator[ToolCall]:
-    """Yield the calls of tools in a message; what LangChain could not read as a call is none."""
-    for call in getattr(message, "tool_calls", None) or ():
-        if isinstance(call.get("args"), dict):
-            yield ToolCall(str(call.get("name", "")), call["args"], str(call.get("id") or ""))
+def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Return the calls of tools in a message, and those whose arguments cannot be read.
+
+    What LangChain could not read is read once more, as is the call of OpenAI's first form, which it leaves aside.
+    """
+    named = [*(getattr(message, "tool_calls", None) or ()), *(getattr(message, "invalid_tool_calls", None) or ())]
+    first_form = (getattr(message, "additional_kwargs", None) or {}).get("function_call")
+    return calls_in_message({"tool_calls": named, "function_call": first_form})
 
 
 def graph_of(model: Any, request: Request) -> dict[str, Any]:

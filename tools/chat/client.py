@@ -534,7 +534,8 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
     calls = tuple(ToolCall(**call) for call in cached.pop("calls", ()))
     if cached.pop("truncated", False):  # of a cache of an earlier version
         cached["ending"] = LENGTH
-    reply = Reply(**cached, calls=calls, replayed=True)
+    unread = tuple(ToolCall(**call) for call in cached.pop("unread", ()))
+    reply = Reply(**cached, calls=calls, unread=unread, replayed=True)
     tokens = (reply.input_tokens, reply.output_tokens, reply.cached_tokens)
     if not isinstance(reply.text, str) or not all(isinstance(count, int) for count in tokens):
         raise TypeError("a reply is a text with numbers of tokens")
@@ -543,6 +544,6 @@ def _replayed(cached: dict[str, Any]) -> Reply | int:
 
 def _to_json(reply: Reply) -> dict[str, Any]:
     """Return a reply as it is cached: without the time it took."""
-    empty = {name for name in ("calls", "thoughts", "ending", "refusal") if not getattr(reply, name)}
+    empty = {name for name in ("calls", "thoughts", "unread", "ending", "refusal") if not getattr(reply, name)}
     left_out = empty | {"seconds", "replayed"}
     return {name: value for name, value in asdict(reply).items() if name not in left_out}

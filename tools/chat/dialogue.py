@@ -189,13 +189,23 @@ def is_thinking(reply: str) -> bool:
 
 def spoken_span(reply: str) -> tuple[int, int]:
     """Return where in a reply that begins and ends which `without_thinking` leaves of it."""
-    start = max(_thought_ends(reply), default=0)
-    end = min(_thought_beginnings(reply, start), default=len(reply))
+    start, end = _span_after_thoughts(reply)
     begins = _TURN_BEGINS.match(reply, start, end)
     if begins:
         start = begins.end()
     ends = _TURN_ENDS.search(reply, start, end)
     return start, ends.start() if ends else end
+
+
+def after_thoughts(reply: str) -> str:
+    """Return a reply without its thoughts, but with the tokens of its template, between which calls of tools stand."""
+    start, end = _span_after_thoughts(reply)
+    return reply[start:end]
+
+
+def _span_after_thoughts(reply: str) -> tuple[int, int]:
+    start = max(_thought_ends(reply), default=0)
+    return start, min(_thought_beginnings(reply, start), default=len(reply))
 
 
 def _thought_ends(reply: str) -> Iterator[int]:

@@ -12,7 +12,7 @@ from langchain_core.language_models.base import LangSmithParams, LanguageModelIn
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_openai_messages
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
+from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config
@@ -21,6 +21,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.tools.chat.http import BrokenReply, Endpoint, RefusedReply, run, run_iterator
+from ras_agent.tools.chat.tool_calls import calls_in_message
 
 _PATH = "/chat/completions"
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
@@ -206,11 +207,14 @@ def _message(reply: Any) -> AIMessage:
     try:
         choice = reply["choices"][0]
         said = choice["message"]
-        calls = said.get("tool_calls") or ()
+        calls, unread = calls_in_message(said)
         return AIMessage(
             content=_text(said),
-            tool_calls=[call for call in map(_call, calls) if call["type"] == "tool_call"],
-            invalid_tool_calls=[call for call in map(_call, calls) if call["type"] == "invalid_tool_call"],
+            tool_calls=[tool_call(name=call.name, args=call.arguments, id=call.id) for call in calls],
+            invalid_tool_calls=[
+                invalid_tool_call(name=call.name, args=call.arguments["raw"], id=call.id, error="no JSON object")
+                for call in unread
+            ],
             usage_metadata=_usage(reply.get("usage")),
             response_metadata=_metadata(reply, choice),
             additional_kwargs=_beside_text(said),
@@ -230,15 +234,7 @@ def _piece(event: Any) -> ChatGenerationChunk:
         said = choice.get("delta") or {}
         message = AIMessageChunk(
             content=_text(said),
-            tool_call_chunks=[
-                tool_call_chunk(
-                    name=call["function"].get("name"),
-                    args=call["function"].get("arguments"),
-                    id=call.get("id"),
-                    index=call.get("index", place),
-                )
-                for place, call in enumerate(said.get("tool_calls") or ())
-            ],
+            tool_call_chunks=list(_call_pieces(said)),
             additional_kwargs=_beside_text(said),
             usage_metadata=_usage(event.get("usage")),
             response_metadata=_metadata(event, choice) if choice.get("finish_reason") else {},
@@ -278,17 +274,23 @@ def _beside_text(said: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if isinstance(text, str) and text}
 
 
-def _call(call: Mapping[str, Any]) -> Any:
-    """Return a call of a tool; an invalid one where its arguments are no JSON object."""
-    function = call["function"]
-    name, arguments, id_ = str(function["name"]), function.get("arguments"), call.get("id")
-    try:
-        args = json.loads(arguments or "{}", strict=False)
-    except ValueError as error:
-        return invalid_tool_call(name=name, args=arguments, id=id_, error=str(error))
-    if not isinstance(args, dict):
-        return invalid_tool_call(name=name, args=arguments, id=id_, error="the arguments are no JSON object")
-    return tool_call(name=name, args=args, id=id_)
+def _call_pieces(said: Mapping[str, Any]) -> Iterator[ToolCallChunk]:
+    """Yield the pieces of calls in a streamed part of a message."""
+    raw_calls = said.get("tool_calls") or said.get("function_call") or ()
+    if isinstance(raw_calls, Mapping):
+        raw_calls = [raw_calls]
+    for place, raw in enumerate(raw_calls):
+        function = raw.get("function") or raw
+        arguments = function.get("arguments")
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = json.dumps(arguments)
+        identity = raw.get("id")
+        yield tool_call_chunk(
+            name=function.get("name"),
+            args=arguments,
+            id=None if identity is None else str(identity),
+            index=raw.get("index", place),
+        )
 
 
 def _usage(usage: Any) -> UsageMetadata | None:

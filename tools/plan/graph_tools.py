@@ -6,8 +6,9 @@ A planner that calls tools (ras_agent.tools.plan.tool_planner) and the environme
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -64,6 +65,34 @@ FINISH = Tool(
 TOOLS = (SEARCH, NEIGHBOURS, READ, FINISH)
 
 
+# what models call the argument of a tool when they do not keep to its name
+_OTHER_KEYS = ("q", "question", "text", "input", "search_query", "keywords", "title", "number", "name", "value", "")
+
+
+def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
+    """Return the argument of a call as one line of text; "" where it has none.
+
+    A number is its text, several texts are one. Under another key it is read where the key is a usual one, or where
+    the call has no other text.
+    """
+    keys = (tool.argument, *_OTHER_KEYS)
+    value = next((arguments[key] for key in keys if key in arguments), None)
+    if value is None:
+        texts = [item for item in arguments.values() if isinstance(item, str)]
+        value = texts[0] if len(texts) == 1 else None
+    return argument_text(value)
+
+
+def argument_text(value: object) -> str:
+    """Return the argument of a call as one line of text; "" for what is neither text, nor a number, nor texts."""
+    if isinstance(value, list):
+        return "; ".join(filter(None, map(argument_text, value)))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number:
+        return f"{value:g}"
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
 def documented(tool: Tool) -> Callable[[_Method], _Method]:
     """Return a decorator that gives a method the tool's description as its docstring, in Google's form.
 
@@ -98,7 +127,9 @@ def neighbours_result(entity: str, graph: QuestionGraph) -> str:
 
 def read_result(name: str, passages: Sequence[Passage]) -> str:
     """Render the passage of `passages` with that number, title or id."""
-    number, key = name.strip("[] "), canonical_key(name)
+    bare = re.sub(r"\A(?:passage|no)\b\.?\s*", "", name.strip("[](){}#. "), flags=re.IGNORECASE)
+    number = bare.strip("[]()#. ")
+    key = canonical_key(name)
     for place, passage in enumerate(passages, start=1):
         if number == str(place) or key in (canonical_key(passage.title), canonical_key(passage.id)):
             return passage_block([passage], place)

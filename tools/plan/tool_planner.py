@@ -6,19 +6,21 @@ decision, a `Plan` as of any planner; the other two are answered at once from wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ras_agent.errors import ParseError, SettingsError
+from ras_agent.errors import ModelCallError, ParseError, SettingsError
 from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
 from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, converse, fitted, without_thinking
 from ras_agent.tools.chat.models import with_tools
+from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
 from ras_agent.tools.plan.grammar import REPLY_FORM, parse_plan
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
@@ -26,6 +28,7 @@ from ras_agent.tools.plan.graph_tools import (
     NEIGHBOURS,
     READ,
     SEARCH,
+    argument_of,
     neighbours_result,
     read_result,
     search_result,
@@ -43,7 +46,11 @@ _FORM = "a call of one of the tools search, neighbours, read or finish"
 
 _OFFERED = (SEARCH, FINISH, NEIGHBOURS, READ)
 _TOOLS = tuple(tool.schema() for tool in _OFFERED)
-_ARGUMENTS = {tool.name: tool.argument for tool in _OFFERED}
+_BY_NAME = {tool.name: tool for tool in _OFFERED}
+_NO_TOOLS = re.compile(
+    r"does not support (?:tools|tool|function)|tools? (?:is|are) not supported|no tool support", re.I
+)
+_TAKE_RAS = "this model calls no tools: take --graph ras (create_ras_agent), whose planner writes its moves as text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class _Move:
 
     def call(self, name: str) -> ToolCall:
         """Return the call, to be answered by `name`."""
-        return ToolCall(self.tool, {_ARGUMENTS[self.tool]: as_data(self.argument)}, name)
+        return ToolCall(self.tool, {_BY_NAME[self.tool].argument: as_data(self.argument)}, name)
 
 
 class LLMToolPlanner:
@@ -116,17 +123,17 @@ class LLMToolPlanner:
             return Request(transcript.turns, tools=_TOOLS)  # the same at each call: they are a part of the prompt
 
         while True:
-            request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+            request, reply = yield from self._asked(render)
             may_look = len(looks) < MOST_LOOKS
             said, move = self._said(reply, transcript), _move_in(reply, request, may_look=may_look)
             if move is None:
                 (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_FORM)
                 transcript = transcript.adding(said, *_refused(said, may_look), asked)
                 again = replace(request, turns=transcript.turns, form=REPLY_FORM, varied=True)
-                reply = yield again
+                reply = _with_calls((yield again))
                 said, move = self._said(reply, transcript), _move_in(reply, again, may_look=may_look)
             if move is None:
-                raise ParseError(f"no call of a tool in the reply {reply.text[:200]!r}")
+                raise ParseError(_unread(reply))
             transcript = transcript.adding(said)
             if move.tool == "search":
                 return transcript.recorded_in(Plan("subq", move.argument, _reason(looks)), self.name)
@@ -134,6 +141,16 @@ class LLMToolPlanner:
                 return transcript.recorded_in(Plan("sufficient", reason=move.argument), self.name)
             looks.append(move)
             transcript = transcript.adding(*_answered(said, _look(move, graph, passages)))
+
+    def _asked(self, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
+        """Ask for the next call. Raises ModelCallError, which says what to take for a model that calls no tools."""
+        try:
+            request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+        except ModelCallError as error:
+            if not _NO_TOOLS.search(str(error)):
+                raise
+            raise type(error)(f"{error}; {_TAKE_RAS}") from error
+        return request, _with_calls(reply)
 
     def _said(self, reply: Reply, transcript: Transcript) -> Turn:
         """Return the model's own turn: its words, and its calls with their ids."""
@@ -181,14 +198,42 @@ def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
         plan = parse_plan(without_thinking(reply.text), request.turns[-1].text)
     except ParseError:
         return None
-    return _Move("search", plan.subquery) if plan.action == "subq" else _Move("finish", plan.reason)
+    if plan.action == "subq":
+        return _Move("search", plan.subquery)
+    return _Move("finish", plan.reason)
+
+
+def _with_calls(reply: Reply) -> Reply:
+    """Return a reply whose calls are apart from its text, also from a server that leaves them in it."""
+    if reply.calls or reply.unread:
+        return reply
+    words, calls = calls_in_text(after_thoughts(reply.text), tuple(_BY_NAME))
+    return replace(reply, text=words, calls=tuple(calls)) if calls else reply
 
 
 def _move_of(call: ToolCall) -> _Move | None:
     """Return the move that a call states; None for one that cannot be followed."""
-    argument = call.arguments.get(_ARGUMENTS.get(call.name, ""), "")
-    text = argument.strip() if isinstance(argument, str) else ""
-    return _Move(call.name, text) if call.name in _ARGUMENTS and (text or call.name == "finish") else None
+    name = tool_named(call.name, tuple(_BY_NAME)) if call.name else _tool_with(call.arguments)
+    if not name:
+        return None
+    argument = argument_of(_BY_NAME[name], call.arguments)
+    return _Move(name, argument) if argument or name == "finish" else None
+
+
+def _tool_with(arguments: Mapping[str, object]) -> str:
+    """Return the one tool that has an argument of a call without a name; "" for none."""
+    return next((tool.name for tool in _OFFERED if tool.argument in arguments), "")
+
+
+def _unread(reply: Reply) -> str:
+    """Say why no call in a reply could be followed."""
+    if reply.unread:
+        return f"the call of {reply.unread[0].name!r} cannot be read: its arguments are no JSON object: " + repr(
+            reply.unread[0].arguments["raw"][:200]
+        )
+    if reply.calls:
+        return f"no tool that can help now is called: {reply.calls[0].name!r} with {reply.calls[0].arguments!r:.200}"
+    return f"no call of a tool in the reply {reply.text[:200]!r}"
 
 
 def _answered(said: Turn, result: str) -> tuple[Turn, ...]:

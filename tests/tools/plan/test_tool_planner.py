@@ -11,7 +11,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from ras_agent import Hit, Passage, QuestionGraph, Triple
-from ras_agent.errors import ParseError, SettingsError
+from ras_agent.errors import ModelCallError, ParseError, SettingsError
 from ras_agent.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.plan.graph_tools import MOST_LOOKS
@@ -109,7 +109,7 @@ def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> Non
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
 
 
-@pytest.mark.parametrize("call", [["search", {"query": 7}], ["search", {}], ["erase", {"query": "x"}]])
+@pytest.mark.parametrize("call", [["search", {"query": None}], ["search", {}], ["erase", {"query": "x"}]])
 def test_a_call_that_cannot_be_followed_is_asked_again(scripted_llm: Any, call: list[Any]) -> None:
     scripted_llm.script({"calls": [call]}, _search("Where?"))
     assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
@@ -207,3 +207,54 @@ def test_of_several_calls_the_first_is_followed_and_each_is_answered(scripted_ll
     assert [call["id"] for call in said["tool_calls"]] == ["a", "b"]
     assert "Edinburgh" in first["content"]
     assert (second["tool_call_id"], second["content"]) == ("b", "(not done: one call at a time)")
+
+
+@pytest.mark.parametrize("passage", [1, "1", "[1]", "#1", "1.", "(1)", "passage 1", "Alexander Graham Bell"])
+def test_a_passage_is_read_by_its_number_however_it_is_written(scripted_llm: Any, passage: object) -> None:
+    scripted_llm.script({"calls": [["read", {"passage": passage}]]}, _search("Which river?"))
+    LLMToolPlanner(scripted_llm.spec).plan(QUESTION, GRAPH, STEPS)
+    assert "was born in Edinburgh" in _results(scripted_llm.requests()[-1])[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("functions.search", {"query": "Where?"}),
+        ("Search", {"query": "Where?"}),
+        ("web_search", {"query": "Where?"}),
+        ("search<|channel|>commentary", {"query": "Where?"}),
+        ("search", {"q": "Where?"}),
+        ("search", {"topic": "Where?"}),
+        ("search", {"query": ["Where?"]}),
+        ("search", {"query": "Where?", "top_k": 5}),
+    ],
+)
+def test_a_search_is_followed_under_another_name_or_key(
+    scripted_llm: Any, name: str, arguments: dict[str, Any]
+) -> None:
+    scripted_llm.script({"calls": [[name, arguments]]})
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+
+
+def test_a_call_that_a_server_leaves_in_the_text_is_a_call(scripted_llm: Any) -> None:
+    written = 'I search.\n<tool_call>\n{"name": "search", "arguments": {"query": "Where?"}}\n</tool_call>'
+    scripted_llm.script({"reply": written})
+    plan = LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+    assert plan.subquery == "Where?"
+    assert plan.dialogue is not None
+    said = plan.dialogue.messages[-1]
+    assert said["content"] == "I search."
+    assert [call["function"]["name"] for call in said["tool_calls"]] == ["search"]
+
+
+def test_arguments_that_cannot_be_read_are_named(scripted_llm: Any) -> None:
+    broken = {"calls": [["search", "query is Where"]]}
+    scripted_llm.script(broken, broken)
+    with pytest.raises(ParseError, match=r"call of 'search' cannot be read: .*query is Where"):
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+
+
+def test_a_model_without_tools_is_told_to_take_the_other_loop(scripted_llm: Any) -> None:
+    scripted_llm.script({"status": 400, "reply": "registry/gemma does not support tools"})
+    with pytest.raises(ModelCallError, match="take --graph ras"):
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())

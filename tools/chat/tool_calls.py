@@ -1,0 +1,214 @@
+"""Calls of tools as servers and models write them: in the form of OpenAI's API, nearly in it, and in the reply's text.
+
+A server with a parser of calls sends names and arguments apart. Arguments come as an object, as text, as text in text,
+inside a fence, or as several objects behind each other. A server without a parser leaves the call in the text, in the
+form that the model was trained on. None of it is evaluated: arguments are JSON, or quoted texts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ras_agent.prompts import ToolCall
+from ras_agent.tools.chat.loose_json import json_objects
+
+# the keys under which servers and models have the arguments of a call, and its name
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "tool_input")
+_NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
+_DEPTH = 3  # text in text in text
+_DECODER = json.JSONDecoder(strict=False)
+# "functions.search:0", "search<|channel|>commentary"
+_NAMESPACE = re.compile(r"\A.*[./:](?=[A-Za-z_])")
+_NAME_TAIL = re.compile(r"[<:(\s].*\Z", re.DOTALL)
+_WORD_BORDER = re.compile(r"[\W_]+")
+_QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+_PARAMETER = re.compile(
+    r"<parameter(?:=|\s+name=)[\"']?(?P<key>\w+)[\"']?\s*>\s*(?P<value>.*?)\s*</parameter>"
+    r"|<arg_key>\s*(?P<glm_key>\w+)\s*</arg_key>\s*<arg_value>\s*(?P<glm_value>.*?)\s*</arg_value>",
+    re.DOTALL,
+)
+# what opens a call, in front of it
+_OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
+# between a name and its object: tokens of templates, an opened fence, white space, the end of a tag
+_BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|```(?:json)?|json\b|Action Input:|[\s\"'>:])*+"
+
+
+def arguments_in(raw: object) -> list[dict[str, Any]]:
+    """Return the arguments of each call that a server sent as one: several where parallel calls were merged.
+
+    Raises ValueError, with a text for people, for what holds no JSON object.
+    """
+    found = _objects(raw, _DEPTH)
+    if not found:
+        raise ValueError(f"the arguments are no JSON object: {str(raw)[:200]!r}")
+    return [_unwrapped(item) for item in found]
+
+
+def _objects(raw: object, depth: int) -> list[dict[str, Any]]:
+    if raw is None or raw == "":
+        return [{}]
+    if isinstance(raw, dict):
+        return [raw]
+    if isinstance(raw, list):
+        return [item for item in raw if isinstance(item, dict)]
+    if not isinstance(raw, str) or depth == 0:
+        return []
+    try:
+        return _objects(json.loads(raw, strict=False), depth - 1)
+    except ValueError:
+        return _objects_in_text(raw)
+
+
+def _objects_in_text(text: str) -> list[dict[str, Any]]:
+    """Return the JSON objects in a text, outermost first; where it has none, those with Python's quotes."""
+    found = []
+    place = text.find("{")
+    while place >= 0:
+        try:
+            item, end = _DECODER.raw_decode(text, place)
+        except ValueError:
+            end = place + 1
+        else:
+            found.append(item)
+        place = text.find("{", end)
+    return found or [dict(item) for _, item in json_objects(text)]
+
+
+def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments inside arguments: `{"arguments": {...}}` and `{"name": ..., "parameters": {...}}`."""
+    if set(arguments) - {*_NAME_KEYS, *_ARGUMENT_KEYS, "type"}:
+        return arguments
+    for key in _ARGUMENT_KEYS:
+        inner = arguments.get(key)
+        if isinstance(inner, dict):
+            return inner
+    return arguments
+
+
+def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[ToolCall]]:
+    """Return the calls in a message of OpenAI's form, and those whose arguments cannot be read.
+
+    What cannot be read keeps its text as the argument `raw`.
+    """
+    raw_calls = said.get("tool_calls") or said.get("function_call") or ()
+    if isinstance(raw_calls, Mapping):
+        raw_calls = [raw_calls]
+    calls: list[ToolCall] = []
+    unread: list[ToolCall] = []
+    for raw in raw_calls:
+        function = raw.get("function") or raw
+        name = str(function.get("name") or "")
+        identity = str(raw.get("id") or "")
+        held = next((function[key] for key in _ARGUMENT_KEYS if key in function), None)
+        try:
+            several = arguments_in(held)
+        except ValueError:
+            unread.append(ToolCall(name, {"raw": str(held)}, identity))
+            continue
+        for place, arguments in enumerate(several):
+            own_id = f"{identity}_{place}" if place and identity else identity
+            calls.append(ToolCall(name, arguments, own_id))
+    return calls, unread
+
+
+def tool_named(name: str, names: Sequence[str]) -> str:
+    """Return which of the tools a call means by `name`; "" for none.
+
+    Prefixes, suffixes and other words around the name are left out: "functions.search", "Search", "web_search",
+    "search<|channel|>commentary".
+    """
+    bare = _NAME_TAIL.sub("", _NAMESPACE.sub("", name.strip())).casefold()
+    if bare in names:
+        return bare
+    words = _WORD_BORDER.split(bare)
+    return next((known for known in names if known in words), "")
+
+
+def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]:
+    """Return the words of a reply before its first call, and the calls of the tools `names` written as text, in order.
+
+    Read are JSON objects with a name and arguments (Hermes, Qwen, Llama, Mistral, Cohere, Phi), a name in front of
+    an object (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and a reply that is
+    nothing but Python's calls (Llama 4, Gemma).
+    """
+    found = {**dict(_named_objects(text, names)), **dict(_tagged(text, names))}
+    found |= dict(_before_objects(text, names))
+    if not found:
+        return "", list(_pythonic(text, names))
+    places = sorted(found)
+    words = _OPENED.sub("", text[: places[0]])
+    return words, [found[place] for place in places]
+
+
+def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
+    place = text.find("{")
+    while place >= 0:
+        try:
+            item, end = _DECODER.raw_decode(text, place)
+        except ValueError:
+            place = text.find("{", place + 1)
+            continue
+        call = _call_of(item, names)
+        if call is not None:
+            yield place, call
+        place = text.find("{", end)
+
+
+def _call_of(item: dict[str, Any], names: Sequence[str]) -> ToolCall | None:
+    inner = item.get("function")
+    if isinstance(inner, dict):
+        return _call_of(inner, names)
+    stated = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str)), "")
+    name = tool_named(stated, names)
+    held = next((item[key] for key in _ARGUMENT_KEYS if key in item), None)
+    if not name or held is None:
+        return None
+    try:
+        arguments = arguments_in(held)
+    except ValueError:
+        return None
+    return ToolCall(name, arguments[0])
+
+
+def _before_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
+    before = re.compile(rf"\b(?:functions?[.:=])?({'|'.join(map(re.escape, names))})(?::\d++)?{_BETWEEN}(?=\{{)")
+    for match in before.finditer(text):
+        try:
+            item, _ = _DECODER.raw_decode(text, match.end())
+        except ValueError:
+            continue
+        if _call_of(item, names) is None:
+            yield match.start(), ToolCall(match[1], _unwrapped(item))
+
+
+def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
+    any_name = "|".join(map(re.escape, names))
+    opening = re.compile(
+        rf"<(?:function=|invoke\s+name=[\"']?)({any_name})[\"']?\s*>|<tool_call>\s*({any_name})(?=\s*<arg_key>)"
+    )
+    starts = list(opening.finditer(text))
+    ends = [*(start.start() for start in starts[1:]), len(text)]
+    for start, end in zip(starts, ends, strict=False):  # without a start there is still one end
+        arguments = {}
+        for parameter in _PARAMETER.finditer(text, start.end(), end):
+            key = parameter["key"] or parameter["glm_key"]
+            arguments[key] = parameter["value"] or parameter["glm_value"] or ""
+        if arguments:
+            yield start.start(), ToolCall(start[1] or start[2], arguments)
+
+
+def _pythonic(text: str, names: Sequence[str]) -> Iterator[ToolCall]:
+    argument = rf"(?:\w+\s*+=\s*+)?+(?:{_QUOTED}|\d++)"
+    call = rf"(?:\w+\.)*+({'|'.join(map(re.escape, names))})\((\s*+{argument}(?:\s*+,\s*+{argument})*+\s*+|)\)"
+    wrapped = re.sub(r"<\|python_(?:tag|start|end)\|>|```\w*|<\|eom_id\|>|print(?=\()", "", text).strip()
+    whole = re.compile(rf"[\[(]?\s*+{call}(?:[\s,;]*+{call})*+\s*+[\])]?")
+    if not whole.fullmatch(wrapped):
+        return
+    for match in re.finditer(call, wrapped):
+        arguments = {}
+        for key, value in re.findall(rf"(?:(\w+)\s*+=\s*+)?+({_QUOTED}|\d++)", match[2]):
+            arguments[key] = re.sub(r"\\(.)", r"\1", value.strip("\"'"))
+        yield ToolCall(match[1], arguments)

@@ -183,8 +183,8 @@ def without_thinking(reply: str) -> str:
 
 def is_thinking(reply: str) -> bool:
     """Return whether a thought is open at the end of a reply."""
-    ended = max((thought.end() for thought in _THOUGHT_ENDS.finditer(reply)), default=0)
-    return _THOUGHT_BEGINS.search(reply, ended) is not None
+    _, end = _span_after_thoughts(reply)
+    return end < len(reply)
 
 
 def spoken_span(reply: str) -> tuple[int, int]:

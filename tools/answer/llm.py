@@ -17,7 +17,15 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
-from ras_agent.tools.answer.forms import FORMS, abstains, answer_part, bare_words, first_words, restates
+from ras_agent.tools.answer.forms import (
+    FORMS,
+    abstains,
+    answer_part,
+    bare_words,
+    first_words,
+    opens_with_answer,
+    restates,
+)
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -243,6 +251,8 @@ class LLMAnswerer:
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
+        if self._chat.may_think_unmarked and not opens_with_answer(reply):
+            return ""
         part = answer_part(reply, prose=self._form.prose, finished=False, listed=self._form.listed)
         if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
             part = part[: part.rfind("[")]

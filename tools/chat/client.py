@@ -208,6 +208,15 @@ class Chat:
             wanted = min(wanted, max(left, self.window // REPLY_SHARE))
         return wanted if longest is None else min(wanted, longest)
 
+    def note_unmarked_thoughts(self, had_some: bool) -> None:
+        """Remember whether a reply of this endpoint began with thoughts that no mark opened."""
+        self._window.unmarked_thoughts = had_some
+
+    @property
+    def may_think_unmarked(self) -> bool:
+        """Return whether the beginning of a reply may be a thought, though no mark says so."""
+        return self._window.unmarked_thoughts is not False
+
     def _thinks_aloud(self) -> bool:
         return self._thinks or self._window.thinks
 

@@ -105,6 +105,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
+                chat.note_unmarked_thoughts(has_unmarked_thoughts(reply.text))
                 request = dialogue.send(reply)
     except StopIteration as end:
         result: T = end.value
@@ -124,6 +125,7 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
+                chat.note_unmarked_thoughts(has_unmarked_thoughts(reply.text))
                 request = dialogue.send(reply)
     except StopIteration as end:
         result: T = end.value
@@ -185,6 +187,15 @@ def is_thinking(reply: str) -> bool:
     """Return whether a thought is open at the end of a reply."""
     _, end = _span_after_thoughts(reply)
     return end < len(reply)
+
+
+def has_unmarked_thoughts(reply: str) -> bool:
+    """Return whether a reply closes thoughts that it did not open, as where the chat template opens them."""
+    for marks, opening, closing in _THOUGHTS:
+        closes = closing.search(reply) if marks.closes_alone else None
+        if closes and not opening.search(reply, 0, closes.start()):
+            return True
+    return False
 
 
 def spoken_span(reply: str) -> tuple[int, int]:

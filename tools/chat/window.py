@@ -104,6 +104,8 @@ class Window:
 
     tokens: int | None = None
     thinks: bool = False
+    unmarked_thoughts: bool | None = None
+    """Whether the model's last reply closed thoughts that it had not opened; None before its first"""
     longest_reply: int | None = None
     refused: set[str] = field(default_factory=set)
     has_guessed: bool = False

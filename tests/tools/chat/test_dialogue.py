@@ -14,6 +14,7 @@ from ras_agent.tools.chat.dialogue import (
     aconverse_all,
     converse,
     converse_all,
+    has_unmarked_thoughts,
     repair,
     without_thinking,
 )
@@ -123,3 +124,17 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
 )
 def test_thoughts_are_taken_out_of_a_reply(reply: str, visible: str) -> None:
     assert without_thinking(reply) == visible
+
+
+@pytest.mark.parametrize(
+    ("reply", "unmarked"),
+    [
+        ("hm</think>yes", True),
+        ("<think>hm</think>yes", False),
+        ("Here is my response: yes", False),
+        ("yes", False),
+        ("", False),
+    ],
+)
+def test_thoughts_that_no_mark_opened_are_noticed(reply: str, unmarked: bool) -> None:
+    assert has_unmarked_thoughts(reply) is unmarked

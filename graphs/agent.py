@@ -6,20 +6,23 @@ before. So a misspelt key, or one with nothing asked, would be answered all the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import GraphOutput
+from langgraph.types import Command, GraphOutput, StateUpdate
 from pydantic import BaseModel
 
 from ras_agent.budget import Limits
-from ras_agent.errors import UnknownName
+from ras_agent.errors import ReviewError, UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.graphs.tool import as_tool
+from ras_agent.graphs.updates import checked_limits, checked_update
 
 
 def _as_v1(output: GraphOutput[Any]) -> Any:
@@ -54,11 +57,24 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
                 return await super().ainvoke(input, config, stream_mode=stream_mode, version=version, **kwargs)
             return _as_v1(await super().ainvoke(input, config, version="v2", **kwargs))
 
-        def stream(self, input, config=None, **kwargs):
-            return super().stream(self._checked(input, config), config, **kwargs)
+        def stream(self, input, config=None, *, context=None, **kwargs):
+            if self._resumes(input, config) and not self.get_state(config).next:
+                raise ReviewError(_NOTHING_WAITS)
+            limits = checked_limits(context)
+            return super().stream(self._checked(input, config), config, context=limits, **kwargs)
 
-        def astream(self, input, config=None, **kwargs):
-            return super().astream(self._checked(input, config), config, **kwargs)
+        async def astream(self, input, config=None, *, context=None, **kwargs):
+            if self._resumes(input, config) and not (await self.aget_state(config)).next:
+                raise ReviewError(_NOTHING_WAITS)
+            limits = checked_limits(context)
+            async for part in super().astream(self._checked(input, config), config, context=limits, **kwargs):
+                yield part
+
+        def bulk_update_state(self, config, supersteps):
+            return super().bulk_update_state(config, _checked_steps(supersteps))
+
+        async def abulk_update_state(self, config, supersteps):
+            return await super().abulk_update_state(config, _checked_steps(supersteps))
 
     def as_tool(
         self,
@@ -84,8 +100,32 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         if not isinstance(inputs, Mapping):
             return inputs
         keys = tuple(self.builder.schemas[self.builder.input_schema])
-        within_a_graph = ensure_config(config).get("configurable", {}).get("checkpoint_ns")
-        for key in () if within_a_graph else inputs:
+        for key in () if _is_within_a_graph(config) else inputs:
             if key not in keys:
                 raise UnknownName("input key", key, keys)
         return with_question({key: inputs[key] for key in keys if key in inputs})
+
+    def _resumes(self, inputs: Any, config: RunnableConfig | None) -> bool:
+        """Tell whether a person's decision is to go on with a run of a thread of the agent's own."""
+        is_decision = isinstance(inputs, Command) and inputs.resume is not None
+        return is_decision and isinstance(self.checkpointer, BaseCheckpointSaver) and not _is_within_a_graph(config)
+
+
+_NOTHING_WAITS = (
+    "Command(resume=...): no run waits for a decision on this thread; ask a question there, or give the thread_id of "
+    "the run that waits"
+)
+
+
+def _is_within_a_graph(config: RunnableConfig | None) -> bool:
+    return bool(ensure_config(config).get("configurable", {}).get("checkpoint_ns"))
+
+
+def _checked_steps(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[StateUpdate]]:
+    """Return updates of the state whose values have the forms that the nodes read."""
+    return [[_checked_step(update) for update in updates] for updates in supersteps]
+
+
+def _checked_step(update: StateUpdate) -> StateUpdate:
+    is_written = isinstance(update.values, Mapping) and update.as_node != START
+    return update._replace(values=checked_update(update.values)) if is_written else update

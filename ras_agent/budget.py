@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from math import inf
+from numbers import Integral, Real
 from time import monotonic
 from typing import NoReturn
 
-from ras_agent.errors import BudgetExceeded
+from ras_agent.errors import BudgetExceeded, SettingsError
 from ras_agent.records import JSON, Call, Failure
 from ras_agent.scoped_value import ScopedValue
 
 _ANSWERER = "answerer"
+_OPTIONAL = frozenset(("max_llm_calls", "max_tokens", "max_seconds"))
 _FOR_ANSWER = 0.25  # of max_seconds and of max_tokens
 _MOST_SECONDS_FOR_ANSWER = 60.0
 _LEAST_REPLY = 64  # tokens; a reply that has to be shorter says nothing
@@ -44,8 +46,13 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"Limits.{name} must be positive, got {value!r}")
+            if value is None and name in _OPTIONAL:
+                continue
+            kind = Real if name == "max_seconds" else Integral
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise SettingsError(f"Limits.{name} must be a whole number, got {value!r}")
+            if not value > 0:
+                raise SettingsError(f"Limits.{name} must be positive, got {value!r}")
 
     @property
     def loop_seconds(self) -> float | None:

@@ -85,6 +85,10 @@ class ReviewError(RasError, ValueError):
     """Raised when a person's decision cannot be followed, or a run that is to be reviewed cannot wait for one."""
 
 
+class StateError(RasError, ValueError):
+    """Raised when a value that is to be written into a run's state has another form; the message names its key."""
+
+
 class TraceError(RasError, ValueError):
     """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place in it."""
 

@@ -6,8 +6,8 @@ before. So a misspelt key, or one with nothing asked, would be answered all the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
@@ -38,12 +38,36 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
 
     An unknown key of the input raises UnknownName. As a node of a bigger graph the agent is given that graph's whole
     state: there it takes the keys that it knows, as LangGraph does.
+
+    A pickled agent is made again, from the arguments that made it, where it is loaded; they have to be such as can be
+    pickled. A copy, also a deep one, is the agent itself: between runs it holds nothing that changes.
     """
+
+    recipe: Callable[[], Agent] | None = None
+    """Makes the agent again; None for one that was put together from parts"""
 
     @classmethod
     def of(cls, graph: CompiledStateGraph[State, Limits, Inputs, Outputs]) -> Agent:
         """Return the graph as an agent."""
         return cls(**{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+
+    def copy(self, update: dict[str, Any] | None = None) -> Self:
+        """Return the agent with other attributes of its graph, as `with_config` asks for."""
+        attributes = {name: value for name, value in vars(self).items() if name not in ("__orig_class__", "recipe")}
+        copied = type(self)(**attributes | (update or {}))
+        copied.recipe = self.recipe
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.recipe is None:
+            raise TypeError(
+                "this agent was put together from parts and cannot be pickled: make it where it is used, with "
+                "create_ras_agent(...) or create_agent(name, ...)"
+            )
+        return _made_again, (self.recipe, self.config)
 
     if not TYPE_CHECKING:  # the signatures, overloads among them, are LangGraph's; invoke and ainvoke call stream
 
@@ -109,6 +133,10 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         """Tell whether a person's decision is to go on with a run of a thread of the agent's own."""
         is_decision = isinstance(inputs, Command) and inputs.resume is not None
         return is_decision and isinstance(self.checkpointer, BaseCheckpointSaver) and not _is_within_a_graph(config)
+
+
+def _made_again(recipe: Callable[[], Agent], config: RunnableConfig | None) -> Agent:
+    return recipe().with_config(config)
 
 
 _NOTHING_WAITS = (

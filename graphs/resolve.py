@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,7 +52,9 @@ def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
 
     Raises RasError children for what cannot be set up, and TypeError for an object that fits no protocol.
     """
-    return graph_spec(graph).assemble(resolve_parts(graph, **arguments), arguments.get("checkpointer"))
+    agent = graph_spec(graph).assemble(resolve_parts(graph, **arguments), arguments.get("checkpointer"))
+    agent.recipe = partial(create_agent, graph, **arguments)
+    return agent
 
 
 def agent_from_settings(settings: Settings, index: AnyIndex, *, task: str = "") -> Agent:

@@ -275,9 +275,14 @@ class SqliteDatabase:
         return self._connect()
 
     def _after_fork(self) -> None:
-        """Leave the connections of a parent process alone, which must not be used here."""
+        """Leave the connections of a parent process alone, which must not be used here.
+
+        A database in memory is this process's own copy: a fork copied it with the rest of the memory.
+        """
         if self._process != os.getpid():
-            self._process, self._own = os.getpid(), None
+            self._process = os.getpid()
+            if self._path is not None:
+                self._own = None
             self._idle.clear()
             self._watch.clear()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 
-from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.records import JSON, Answer, Exchange
+from ras_agent.text.normal_form import storable
 
 MAX_TURNS = 10
 """How many of a conversation's last turns are remembered for its next question."""
@@ -69,7 +69,7 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
     """Return the turns with one more, or with the last one answered anew."""
     earlier = turns[:-1] if turns and turns[-1]["question"] == question else turns
-    turn = Exchange(question, "" if answer.abstained else replace_surrogates(answer.text))
+    turn = Exchange(question, "" if answer.abstained else storable(answer.text))
     return [*earlier, turn.to_dict()][-MAX_TURNS:]
 
 
@@ -95,17 +95,13 @@ def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessag
         "abstained": answer.abstained,
         "grounded": grounded,
     }
-    return AIMessage(replace_surrogates(answer.text), additional_kwargs=data)
+    return AIMessage(storable(answer.text), additional_kwargs=data)
 
 
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
     users_texts = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
-    return (
-        [*messages]
-        if next(users_texts, None) == question.strip()
-        else [*messages, HumanMessage(replace_surrogates(question))]
-    )
+    return [*messages] if next(users_texts, None) == question.strip() else [*messages, HumanMessage(storable(question))]
 
 
 def _messages(raw: Any) -> list[BaseMessage]:
@@ -114,13 +110,13 @@ def _messages(raw: Any) -> list[BaseMessage]:
     # one message alone is taken too, as LangGraph takes it
     many = raw if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)) else [raw]
     try:
-        return [_without_surrogates(message) for message in convert_to_messages(many)]
+        return [_in_storable_text(message) for message in convert_to_messages(many)]
     except (ValueError, NotImplementedError, TypeError) as error:
         raise ValueError(f"the input's messages cannot be read as LangChain messages: {error}") from error
 
 
-def _without_surrogates(message: BaseMessage) -> BaseMessage:
+def _in_storable_text(message: BaseMessage) -> BaseMessage:
     content = message.content
-    if not isinstance(content, str) or replace_surrogates(content) == content:
+    if not isinstance(content, str) or storable(content) == content:
         return message
-    return message.model_copy(update={"content": replace_surrogates(content)})
+    return message.model_copy(update={"content": storable(content)})

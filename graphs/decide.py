@@ -18,12 +18,13 @@ from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
 from ras_agent.graphs.nodes import shown_graph
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import CallReads, Scope, Update
-from ras_agent.graphs.validate import replace_surrogates, to_json_value
+from ras_agent.graphs.validate import to_json_value
 from ras_agent.marks import ends_chain
 from ras_agent.protocols import Planner, Reasoner
 from ras_agent.records import JSON, DialoguePart, Failure, Plan, Step, StopReason
 from ras_agent.review import notes
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 
 # from `plan` on: retrieve, structure, merge, plan, answer
@@ -180,7 +181,7 @@ def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool 
     thought: whether the plan is a sentence of a chain of thought.
     """
     hop = len(state["steps"]) + 1
-    texts = replace_surrogates(plan.subquery), replace_surrogates(str(plan.reason or ""))
+    texts = storable(plan.subquery), storable(str(plan.reason or ""))
     if texts != (plan.subquery, plan.reason):
         plan = replace(plan, subquery=texts[0], reason=texts[1])
     if plan.answer or plan.dialogue:  # a model's own words, too

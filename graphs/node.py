@@ -44,13 +44,14 @@ from ras_agent.errors import (
     ReplayMiss,
     SettingsError,
     UnknownName,
+    message_of,
 )
 from ras_agent.events import Failed, InertTokens, emit, emitting
 from ras_agent.graphs.observe import asearch, log_node, search
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Update
-from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.records import JSON, Call, Failure, Usage
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
@@ -111,7 +112,7 @@ def record_failures(failures: Iterable[Failure]) -> list[JSON]:
 
 def redacted(message: object) -> str:
     """Return the error's message without keys: a tool's error may name an address with a key in it."""
-    return without_secrets(replace_surrogates(str(message)))
+    return without_secrets(storable(str(message)))
 
 
 class Node(Runnable[Any, Update]):
@@ -252,7 +253,7 @@ class _NodeRun:
             self.ledger.refused = "model_refused"
             self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
         else:
-            message = redacted(f"{type(error).__name__}: {error}")
+            message = redacted(f"{type(error).__name__}: {message_of(error)}")
             self._failures += record_failures([Failure(role_call.kind, message[:500], role_call.hop)])
 
     def _completed(self, update: Update) -> Update:

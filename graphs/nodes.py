@@ -26,7 +26,6 @@ from ras_agent.graphs.validate import (
     finite,
     read_filter,
     read_given_passages,
-    replace_surrogates,
     valid_citations,
     valid_facts,
     valid_hit,
@@ -36,6 +35,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, RefusedFacts, Step
 from ras_agent.review import is_person
 from ras_agent.standing_facts import keep_standing
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner
 from ras_agent.tools.retrieve.search import Search
 from ras_agent.tools.roles import role_name
@@ -71,8 +71,8 @@ def begin(
             )
         return {
             **empty_state(),
-            "question": replace_surrogates(question),
-            "subquery": replace_surrogates(question),
+            "question": storable(question),
+            "subquery": storable(question),
             "turns": turns,
             "scope": Scope(
                 filter=read_filter(state),
@@ -95,7 +95,7 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         reply = yield RoleCall("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
-        standalone = replace_surrogates(" ".join((reply or "").split()))
+        standalone = storable(" ".join((reply or "").split()))
         if not standalone or standalone == question:
             return {}
         emit(Rewritten(question, standalone))

@@ -20,6 +20,7 @@ from langgraph.store.base import BaseStore
 
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.memory import KEY, namespace_of
+from ras_agent.graphs.validate import to_json_value
 
 _NOTES = "ras_agent notes"
 _PAGE = 1000  # notes that are read from a store at a time
@@ -90,7 +91,7 @@ async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadN
 
 async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = "") -> None:
     """Store the notes on a thread, in place of earlier ones."""
-    await store.aput(namespace_of(user, thread, _NOTES), KEY, asdict(notes), index=False)
+    await store.aput(namespace_of(user, thread, _NOTES), KEY, to_json_value(asdict(notes)), index=False)
 
 
 async def averdicts(store: BaseStore) -> list[Verdict]:

@@ -6,7 +6,6 @@ as a Failure; what a caller gave wrongly, or a tool of the wrong type, raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import isfinite
@@ -19,10 +18,10 @@ from ras_agent.graphs.state import Inputs
 from ras_agent.records import JSON, Answer, Citation, Extraction, Failure, Hit, Passage, Source, Triple
 from ras_agent.text.lines import shown_name
 from ras_agent.text.markup import inert_markup
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.given import Text, passage_of
 
 _SCALARS = frozenset((bool, type(None)))
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # RAS on ASQA and ELI5: five fixed passages, five iterations
 _STATIC_ITERATIONS = 5
 _SHOWN_FACTS = 3
@@ -44,22 +43,14 @@ def to_json_value(value: Any) -> Any:
     """
     kind = type(value)
     if kind is str:
-        return replace_surrogates(value)
+        return storable(value)
     if kind in _SCALARS or (kind is float and isfinite(value)) or (kind is int and -(1 << 63) <= value < 1 << 64):
         return value
     if isinstance(value, Mapping):
-        return {replace_surrogates(str(key)): to_json_value(item) for key, item in value.items()}
+        return {storable(str(key)): to_json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [to_json_value(item) for item in value]
-    return replace_surrogates(str(value))
-
-
-def replace_surrogates(text: str) -> str:
-    """Replace each half of a character by U+FFFD, since no request, checkpoint or file can hold it.
-
-    Halves come from replies and records that were cut inside a character, and from undecodable bytes.
-    """
-    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
+    return storable(str(value))
 
 
 def finite(number: float | None) -> float | None:
@@ -117,7 +108,7 @@ def valid_hit(hit: object) -> Hit:
     score = float(hit.score)
     if passage is hit.passage and score is hit.score and isfinite(score) and not hit.why:
         return hit
-    return Hit(passage, score if isfinite(score) else 0.0, tuple(replace_surrogates(str(line)) for line in hit.why))
+    return Hit(passage, score if isfinite(score) else 0.0, tuple(storable(str(line)) for line in hit.why))
 
 
 def _valid_passage(passage: object) -> Passage | None:
@@ -125,13 +116,9 @@ def _valid_passage(passage: object) -> Passage | None:
     if not isinstance(passage, Passage):
         return None
     texts = passage.id, passage.text, passage.title, passage.document_id
-    try:
-        ascii_only = list(map(str.isascii, texts))
-    except TypeError:  # one is no text
+    if not all(isinstance(text, str) for text in texts):
         return None
-    if all(ascii_only):
-        return passage
-    clean = tuple(map(replace_surrogates, texts))
+    clean = tuple(map(storable, texts))
     if clean == texts:
         return passage
     return replace(passage, id=clean[0], text=clean[1], title=clean[2], document_id=clean[3])
@@ -166,8 +153,9 @@ def valid_facts(
             problems, sources = (_NO_TRIPLE,), ()
         if sources:
             texts = triple.subject, triple.predicate, triple.object
-            if not "".join(texts).isascii():
-                texts = replace_surrogates(texts[0]), replace_surrogates(texts[1]), replace_surrogates(texts[2])
+            joined = "".join(texts)
+            if storable(joined) != joined:
+                texts = storable(texts[0]), storable(texts[1]), storable(texts[2])
             triples.append(Triple(*texts, sources))
         if problems:
             for problem in set(problems):
@@ -220,13 +208,13 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
         start, end = span or (0, 0)
         title, file = shown_name(citation.title), shown_name(passage.file)
         citation = replace(citation, start=start, end=end, title=title, file=file, page=passage.page)
-        citation = replace(citation, quote=replace_surrogates(str(citation.quote)))
+        citation = replace(citation, quote=storable(str(citation.quote)))
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")
             citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
         citations.append(citation)
-    text = inert_markup(replace_surrogates(answer.text))
+    text = inert_markup(storable(answer.text))
     return replace(answer, text=text, citations=tuple(citations), failures=(*answer.failures, *failures))
 
 

@@ -16,6 +16,20 @@ def did_you_mean(name: str, choices: Iterable[str], spell: Callable[[str], str] 
     return f"did you mean {' or '.join(map(spell, close))}?" if close else ""
 
 
+_DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")
+
+
+def is_drivers(error: BaseException) -> bool:
+    """Tell whether an error is one of a database's driver."""
+    return type(error).__module__.partition(".")[0] in _DRIVERS
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an error says; of a driver's, the first line, since the others quote what was to be stored."""
+    message = str(error).strip()
+    return message.partition("\n")[0] if is_drivers(error) else message
+
+
 class RasError(Exception):
     """Base of all errors that ras_agent raises."""
 

@@ -82,7 +82,7 @@ async function follow(path, body) {
     if (error.name === "AbortError") status("Paused. Continue takes up where it stopped.");
     else showTrouble(error, () => follow(path, body));
     now.running = null;
-    now.paused = error.status !== 401; // then nothing has begun
+    now.paused = error.status !== 401 && !now.trace.stop_reason; // nothing has begun, or all has ended
     controls();
     return;
   }
@@ -142,6 +142,7 @@ function takeEvent(name, data) {
     finish(data);
     return true;
   } else if (name === "error") {
+    if (data.stop_reason) finish(data);
     throw new Refused(data.message || "The run ended with an error.", 500);
   }
   writeSteps();

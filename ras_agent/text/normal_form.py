@@ -1,4 +1,4 @@
-"""Text as Unicode has it: normal forms, in time linear in its length whatever its marks, and lone surrogates."""
+"""Text as Unicode has it: normal forms, in time linear in its length and what no database holds."""
 
 from __future__ import annotations
 
@@ -11,10 +11,22 @@ from typing import Literal
 _MOST_MARKS = 30
 _LONG_RUN = re.compile(rf"(?<![^\w\s\x00-\x7f])[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}+")
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
     """Return the normal form `form` of `text`. Of more than 30 combining marks in a row, the later ones are dropped."""
     return text if text.isascii() else unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
+
+
+def storable(text: str) -> str:
+    """Return a text with U+FFFD for what no request or file, or no text of a database, holds.
+
+    That are halves of characters, which come from replies and records that were cut inside one, and from undecodable
+    bytes; and the character 0.
+    """
+    plain = text.isascii() and "\0" not in text
+    return text if plain else _UNSTORABLE.sub("\ufffd", text)
 
 
 def encodable(text: str) -> str:

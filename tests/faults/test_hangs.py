@@ -72,7 +72,7 @@ class Traffic:
         good = told.status_code == 200
         with self.lock:
             self.requests += 1
-            if told.status_code in (409, 503):
+            if told.status_code in (409, 502, 503):  # the model was asked, and did not answer in time
                 self.refused += 1
             elif not good:
                 self.wrong.append(f"{kind}: {told.status_code} {told.text[:200]}")

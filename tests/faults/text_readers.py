@@ -30,7 +30,6 @@ from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.graphs.observe import _reason
 from ras_agent.graphs.tool import without_sources
-from ras_agent.graphs.validate import replace_surrogates
 from ras_agent.page.examples import example_questions
 from ras_agent.prompts import as_line, passage_block
 from ras_agent.question_graph import QuestionGraph
@@ -43,6 +42,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.markup import inert_markup, markup_start
 from ras_agent.text.names import DEMONYM, is_name, name_spans
+from ras_agent.text.normal_form import storable
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.titles import bare_title
@@ -305,7 +305,7 @@ READERS = {
     "not_unicode": TextReader(not_unicode, "tools.index.text_files"),
     "parse_statement": TextReader(_any(parse_statement), "tools.kg.formats.triples"),
     "conflicts_of": TextReader(_conflicts, "question_graph.conflicts text.values"),
-    "replace_surrogates": TextReader(replace_surrogates, "graphs.validate trace"),
+    "storable": TextReader(storable, "graphs.validate trace"),
     "inert": TextReader(inert, "app.cli.terminal app.cli.draw"),
     # scores
     "split_answers": TextReader(split_answers, "eval.metrics.answer_sets"),

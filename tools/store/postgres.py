@@ -20,6 +20,7 @@ from weakref import finalize
 from ras_agent.address import Address
 from ras_agent.errors import IndexExists, IndexNotFound, MissingExtra, StoreError
 from ras_agent.silence import SECONDS, TCP, impatient
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.store.database import busy
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _IDLE_SECONDS = 60
 """How long a connection waits for its next use before it is closed."""
 _CLOSE_SECONDS = 0.5
 """How long a pool's threads have to end: idle ones do at once, and one that waits for a silent server never does."""
-_UNSTORABLE = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 _DIALECT = {
     r"%": "%%",
     r"\?": "%s",
@@ -68,14 +68,6 @@ INDEX = SchemaUse(
     "index the files anew into another schema, such as ?schema=handbook",
     "make one with `ras-agent index FILES --out '{place}'`",
 )
-
-
-def storable(text: str) -> str:
-    """Return `text` with a replacement character for the two things that PostgreSQL's text cannot hold.
-
-    They are the character 0 and halves of surrogate pairs.
-    """
-    return text.translate(_UNSTORABLE)
 
 
 class _Statements:

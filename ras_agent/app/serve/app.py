@@ -113,7 +113,8 @@ async def ask(body: wire.AskRequest, request: Request, service: Served, caller: 
     """Answer a question: one JSON document, or with `stream` the run's events as they happen.
 
     The document holds the agent's outputs and `thread`; `review` too, where the run waits for a decision. Messages of
-    an earlier turn are remembered by their thread: give `thread` and the new question.
+    an earlier turn are remembered by their thread: give `thread` and the new question. Where no answer could be made,
+    the status is 502, or 503 where a model cannot be asked, and the document has `error`; a stream ends with `error`.
     """
     return await _told(*service.ask(body, caller), body.stream, request)
 
@@ -129,7 +130,9 @@ async def resume(
 async def _told(thread: str, run: Run, stream: bool, request: Request) -> Response:
     if stream:
         return RunStream(run, as_events(run, thread))
-    return json_response((await ended_or_left(run, request.receive)).document(thread))
+    ended = await ended_or_left(run, request.receive)
+    document = ended.document(thread)
+    return json_response(document) if ended.problem is None else response_of(ended.problem, document)
 
 
 @router.get("/api/threads/{thread}", tags=["Questions"])
@@ -294,7 +297,7 @@ async def reference(request: Request) -> HTMLResponse:
     return HTMLResponse(reference_page(request.app.openapi()), headers=_SAFE)
 
 
-async def _answer_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, RequestValidationError):
         first: Any = error.errors()[0]
         place = ".".join(map(str, first["loc"][1:]))  # after body, query or path

@@ -7,22 +7,24 @@ import logging
 import re
 import traceback
 
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException  # FastAPI's own is a child of it
 
 from ras_agent import errors
 from ras_agent.app.serve.wire import ErrorBody, ErrorDetail
 from ras_agent.calling import StillRunning
+from ras_agent.records import JSON
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.chat.retry import causes
+from ras_agent.trace import json_document
 
 _log = logging.getLogger(__name__)
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
 _CALLERS = (errors.EditError, errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
+_HEADERS = {503: {"Retry-After": "2"}, 401: {"WWW-Authenticate": "Bearer"}}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")  # of checkpointers, whose errors are their own
 
 
 class ApiError(errors.RasError, HTTPException):
@@ -49,8 +51,9 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
     if isinstance(error, errors.StoreError | errors.IndexNotFound | errors.IndexMismatch):
         _log.error("what is stored was not reached: %s", without_secrets(str(error)))
         return _reply(503, "the index cannot be reached at the moment: try again soon", "index_unavailable")
-    if type(error).__module__.partition(".")[0] in _DRIVERS:
-        _log.error("threads were not reached: %s", without_secrets(str(error)))
+    if errors.is_drivers(error):  # of a checkpointer's, whose errors are its own
+        said = f"{type(error).__name__}: {errors.message_of(error)}"
+        _log.error("threads were not reached: %s", without_secrets(said))
         return _reply(503, "threads cannot be reached at the moment: try again soon", "threads_unavailable")
     if isinstance(error, errors.ModelCallError | errors.ModelRefused):
         _log.error("a model was not reached: %s", without_secrets(str(error)))
@@ -60,8 +63,16 @@ def refusal(error: Exception) -> tuple[int, ErrorBody]:
         return _reply(409, "the index cannot be written at the moment: try again soon", "index_busy")
     if isinstance(error, _CALLERS) or (isinstance(error, ValueError) and not isinstance(error, errors.RasError)):
         return _reply(422, str(error))
-    _log.error("a request failed:\n%s", without_secrets("".join(traceback.format_exception(error))))
+    _log.error("a request failed:\n%s", without_secrets(_traceback(error)))
     return _reply(500, "the server failed; its log says why")
+
+
+def _traceback(error: Exception) -> str:
+    """Return an error's traceback, in which a driver's error is its first line."""
+    text = "".join(traceback.format_exception(error))
+    for one in filter(errors.is_drivers, causes(error)):
+        text = text.replace(str(one).strip(), errors.message_of(one))
+    return text
 
 
 def without_places(message: str) -> str:
@@ -69,11 +80,11 @@ def without_places(message: str) -> str:
     return _PATH.sub(r"\1", message)
 
 
-def response_of(error: Exception) -> JSONResponse:
-    """Return the response that reports an error."""
+def response_of(error: Exception, document: JSON | None = None) -> Response:
+    """Return the response that reports an error. document: what is known besides, of a run for example."""
     status, body = refusal(error)
-    headers = {503: {"Retry-After": "2"}, 401: {"WWW-Authenticate": "Bearer"}}
-    return JSONResponse(body.model_dump(), status, headers.get(status))
+    data = {**body.model_dump(), **(document or {})}
+    return Response(json_document(data), status, _HEADERS.get(status), media_type="application/json")
 
 
 def _reply(status: int, message: str, code: str | None = None) -> tuple[int, ErrorBody]:

@@ -39,13 +39,21 @@ class Ended:
     outputs: JSON
     review: JSON | None = None
 
-    def answered(self) -> JSON:
-        """Return the outputs. Raises ApiError where no answer could be made, which a caller must not take for one."""
-        if not self.outputs["failed"]:
-            return self.outputs
+    @property
+    def problem(self) -> ApiError | None:
+        """Return why no answer could be made, which a caller must not take for one; None for an answer."""
+        failed = self.outputs.get("failed")
+        if not failed:
+            return None
         away = self.outputs["stop_reason"] == "model_refused"
         code = "model_unavailable" if away else "no_answer"
-        raise ApiError(503 if away else 502, f"no answer: {self.outputs['failed']}", code)
+        return ApiError(503 if away else 502, f"no answer: {failed}", code)
+
+    def answered(self) -> JSON:
+        """Return the outputs. Raises ApiError where no answer could be made."""
+        if problem := self.problem:
+            raise problem
+        return self.outputs
 
     def document(self, thread: str) -> JSON:
         """Return the one JSON document of an answer."""
@@ -65,13 +73,19 @@ class Run:
         config: RunnableConfig,
         limits: Limits,
         *,
+        caller: str,
         turn: AbstractAsyncContextManager[None],
         ended: Callable[[], object],
         check: Callable[[], Awaitable[object]],
     ) -> None:
-        """Start the run. turn: what it waits for. ended: is called at its end. check: raises if no index is there."""
+        """Start the run of a caller.
+
+        turn: what it waits for. ended: is called at its end. check: raises if no index is there.
+        """
+        self.caller = caller
         self._news: asyncio.Queue[Event | None] = asyncio.Queue()  # None after the last
         self._turn, self._check = turn, check
+        self._why_cancelled = ApiError(499, "the client has left, so the run was cancelled", "cancelled")
         self._task = asyncio.create_task(self._run(agent, inputs, config, limits))
         self._task.add_done_callback(lambda _: self._news.put_nowait(None))
         self._task.add_done_callback(lambda _: ended())
@@ -79,6 +93,11 @@ class Run:
     def cancel(self) -> None:
         """Cancel the run, unless it has ended."""
         self._task.cancel()
+
+    def end_with_server(self) -> None:
+        """Cancel the run, and have who waits for it told that the server ends."""
+        self._why_cancelled = ApiError(503, "the server is ending: ask again soon", "ending")
+        self.cancel()
 
     async def events(self) -> AsyncIterator[Event | None]:
         """Yield the events of the run, and None where none came for a while."""
@@ -97,7 +116,7 @@ class Run:
         """Wait for the end. Raises what the run raised, and ApiError for one that was cancelled."""
         await asyncio.wait({self._task})
         if self._task.cancelled():
-            raise ApiError(499, "the client has left, so the run was cancelled", "cancelled")
+            raise self._why_cancelled
         return self._task.result()
 
     async def _run(self, agent: Agent, inputs: Any, config: RunnableConfig, limits: Limits) -> Ended:
@@ -158,7 +177,8 @@ class RunStream(StreamingResponse):
 async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
     """Yield a run's events as server-sent events.
 
-    The last is `done` with the outputs, `review` with what waits for a decision, or `error`.
+    The last is `done` with the outputs, `review` with what waits for a decision, or `error`, which has the outputs too
+    where the run has ended without an answer.
     """
     async for event in run.events():
         yield STILL_HERE if event is None else sse(event.to_dict(), event.type)
@@ -166,9 +186,15 @@ async def as_events(run: Run, thread: str) -> AsyncIterator[bytes]:
         ended = await run.end()
     except Exception as error:
         yield sse({**refusal(error)[1].error.model_dump(), "thread": thread}, "error")
+        return
+    if ended.review is not None:
+        yield sse({**ended.review, "thread": thread}, "review")
+        return
+    document = ended.document(thread)
+    if ended.problem is None:
+        yield sse(document, "done")
     else:
-        review = ended.review
-        yield sse(ended.document(thread), "done") if review is None else sse({**review, "thread": thread}, "review")
+        yield sse({**refusal(ended.problem)[1].error.model_dump(), **document}, "error")
 
 
 def sse(data: JSON, name: str = "") -> bytes:

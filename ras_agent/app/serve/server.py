@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import faulthandler
 import gc
 import logging
@@ -15,13 +16,15 @@ import uvicorn
 
 from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
-from ras_agent.app.serve.service import open_service
+from ras_agent.app.serve.service import Service, open_service
 from ras_agent.errors import SettingsError
 from ras_agent.logs import LOGGER, log_to
 from ras_agent.settings import Settings
 
 # seconds that runs under way have to end once the server was asked to, and after which the process ends whatever hangs
 _GRACE, _END = 6, 8
+# of them, the last: who waits for a run is told then that it has ended with the server
+_TO_TELL = 1
 # seconds in which a client has to take the next piece of an answer
 SEND_SECONDS = 60
 # connections besides those of runs; more are refused before anything is read from them
@@ -53,11 +56,24 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
             gc.freeze()
             host, port = listener.getsockname()[:2]
             announce(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-            await _Server(config).serve(sockets=[listener])
+            await _Server(config, service).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
     """Server whose process ends soon after a signal: what hangs in a thread, or at a database, is not waited for."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what runs, and tell those who wait for it, before their connections are cut."""
+        loop = asyncio.get_running_loop()
+        telling = loop.call_later(_GRACE - _TO_TELL, self._service.end_runs)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            telling.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         faulthandler.dump_traceback_later(_END, exit=True)  # it needs no interpreter, and says what hung

@@ -38,6 +38,8 @@ from ras_agent.page.examples import questions_about
 from ras_agent.records import JSON, Hit, Passage
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
+from ras_agent.text.lines import one_line
+from ras_agent.text.normal_form import storable
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import graph_of
@@ -84,7 +86,7 @@ class Service:
         # an agent for each choice of places where a person decides
         self._agent = lru_cache(None)(lambda review: assemble_agent(replace(parts, review=review), checkpointer))
         self._without_threads = assemble_agent(replace(parts, review=(), store=None))
-        self._running: dict[str, str] = {}  # the caller of each run
+        self._running: dict[str, Run] = {}
         self._turns = Turns()
         self.has_shares = False  # of runs: set where several tokens are known
         self._remembered: OrderedDict[str, None] = OrderedDict()
@@ -95,6 +97,11 @@ class Service:
     def runs(self) -> int:
         """Return the number of runs that have not ended."""
         return len(self._running)
+
+    def end_runs(self) -> None:
+        """End the runs under way, since the server ends; who waits for one is told so."""
+        for run in self._running.values():
+            run.end_with_server()
 
     def ask(self, request: wire.AskRequest, caller: Caller) -> tuple[str, Run]:
         """Start the run of a request, and return its thread. Raises ApiError, ReviewError."""
@@ -143,7 +150,7 @@ class Service:
         key, (_, state) = self._key(thread, caller), await self._state(thread, caller)
         notes = await anotes_of(self._notes, key, user=caller.name)
         if note.name is not None:
-            notes = replace(notes, name=" ".join(note.name.split()))
+            notes = replace(notes, name=one_line(storable(note.name)))
         if note.right is not None:
             outputs = outputs_of(state.values)
             if not outputs.get("stop_reason"):
@@ -263,14 +270,15 @@ class Service:
     def _start(
         self, key: str, caller: str, agent: Any, inputs: Any, config: RunnableConfig, limits: wire.RequestLimits | None
     ) -> Run:
-        free, own = self.settings.max_runs - len(self._running), sum(one == caller for one in self._running.values())
+        free = self.settings.max_runs - len(self._running)
+        own = sum(run.caller == caller for run in self._running.values())
         # a caller leaves as many places as he has: half of them are the first's, half of the rest the second's
         if free <= (own if self.has_shares else 0):
             which = "of yours " if free else ""
             raise ApiError(503, f"so many questions {which}are being answered already: try again soon", "busy")
         within, turn, ended = _lower(self._limits, limits), self._turns.turn(), partial(self._running.pop, key)
-        run = Run(agent, inputs, config, within, turn=turn, ended=ended, check=self._check_reached)
-        self._running[key] = caller
+        run = Run(agent, inputs, config, within, caller=caller, turn=turn, ended=ended, check=self._check_reached)
+        self._running[key] = run
         return run
 
     async def _check_reached(self) -> None:

@@ -36,6 +36,22 @@ def test_a_stream_tells_the_run_in_events_and_ends_with_the_same_outputs(client:
     assert set(out) == {*Outputs.__annotations__, "thread"}
 
 
+@pytest.mark.parametrize(("failure", "status", "code"), [(401, 503, "model_unavailable"), (500, 502, "no_answer")])
+def test_a_run_without_an_answer_is_an_error_that_holds_its_outputs(
+    served: Served, scripted_llm: Any, failure: int, status: int, code: str
+) -> None:
+    scripted_llm.script({"status": failure, "repeat": True})
+    client = served(Settings(llm=scripted_llm.spec, retries=0))
+    told = client.post("/api/ask", json={"question": QUESTION, "thread": "th"})
+    out = told.json()
+    assert (told.status_code, out["error"]["code"], out["error"]["type"]) == (status, code, "server_error")
+    assert (out["thread"], out["abstained"], bool(out["failures"])) == ("th", True, True)
+    streamed = client.post("/api/ask", json={"question": QUESTION, "thread": "th2", "stream": True})
+    name, last = events_of(streamed.text)[-1]
+    assert (name, last["code"], last["thread"], last["answer"]) == ("error", code, "th2", out["answer"])
+    assert client.get("/api/threads/th").json()["finished"] is True
+
+
 def test_a_conversation_is_asked_by_its_last_question(client: httpx.Client) -> None:
     out = client.post("/api/ask", json={"messages": [{"role": "user", "content": QUESTION}]}).json()
     assert out["answer"] == "Alexander Graham Bell"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -13,6 +14,7 @@ import pytest
 
 from ras_agent import Passage
 from ras_agent.address import Address
+from ras_agent.app.serve.errors import refusal
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.uploads import read_upload, upload_path
@@ -132,3 +134,35 @@ def test_connections_that_the_server_has_ended_are_noticed_before_their_use(
     for _ in range(3):
         assert _found(client, "Edinburgh") == ["bell", "leith"]
         database.end_connections()
+
+
+@pytest.mark.parametrize("odd", ["\0", "\ud800"])
+def test_what_no_text_of_a_database_holds_is_replaced_in_questions_answers_and_notes(
+    served: Served, database: Database, scripted_llm: Any, odd: str
+) -> None:
+    scripted_llm.script(
+        {"when": "You steer", "reply": "[SUBQ] Where was Bell born?"},
+        {"when": "You steer", "reply": "[SUFFICIENT]", "repeat": True},
+        {"when": "You answer", "reply": f"Answer: Edin{odd}burgh [1]", "repeat": True},
+        {"reply": f"(S> Be{odd}ll | P> was born in | O> Edinburgh)", "repeat": True},
+    )
+    threads = f"postgres:{database.address.url}"
+    client = served(Settings(index=database.address, checkpoint=threads, llm=scripted_llm.spec))
+    asked = {"question": f"Where was Be{odd}ll born?", "thread": "th"}
+    out = client.post("/api/ask", content=json.dumps(asked), headers={"Content-Type": "application/json"})
+    assert (out.status_code, out.json()["answer"]) == (200, "Edin\ufffdburgh")
+    assert "failures" not in out.json() or out.json()["failures"] == []
+    client.patch("/api/threads/th", json={"name": "Be\0ll"}).raise_for_status()
+    client.patch("/api/threads/th", json={"right": False, "correct": "Lei\0th"}).raise_for_status()
+    (thread,) = client.get("/api/threads").json()["threads"]
+    assert (thread["name"], thread["question"]) == ("Be\ufffdll", "Where was Be\ufffdll born?")
+
+
+def test_of_a_drivers_error_the_log_has_the_first_line_alone(caplog: pytest.LogCaptureFixture) -> None:
+    quoting = psycopg.DataError('unsupported\nDETAIL: it is "Where was Bell born?"\nCONTEXT: JSON data, line 1: Bell')
+    assert refusal(quoting)[0] == 503
+    wrapped = KeyError("state")
+    wrapped.__cause__ = quoting
+    assert refusal(wrapped)[0] == 500
+    assert [record.getMessage().count("DataError: unsupported") for record in caplog.records] == [1, 1]
+    assert "Bell" not in caplog.text

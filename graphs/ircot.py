@@ -39,7 +39,7 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     graph.add_body("reason", decide.reason(parts.planner, structured=structured, more_steps=more_steps))
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
     graph.add_body("answer", answer)
     if structured:
         graph.add_body("structure", nodes.structure(parts.extractor))

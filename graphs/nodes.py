@@ -5,7 +5,7 @@ Each factory closes over its tool and returns the body of a node; see ras_agent.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -30,8 +30,9 @@ from ras_agent.graphs.validate import (
     valid_facts,
     valid_hit,
 )
-from ras_agent.protocols import Answerer, Extractor, Retriever, Rewriter
+from ras_agent.protocols import Answerer, Extractor, Judge, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.support import is_grounded, texts_to_judge, what_is_not_borne, with_support
 from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, RefusedFacts, Step
 from ras_agent.review import is_person
 from ras_agent.standing_facts import keep_standing
@@ -280,12 +281,16 @@ def answer(
     answerer: Answerer,
     memory: ThreadMemory | None = None,
     pruner: FactPruner | None = None,
+    judge: Judge | None = None,
     *,
     asks_anyway: bool = False,
 ) -> NodeBody:
     """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
 
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
+    judge: tells whether a cited sentence bears a yes or a no.
+
+    Each citation says whether it supports the answer; where none does, the answer is not grounded, and a failure says so.
 
     Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
     `asks_anyway`, a search has found nothing.
@@ -311,8 +316,12 @@ def answer(
                 cause = "a model cannot be asked"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
         reply = valid_citations(reply, passages, graph.by_id, hop)
+        reply = yield from _supported(state["question"], reply, passages, graph, judge, hop)
+        current_ledger().refused = refused  # what a judge lacked time for ends nothing
+        grounded = is_grounded(reply)
+        if evidence and (unborne := what_is_not_borne(reply)):
+            reply = replace(reply, failures=(*reply.failures, Failure("answerer", unborne)))
         failures = record_failures(replace(failure, role="answerer", hop=hop) for failure in reply.failures)
-        grounded = evidence and not reply.abstained
         emit(Answered(reply, refused or state["stop_reason"], grounded))
         if memory is not None and len(graph):
             yield remember_call(memory, hop, graph, passages)
@@ -332,6 +341,17 @@ def answer(
         }
 
     return body
+
+
+def _supported(
+    question: str, reply: Answer, passages: Mapping[str, Passage], graph: QuestionGraph, judge: Judge | None, hop: int
+) -> Generator[RoleCall, Any, Answer]:
+    """Return the answer whose citations say whether they support it."""
+    texts = texts_to_judge(question, reply, passages) if judge else []
+    verdicts = None
+    if texts:
+        verdicts = yield RoleCall("judge", hop, judge, "judge", (question, texts), Sequence)
+    return with_support(question, reply, passages, graph.by_id, verdicts or ())
 
 
 def _without_evidence(state: State) -> Answer:

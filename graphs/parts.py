@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from ras_agent.address import Address
 from ras_agent.budget import Limits
 from ras_agent.errors import UnknownName
-from ras_agent.protocols import Answerer, Extractor, Planner, Reasoner, Retriever, Rewriter
+from ras_agent.protocols import Answerer, Extractor, Judge, Planner, Reasoner, Retriever, Rewriter
 from ras_agent.records import EvidenceLayout
 from ras_agent.review import Place
 from ras_agent.settings import Settings
@@ -151,6 +151,7 @@ class AgentParts:
     rewriter: None where a conversation's follow-up questions stay as they are.
     store: of the facts that each thread has found.
     pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
+    judge: tells whether a cited sentence bears a yes or a no; None where that is left open.
     role_names: who plays which role, for traces.
     name, brief: as in AgentArguments.
     """
@@ -166,6 +167,7 @@ class AgentParts:
     rewriter: Rewriter | None = None
     store: BaseStore | None = None
     pruner: FactPruner | None = None
+    judge: Judge | None = None
     role_names: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     brief: bool = False

@@ -50,7 +50,7 @@ def planning_loop(
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("structure", nodes.structure(parts.extractor))
     graph.add_body("merge", nodes.merge())
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
     graph.add_body("answer", answer)
 
     graph.add_edge("retrieve", "structure")

@@ -21,7 +21,7 @@ from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, 
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor
-from ras_agent.registry import names
+from ras_agent.registry import find, names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import ChatSettings
@@ -122,6 +122,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         ),
         store=arguments.get("store"),
         pruner=pruner,
+        judge=find("judge", _OFFLINE)(),
         role_names={role: role_name(spec) for role, spec in specs.items()},
         name=arguments.get("name", ""),
         brief=arguments.get("brief", False),

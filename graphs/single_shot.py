@@ -32,7 +32,7 @@ def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("structure", nodes.structure(parts.extractor))
     graph.add_body("merge", nodes.merge())
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
     graph.add_body("answer", answer)
 
     graph.add_edge("retrieve", "structure")

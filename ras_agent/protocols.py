@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ras_agent.graph_batch import GraphBatch
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Exchange, Extraction, Hit, Passage, Plan, Span, Step
+from ras_agent.records import Answer, Exchange, Extraction, Hit, Passage, Plan, Span, Step, Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,6 +100,15 @@ class SpanReader(Protocol):
 
     def read(self, question: str, texts: Sequence[str]) -> list[list[Span]]:
         """Return for each text its likeliest spans, best first; none for a text without words."""
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Model that tells whether texts affirm a question of yes or no, or deny it."""
+
+    def judge(self, question: str, texts: Sequence[str]) -> Sequence[Verdict]:
+        """Return one verdict for each text, in their order."""
         ...
 
 

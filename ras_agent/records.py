@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from ras_agent.marks import SUBQ, fact_text
 from ras_agent.shape import Record
@@ -137,6 +137,14 @@ class Span:
     def margin(self) -> float:
         """Return how much likelier the span is than no answer, in logits. Above 0, the text is taken to answer."""
         return self.score - self.no_answer
+
+
+class Verdict(NamedTuple):
+    """Probabilities that a text affirms a question, denies it, or does not tell; they sum to 1."""
+
+    true: float
+    false: float
+    not_said: float
 
 
 # ---- facts, and where they were read
@@ -321,10 +329,7 @@ class Step(Record):
 
 @dataclass(frozen=True)
 class Citation(Record):
-    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there.
-
-    file, page: those of the passage, if it has any; the run fills them in.
-    """
+    """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
 
     number: int
     passage_id: str
@@ -334,7 +339,12 @@ class Citation(Record):
     quote: str = ""
     triple_ids: tuple[str, ...] = ()
     file: str = ""
+    """the passage's, if it has one; the run fills it in"""
     page: int | None = None
+    """as `file`"""
+    supported: bool | None = None
+    """whether the quote bears the answer (ras_agent.question_graph.support); None where nothing can be told. The run
+    fills it in"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
     planner, extractor, answerer,
     reasoner, rewriter                        a factory of the role: make(argument, options), see ras_agent.tools.roles
+    judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
     dialect                                   a ras_agent.tools.plan.dialects.Dialect
     graph                                     a ras_agent.graphs.registry.GraphSpec
@@ -52,6 +53,9 @@ PLUGINS: dict[str, dict[str, object]] = {
     "rewriter": {
         "offline": "ras_agent.tools.offline.followup:offline_rewriter",
         "llm": "ras_agent.tools.plan.followup:llm_rewriter",
+    },
+    "judge": {
+        "offline": "ras_agent.tools.offline.roles:offline_judge",
     },
     "dialect": {
         "ras": "ras_agent.tools.plan.dialects:OWN",

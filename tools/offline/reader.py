@@ -20,7 +20,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import WeightsError
 from ras_agent.recent import RecentResults
-from ras_agent.records import Span
+from ras_agent.records import Span, Verdict
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.embed.bert import WIDTH, Bert, bert, panels
 from ras_agent.tools.embed.stored_bert import CLS, SEP, bert_tokenizer, load_weights
@@ -33,14 +33,6 @@ WINDOW_TOKENS = 192  # question, text and three special tokens; a longer text is
 OVERLAP_TOKENS = 48
 ANSWER_TOKENS = 24
 _REMEMBERED = 512  # questions, and pairs of question and text; planner and answerer read the same ones at each hop
-
-
-class Verdict(NamedTuple):
-    """Probabilities that a text affirms a question, denies it, or does not tell; they sum to 1."""
-
-    true: float
-    false: float
-    not_said: float
 
 
 class Reading(NamedTuple):

@@ -48,6 +48,11 @@ def offline_reasoner(variant: str = "", options: RoleOptions = DEFAULT_OPTIONS) 
     return OfflineReasoner(options.language)
 
 
+def offline_judge() -> Reader:
+    """Judge what a text says to a question of yes or no, with the reader of planner and answerer."""
+    return _packaged_reader()
+
+
 def _refuse(variant: str) -> None:
     if variant:
         raise UnknownName("offline role", f"offline:{variant}", ("offline",))

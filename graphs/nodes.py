@@ -290,7 +290,8 @@ def answer(
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
     judge: tells whether a cited sentence bears a yes or a no.
 
-    Each citation says whether it supports the answer; where none does, the answer is not grounded, and a failure says so.
+    Each citation says whether it supports the answer. Where none does, the answer is not grounded, and a failure says
+    so.
 
     Without any evidence there is no answer, and the answerer is not asked, unless the plan was [NO_RETRIEVAL] or, with
     `asks_anyway`, a search has found nothing.

@@ -24,6 +24,7 @@ from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import ReviewedState, Update
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.support import is_grounded
 from ras_agent.records import JSON, Answer, Citation, Passage, Plan, Source, Triple
 from ras_agent.review import Action, Decision, Review, Reviewed, decisions_of, person
 
@@ -249,13 +250,12 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 return update | ({"stop_reason": ""} if to == "planner" else {})
             update["reviews"] = [_reviewed(review, decision, {"answer": state["answer"]})]
             numbers = decision.citations
-            reply = Answer(
-                decision.answer,
-                tuple(citation for citation in citations if numbers is None or citation.number in numbers),
-            )
+            kept = [citation for citation in citations if numbers is None or citation.number in numbers]
+            # a person has seen that they bear the answer
+            reply = Answer(decision.answer, tuple([replace(citation, supported=True) for citation in kept]))
             if decision.action == "remove":
                 reply = Answer(f"No answer: it was withdrawn by {decision.by or 'a person'}.", abstained=True)
-            grounded = (state["grounded"] or state["abstained"]) and bool(reply.citations)
+            grounded = is_grounded(reply)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
             instead = answer_message(state["question"], reply, grounded=grounded)

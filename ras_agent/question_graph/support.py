@@ -21,19 +21,20 @@ from ras_agent.marks import NUMBER
 from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
-from ras_agent.text.names import is_name, names_in
+from ras_agent.text.names import is_name, name_spans, names_in
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title, file_title, with_title
-from ras_agent.text.wording import Part, Wording
+from ras_agent.text.wording import Part, Wording, content_of
 
 _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
 _VERDICT = re.compile(r"\W*(yes|no|true|false)\b", re.IGNORECASE)
 _AFFIRMS = frozenset({"yes", "true"})
-_SHORT = 3  # parts of a claim that have to be there, all of them
-_SHARE = 0.6  # of the parts of a longer claim
+_SHORT = 3  # words of a claim that have to be there, all of them; of more most
+_SHARE_OF_NAME, _SHARE_OF_WORDS = 0.5, 0.6
 _TOGETHER = 0  # the number of what all citations say, which are numbered from 1
-_SURE = 0.5  # probability from which a verdict is taken
+# probabilities from which a verdict is taken: what it denies is seldomer right than what it affirms
+_SURE_YES, _SURE_NO, _SURE_NOT_SAID = 0.5, 0.7, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> 
         parts = list(compress(compared.parts, is_own))
         held[number] = [part.is_held for part in parts]
     together = [_any(of_part) for of_part in zip(*held.values(), strict=True)]
-    borne = _is_borne([part._replace(is_held=has) for part, has in zip(parts, together, strict=True)])
+    borne = _is_borne(claim.text, [part._replace(is_held=has) for part, has in zip(parts, together, strict=True)])
     asked_in = foreign_language(question)
     if borne is False and any(evidence[number].language != asked_in for number in numbers):
         borne = None
@@ -183,16 +184,34 @@ def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> 
     return _supporting(question, held, evidence)
 
 
-def _is_borne(parts: Sequence[Part]) -> bool | None:
-    """Return whether enough of a claim's own parts are held: all figures, all of a few words, most of many."""
-    compared = [part for part in parts if part.is_held is not None]
+def _is_borne(claim: str, parts: Sequence[Part]) -> bool | None:
+    """Return whether enough of a claim's own parts are held: all figures, half of each name, and most other words.
+
+    Beside a figure or a name, a few other words need not be there: "the year 1847".
+    """
+    compared = {part.text: part for part in parts if part.is_held is not None}
     if not compared:
         return None
-    if any(part.is_figure and not part.is_held for part in compared):
+    figures = [part for part in compared.values() if part.is_figure]
+    names = [words for name in _names_inside(claim) if (words := compared.keys() & content_of(name))]
+    named = frozenset().union(*names)
+    others = [part for part in compared.values() if not part.is_figure and part.text not in named]
+    if not all(part.is_held for part in figures):
         return False
-    held = sum(part.is_held is True for part in compared)
-    least = len(compared) if len(compared) <= _SHORT else _SHARE * len(compared)
-    return held >= least
+    if not all(_share([compared[word] for word in name]) >= _SHARE_OF_NAME for name in names):
+        return False
+    if len(others) <= _SHORT:
+        return bool(figures or names) or all(part.is_held for part in others)
+    return _share(others) >= _SHARE_OF_WORDS
+
+
+def _names_inside(claim: str) -> list[str]:
+    """Return the names of a claim; not its first word by itself, whose capital may be the sentence's."""
+    return [claim[start:end] for start, end in name_spans(claim) if start or " " in claim[:end] or end == len(claim)]
+
+
+def _share(parts: Sequence[Part]) -> float:
+    return sum(part.is_held is True for part in parts) / len(parts)
 
 
 def _supporting(
@@ -228,11 +247,12 @@ def _judged(affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int,
 
 
 def _agrees(affirms: bool, verdict: Verdict) -> bool | None:
-    """Return whether a verdict is surely the answer's; None where it is not sure of any."""
-    same, other = (verdict.true, verdict.false) if affirms else (verdict.false, verdict.true)
-    if same >= _SURE:
-        return True
-    return False if other >= _SURE or verdict.not_said >= _SURE else None
+    """Return whether a verdict is surely the answer's; None where it is not sure."""
+    says_yes = verdict.true >= _SURE_YES
+    says_no = verdict.false >= _SURE_NO
+    if says_yes or says_no:
+        return says_yes is affirms
+    return False if verdict.not_said >= _SURE_NOT_SAID else None
 
 
 def _any(found: Iterable[bool | None]) -> bool | None:

@@ -36,7 +36,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.conflicts import conflicts_of
 from ras_agent.question_graph.export import to_mermaid
 from ras_agent.question_graph.proof import proof_of
-from ras_agent.records import Citation, Exchange, Hit, Passage, Source, Span, Step, Triple
+from ras_agent.question_graph.support import with_support
+from ras_agent.records import Answer, Citation, Exchange, Hit, Passage, Source, Span, Step, Triple
 from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
@@ -47,6 +48,7 @@ from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in, value_of
+from ras_agent.text.wording import Wording
 from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
@@ -104,6 +106,11 @@ def _passage(text: str) -> Passage:
 def _cited(text: str) -> None:
     sentences = sentences_of(text)
     best_sentence(sentences, ("Alan Turing", "was born in", "London"))
+
+
+def _borne(text: str) -> None:
+    answer = Answer(f"{text} [1]", (Citation(1, "1", text, 0, len(text), text),))
+    with_support(text, answer, {"1": _passage(text)}, {})
 
 
 def _edges(text: str) -> None:
@@ -218,6 +225,8 @@ READERS = {
     "best_sentence": TextReader(_cited),
     "inert_markup": TextReader(lambda text: (inert_markup(text), markup_start(text)), "text.markup"),
     "without_sources": TextReader(without_sources, "graphs.tool"),
+    "comparison": TextReader(lambda text: Wording(text).compare(text), "text.wording"),
+    "with_support": TextReader(_borne, "question_graph.support"),
     "bare_title": TextReader(bare_title, "text.titles"),
     "stem_set": TextReader(stem_set, "text.words"),
     # prompts

@@ -95,6 +95,11 @@ def untimed(out):
     return {**out, "steps": [{**step, "seconds": 0} for step in out["steps"]], "seconds": 0}
 
 
+def of_role(out, role):
+    """The failures of one role; the answers here are counts, which no sentence bears."""
+    return [failure for failure in out["failures"] if failure["role"] == role]
+
+
 SUFFICIENT = Plan("sufficient", reason="enough")
 
 
@@ -108,6 +113,7 @@ def fakes():
         Metered=Metered,
         SUFFICIENT=SUFFICIENT,
         untimed=untimed,
+        of_role=of_role,
     )
 
 

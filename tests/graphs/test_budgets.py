@@ -7,6 +7,7 @@ import pytest
 from ras_agent import Limits, Passage, Settings, create_ras_agent
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded
+from tests.graphs.what_failed import what_failed
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_usage_is_counted_by_role_and_hop(metered, fakes):
 def test_model_calls_end_the_loop_with_one_reserved_for_the_answer(metered, most, made, answer):
     out = metered("q", "b", "c", limits=Limits(max_llm_calls=most)).invoke({"question": "Who?"})
     assert (calls(out), out["answer"], out["stop_reason"]) == (made, answer, "max_llm_calls")
-    assert out["failures"] == []
+    assert what_failed(out) == []
 
 
 def test_a_single_call_is_left_to_the_answerer_where_no_other_role_needs_one(ras, fakes):

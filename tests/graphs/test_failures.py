@@ -7,11 +7,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent.errors import MissingExtra, ModelCallError, PromptError
 from ras_agent.records import Answer, Citation, Extraction, Failure, Hit, Passage, Plan
+from tests.graphs.what_failed import what_failed
 from tests.messages import says
 
 
 def failures(out):
-    return [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
+    return [(failure["role"], failure["hop"], failure["message"]) for failure in what_failed(out)]
 
 
 def test_an_answer_still_has_the_passages_where_extraction_failed(ras, fakes):
@@ -33,7 +34,7 @@ def test_what_an_extractor_could_not_parse_is_in_the_result(ras, fakes):
     partial = Extraction((), (Failure("", "half a line", detail="(S> a | P>"),))
     extractor = fakes.SentenceExtractor({"Who?": partial})
     out = ras("q", fakes.SUFFICIENT, extractor=extractor).invoke({"question": "Who?"})
-    assert out["failures"] == [{"role": "extractor", "message": "half a line", "hop": 1, "detail": "(S> a | P>"}]
+    assert what_failed(out) == [{"role": "extractor", "message": "half a line", "hop": 1, "detail": "(S> a | P>"}]
     assert out["stop_reason"] == "sufficient"
 
 
@@ -146,7 +147,7 @@ def test_a_tool_may_interrupt_the_run_for_a_human(ras, fakes):
     assert agent.invoke({"question": "Who?"}, thread)["__interrupt__"][0].value == "what next?"
     out = agent.invoke(Command(resume="the human's sub-query"), thread)
     assert [step["subquery"] for step in out["steps"]] == ["Who?", "the human's sub-query"]
-    assert out["failures"] == []
+    assert what_failed(out) == []
 
 
 @pytest.mark.parametrize("found", ["a text", Passage("a", "a text"), Hit("a text", 1.0)])
@@ -191,4 +192,4 @@ def test_a_passage_found_twice_is_no_failure(ras, fakes):
     out = ras("q", "b", fakes.SUFFICIENT, retriever=fakes.EchoRetriever({"b": ["x", "x", "Who? A"]})).invoke(
         {"question": "Who?"}
     )
-    assert out["failures"] == []
+    assert what_failed(out) == []

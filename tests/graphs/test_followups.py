@@ -9,6 +9,7 @@ from ras_agent.errors import ModelRefused
 from ras_agent.events import Rewritten
 from ras_agent.records import Exchange, Passage, Plan
 from ras_agent.tools.plan.followup import question_in
+from tests.graphs.what_failed import what_failed
 
 PASSAGES = [
     Passage("bell", "Alexander Graham Bell was born in Edinburgh. He patented the telephone.", "Alexander Graham Bell"),
@@ -123,7 +124,7 @@ def test_a_rewriter_that_fails_leaves_the_question(ras, fakes):
     agent = ras("q", fakes.SUFFICIENT, rewriter=Rewriting(RuntimeError("no reply")))
     out = agent.invoke({"messages": [*HISTORY, ("user", "Where was he born?")]})
     assert (out["question"], out["asked"]) == ("Where was he born?", "")
-    assert [(one["role"], one["message"]) for one in out["failures"]] == [("rewriter", "RuntimeError: no reply")]
+    assert [(one["role"], one["message"]) for one in what_failed(out)] == [("rewriter", "RuntimeError: no reply")]
     assert out["answer"] == "2 facts, 2 passages"
 
 

@@ -105,16 +105,17 @@ def test_with_an_extractor_no_new_facts_end_it(ircot, fakes):
 
 
 @pytest.mark.parametrize(("sentence", "recorded"), [(ModelCallError("no reply"), 1), ("", 1)])
-def test_a_reasoner_that_fails_ends_it_in_an_answer(ircot, sentence, recorded):
+def test_a_reasoner_that_fails_ends_it_in_an_answer(ircot, fakes, sentence, recorded):
     out = ircot(sentence).invoke({"question": "Q?"})
     assert (out["answer"], out["stop_reason"]) == ("0 facts, 2 passages", "planner_failed")
-    assert [failure["role"] for failure in out["failures"]] == ["reasoner"] * recorded
+    assert len(fakes.of_role(out, "reasoner")) == recorded
 
 
 def test_a_failed_retrieval_is_followed_by_the_next_sentence(ircot, fakes):
     retriever = fakes.EchoRetriever({"one": OSError("lost")})
     out = ircot("one", "the answer is 1", retriever=retriever).invoke({"question": "Q?"})
-    assert (out["answer"], out["stop_reason"], len(out["failures"])) == ("0 facts, 2 passages", "sufficient", 1)
+    assert (out["answer"], out["stop_reason"]) == ("0 facts, 2 passages", "sufficient")
+    assert len(fakes.of_role(out, "retriever")) == 1
 
 
 def test_model_calls_end_it_with_one_reserved_for_the_answer(ircot, fakes):

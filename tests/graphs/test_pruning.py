@@ -12,7 +12,7 @@ from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.ras import assemble_ras
 from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.records import Answer, Citation, Extraction, Hit, Passage, Plan, Source, Step, Triple
 from ras_agent.settings import Settings
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
 
@@ -50,7 +50,7 @@ class Watching:
 
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         self.shown.append(("answerer", graph.to_text()))
-        return Answer("Kent")
+        return Answer("Ada", (Citation(1, passages[0].id),))
 
 
 def _asked(pruner: Any) -> tuple[Watching, Callable[[], Any]]:

@@ -14,6 +14,7 @@ from ras_agent.budget import Limits, current_ledger
 from ras_agent.events import Answered, AnswerToken, Failed, GraphDelta, Hits, Planned, Triples, emit, streaming
 from ras_agent.graphs.node import _does_nothing
 from ras_agent.records import Answer, Plan
+from tests.graphs.what_failed import what_failed
 
 QUESTIONS = [{"question": f"Who is number {n}?"} for n in range(12)]
 
@@ -81,7 +82,7 @@ class Talking:
 EXPECTED = [
     *(Planned, Hits, Triples, GraphDelta),
     *(Planned, Hits, Failed, GraphDelta),
-    *(Planned, AnswerToken, AnswerToken, Answered),
+    *(Planned, AnswerToken, AnswerToken, Failed, Answered),
 ]
 
 
@@ -156,7 +157,7 @@ async def test_an_asynchronous_role_is_awaited_and_metered(ras, fakes):
             return fakes.SUFFICIENT
 
     out = await ras(planner=Awaited(RuntimeError("not the synchronous one"))).ainvoke({"question": "Who?"})
-    assert (out["stop_reason"], out["failures"]) == ("sufficient", [])
+    assert (out["stop_reason"], what_failed(out)) == ("sufficient", [])
 
 
 async def test_cancelling_an_asynchronous_run_is_no_failure_of_a_tool(ras):

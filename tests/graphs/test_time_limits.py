@@ -8,6 +8,7 @@ import pytest
 
 from ras_agent import Limits, create_single_shot_agent
 from ras_agent.events import Hits, emit
+from tests.graphs.what_failed import what_failed
 
 
 class Blocked:
@@ -69,7 +70,7 @@ def run(request):
 def test_a_role_that_does_not_return_is_named_and_not_waited_for(ras, blocked, run, role, answer):
     out = run(ras("q", "b", **{role: blocked}, limits=Limits(max_seconds=0.2)))
     assert (out["answer"][: len(answer)], out["stop_reason"]) == (answer, "max_seconds")
-    assert [(failure["role"], failure["message"]) for failure in out["failures"]] == [
+    assert [(failure["role"], failure["message"]) for failure in what_failed(out)] == [
         (
             role,
             f"the {role} was still running when max_seconds = 0.2 were over but for the answer's part; "
@@ -82,7 +83,7 @@ def test_a_role_that_does_not_return_is_named_and_not_waited_for(ras, blocked, r
 def test_a_coroutine_that_does_not_return_is_cancelled(ras, role):
     agent = ras("q", "b", **{role: Asleep()}, limits=Limits(max_seconds=0.2))
     out = asyncio.run(agent.ainvoke({"question": "Who?"}))
-    assert (out["stop_reason"], [failure["role"] for failure in out["failures"]]) == ("max_seconds", [role])
+    assert (out["stop_reason"], [failure["role"] for failure in what_failed(out)]) == ("max_seconds", [role])
 
 
 async def test_a_coroutine_that_ignores_its_cancellation_is_not_waited_for(ras):

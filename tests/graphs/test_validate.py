@@ -45,7 +45,7 @@ def facts_and_failures(ras, fakes):
             {"question": "Who?"}
         )
         json.dumps(out, allow_nan=False)
-        failures = [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]]
+        failures = [(one["role"], one["hop"], one["message"]) for one in fakes.of_role(out, "extractor")]
         return [(found["subject"], found["sources"]) for found in out["graph"]["facts"]], failures
 
     return run
@@ -126,7 +126,7 @@ def test_what_is_no_triple_is_dropped(facts_and_failures, thing):
 def test_each_kind_of_mistake_is_recorded_once_with_its_first_facts(ras, fakes):
     read = *(Triple("", "is", f"thing {n}", GOOD.sources) for n in range(5)), fact("Bell", Source("x"))
     out = ras("q", fakes.SUFFICIENT, extractor=Extractor(*read)).invoke({"question": "Who?"})
-    assert [failure["message"] for failure in out["failures"]] == [
+    assert [failure["message"] for failure in fakes.of_role(out, "extractor")] == [
         "mine: 5 facts dropped: a blank subject, predicate or object",
         "mine: 1 fact dropped: no source is one of the passages to read",
     ]
@@ -143,7 +143,7 @@ async def test_an_asynchronous_extractor_is_held_to_the_same(ras, fakes):
         {"question": "Who?"}
     )
     assert [found["subject"] for found in out["graph"]["facts"]] == ["Watt"]
-    assert len(out["failures"]) == 1
+    assert len(fakes.of_role(out, "extractor")) == 1
 
 
 def ids(inputs):

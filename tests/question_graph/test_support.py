@@ -1,0 +1,132 @@
+"""Whether the sentences that an answer cites bear it."""
+
+import pytest
+
+from ras_agent.question_graph.support import is_grounded, texts_to_judge, what_is_not_borne, with_support
+from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
+
+BELL = Passage("bell", "Bell was born in Edinburgh in 1847.", "Alexander Graham Bell")
+LEITH = Passage("leith", "The Water of Leith flows through Edinburgh.", "Water of Leith")
+FLEMING = Passage("fleming", "He was born on a farm near Darvel.", "Alexander Fleming")
+POTTER = Passage("quill", "Nora Quill is a potter who lives in Harlow.", "Nora Quill")
+SCIENTISTS = Passage("list", "The prize went to Marie Curie.", "Prizes")
+MORE = Passage("more", "Later it went to Ada Lovelace.", "Prizes")
+ULM = Passage("ulm", "爱因斯坦于1879年出生在德国的乌尔姆市。", "爱因斯坦")
+
+
+def quoting(*passages: Passage) -> tuple[Citation, ...]:
+    return tuple(
+        Citation(number, one.id, one.title, 0, len(one.text), one.text) for number, one in enumerate(passages, start=1)
+    )
+
+
+def supported(question: str, text: str, *passages: Passage, abstained: bool = False) -> list[bool | None]:
+    answer = Answer(text, quoting(*passages), abstained)
+    known = {passage.id: passage for passage in passages}
+    return [one.supported for one in with_support(question, answer, known, {}).citations]
+
+
+def test_a_sentence_that_has_the_answer_supports_it() -> None:
+    assert supported("Where was Bell born?", "Edinburgh", BELL) == [True]
+
+
+def test_a_sentence_about_somebody_else_does_not() -> None:
+    assert supported("Where was Alexander Graham Bell born?", "London", FLEMING) == [False]
+
+
+def test_the_words_of_the_question_are_not_the_answer_s_own() -> None:
+    assert supported("Where was Bell born?", "Bell was born in London", BELL) == [False]
+
+
+def test_a_sentence_that_leads_to_the_answer_supports_it_too() -> None:
+    question = "Which river flows through the city where Alexander Graham Bell was born?"
+    assert supported(question, "Water of Leith", BELL, LEITH, POTTER) == [True, True, False]
+
+
+def test_a_list_is_borne_by_several_sentences_together() -> None:
+    assert supported("Who won the prize?", "Marie Curie and Ada Lovelace", SCIENTISTS, MORE) == [True, True]
+    assert supported("Who won the prize?", "Marie Curie and Alan Turing", SCIENTISTS, MORE) == [False, False]
+
+
+@pytest.mark.parametrize(("said", "is_borne"), [("1847", True), ("the year 1847", True), ("1848", False)])
+def test_figures_are_compared_exactly(said: str, is_borne: bool) -> None:
+    assert supported("When was Bell born?", said, BELL) == [is_borne]
+
+
+def test_each_sentence_of_a_long_answer_is_compared_with_what_it_cites() -> None:
+    text = "Bell was born in Edinburgh [1]. The Water of Leith flows through Paris [2]."
+    assert supported("Tell me about Bell.", text, BELL, LEITH) == [True, False]
+
+
+def test_numbers_behind_a_full_stop_belong_to_the_sentence_before() -> None:
+    text = "Bell was born in Edinburgh. [1] Quill makes bowls in Rome. [2]"
+    assert supported("Tell me about Bell.", text, BELL, POTTER) == [True, False]
+
+
+def test_a_suggestion_is_compared_without_what_introduces_it() -> None:
+    said = "I am not sure. The passages suggest: Edinburgh"
+    assert supported("Where was Bell born?", said, BELL, abstained=True) == [True]
+
+
+def test_in_another_script_nothing_is_told_of_a_name_but_of_a_figure() -> None:
+    assert supported("Where was Einstein born?", "Ulm", ULM) == [None]
+    assert supported("爱因斯坦出生在哪里？", "乌尔姆市", ULM) == [True]
+    assert supported("爱因斯坦出生在哪里？", "慕尼黑", ULM) == [False]
+
+
+def test_a_fact_bears_only_what_stands_in_its_passage() -> None:
+    real = Triple("Nora Quill", "lives in", "Harlow", (Source("quill", 0, 43),))
+    foreign = Triple("Nora Quill", "worked with", "Bruce Heezen", (Source("quill", 0, 43),))
+    facts = {fact.id: fact for fact in (real, foreign)}
+    quote = Citation(1, "quill", "Nora Quill", 0, 43, POTTER.text, tuple(facts))
+    for text, is_borne in (("Harlow", True), ("Bruce Heezen", False)):
+        answer = with_support("Who or where?", Answer(text, (quote,)), {"quill": POTTER}, facts)
+        assert answer.citations[0].supported is is_borne
+
+
+def judged(text: str, *verdicts: Verdict) -> list[bool | None]:
+    answer = Answer(text, quoting(BELL, LEITH))
+    known = {"bell": BELL, "leith": LEITH}
+    return [one.supported for one in with_support("Was Bell born in Edinburgh?", answer, known, {}, verdicts).citations]
+
+
+YES, NO, OPEN = Verdict(0.8, 0.1, 0.1), Verdict(0.1, 0.8, 0.1), Verdict(0.4, 0.4, 0.2)
+
+
+def test_a_reader_decides_whether_a_sentence_bears_yes_or_no() -> None:
+    assert judged("yes", YES, OPEN, YES) == [True, None]
+    assert judged("No, he was not.", YES, OPEN, YES) == [False, None]
+    assert judged("no", NO, OPEN, NO) == [True, None]
+
+
+def test_sentences_may_bear_a_yes_only_together() -> None:
+    assert judged("Yes", OPEN, OPEN, YES) == [True, True]
+
+
+def test_without_a_reader_nothing_is_told_of_yes_and_no() -> None:
+    assert judged("yes") == [None, None]
+
+
+def test_a_reader_is_asked_about_each_quote_and_about_all() -> None:
+    answer = Answer("yes", quoting(BELL, LEITH))
+    known = {"bell": BELL, "leith": LEITH}
+    first, second = "Alexander Graham Bell. " + BELL.text, "Water of Leith. " + LEITH.text
+    assert texts_to_judge("Was he?", answer, known) == [first, second, f"{first} {second}"]
+    assert texts_to_judge("Who?", Answer("Bell", answer.citations), known) == []
+    assert texts_to_judge("Wurde er in Ulm geboren?", answer, known) == []
+
+
+def test_what_is_borne_by_nothing_is_said_with_its_remedy() -> None:
+    wrong, unclear = Citation(1, "bell", supported=False), Citation(2, "bell")
+    assert "no cited sentence bears the answer 'London'" in what_is_not_borne(Answer("London", (wrong,)))
+    assert "cites nothing" in what_is_not_borne(Answer("London"))
+    assert what_is_not_borne(Answer("London", (wrong, unclear))) == ""
+    assert what_is_not_borne(Answer("I don't know.", abstained=True)) == ""
+
+
+def test_an_answer_is_grounded_where_a_citation_supports_it_or_may() -> None:
+    wrong, unclear = Citation(1, "bell", supported=False), Citation(2, "bell")
+    assert is_grounded(Answer("London", (wrong, unclear)))
+    assert not is_grounded(Answer("London", (wrong,)))
+    assert not is_grounded(Answer("London"))
+    assert not is_grounded(Answer("London", (unclear,), abstained=True))

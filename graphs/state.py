@@ -79,7 +79,7 @@ class Outputs(TypedDict):
     failed: str
     """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
     grounded: bool
-    """whether the answer rests on evidence that was found; false for one from the model's memory, and without one"""
+    """whether a cited sentence bears the answer, or may; false for one from the model's memory, and without one"""
     confidence: float | None
     graph: JSON
     """QuestionGraph.to_dict()"""

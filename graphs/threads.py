@@ -78,7 +78,8 @@ class ThreadNotes:
 
     def judged(self, outputs: Mapping[str, Any], *, right: bool, correct: str = "") -> Self:
         """Return the notes with a verdict on the answer of a run's outputs."""
-        cited = tuple(dict.fromkeys(citation["passage_id"] for citation in outputs["citations"]))
+        bearing = [one for one in outputs["citations"] if one.get("supported") is not False]
+        cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
         verdict = Verdict(outputs["question"], outputs["answer"], right, correct, cited)
         return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
 

@@ -52,8 +52,9 @@ def _content_and_artifact(out: Any) -> tuple[str, JSON]:
 def answer_and_sources(out: Any) -> str:
     """Return an output's answer, and below it each citation: its number, title, file, page and quote.
 
-    An answer that names no number itself is followed by all of them. Each citation is one line, whatever its title
-    holds, and markup in it is inert.
+    quote = one_line(citation.get("quote", ""))
+    doubt = " (does not bear the answer)" if citation.get("supported") is False else ""
+    return f"[{citation['number']}] {title}{file}{doubt}" + (f': "{quote}"' if quote else "")
 
     >>> cited = {"number": 1, "title": "Leith", "file": "rivers.pdf", "page": 3, "quote": "It is long."}
     >>> print(answer_and_sources({"answer": "Water of Leith", "citations": [cited]}))
@@ -67,7 +68,8 @@ def answer_and_sources(out: Any) -> str:
         return answer
     numbers = [f"[{citation['number']}]" for citation in citations]
     if not any(number in answer for number in numbers):
-        answer = f"{answer} {''.join(numbers)}"
+        bearing = [f"[{citation['number']}]" for citation in citations if citation.get("supported") is not False]
+        answer = f"{answer} {''.join(bearing)}".rstrip()
     return "\n".join([answer + _SOURCES, *(inert_markup(_source(citation)) for citation in citations)])
 
 
@@ -96,4 +98,5 @@ def _source(citation: JSON) -> str:
     place = source_place(citation.get("file"), citation.get("page"))
     file = f" ({place})" if place else ""
     quote = one_line(citation.get("quote", ""))
-    return f"[{citation['number']}] {title}{file}" + (f': "{quote}"' if quote else "")
+    doubt = " (does not bear the answer)" if citation.get("supported") is False else ""
+    return f"[{citation['number']}] {title}{file}{doubt}" + (f': "{quote}"' if quote else "")

@@ -133,7 +133,7 @@ class WaitingForModel(_Event):
 
 @dataclass(frozen=True, slots=True)
 class Answered(_Event):
-    """The end of the run. grounded: whether the answer rests on evidence that was found."""
+    """The end of the run. grounded: whether a cited sentence bears the answer, or may."""
 
     type: Literal["answered"] = field(default="answered", kw_only=True)
     answer: Answer

@@ -48,9 +48,9 @@ class Trace(Record):
     plans: the planner's decisions, each with the hop it was made for. passages: by id, in the order of retrieval. mode:
     the name of the graph that ran, such as "ras". roles: what played each role, such as {"planner":
     "openai:gpt-4o-mini"}. seconds: time spent inside nodes. failed: why no answer could be made; see `outcome`.
-    grounded: whether the answer rests on evidence that was found. reviews: what a person decided on the way.
-    asked: the user's own words, where `question` is what a follow-up question of a conversation was made into; else
-    empty.
+    grounded: whether a cited sentence bears the answer, or may (ras_agent.question_graph.support). reviews: what a
+    person decided on the way. asked: the user's own words, where `question` is what a follow-up question of a
+    conversation was made into; else empty.
     """
 
     json_keys = (

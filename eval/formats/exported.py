@@ -12,7 +12,7 @@ import ras_agent
 from ras_agent.address import Address
 from ras_agent.errors import RunError
 from ras_agent.eval.formats.calls import RoleCall, read_calls
-from ras_agent.eval.metrics import Outcome, checkable, find_metric
+from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
@@ -57,8 +57,8 @@ class Exported:
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
         """Return the run with the results alone that score `least` in each metric, and whose answers are cited.
 
-        An answer counts as cited where a passage that it cites holds its words; a yes or no, which no text states,
-        where it cites any. Raises RunError for a metric that no result has.
+        An answer counts as cited where a sentence that it cites bears it, or may: a yes or no that no reader judges.
+        Raises RunError for a metric that no result has.
         """
         for metric in least:
             if not any(metric in result.scores for result in self.results):
@@ -74,16 +74,14 @@ class Exported:
 
 
 def is_cited(result: Result) -> bool:
-    """Tell whether a passage that the answer cites holds its words; for a yes or no, whether it cites any."""
+    """Tell whether a sentence that the answer cites bears it, or may."""
     if result.trace is None:
         raise RunError(f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces")
     outcome = Outcome.from_output(result.trace)
     if outcome.abstained or not outcome.answer or not outcome.citations:
         return False
-    return not checkable(outcome.answer) or find_metric("citation_support").score(_ANY, outcome) == 1.0
-
-
-_ANY = Question("", "", ())  # the metric looks at the outcome alone
+    question = Question(result.id, result.trace["question"], ())
+    return find_metric("citation_support").score(question, outcome) != 0.0
 
 
 def passages_of(result: Result) -> tuple[Passage, ...]:

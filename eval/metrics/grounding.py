@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ras_agent.eval.metrics.answers import holds, normalise_answer
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
+from ras_agent.question_graph.support import with_support
+from ras_agent.records import Answer, Passage
 
 _UNSTATED = frozenset({"", "yes", "no", "true", "false", "noanswer", "unknown"})
 
@@ -22,28 +24,22 @@ def answer_support(answers: Iterable[str], texts: Iterable[str]) -> float:
     return float(any(holds(text, golds) for text in texts))
 
 
-def citation_precision(answers: Iterable[str], cited: Sequence[str]) -> float:
-    """Return the share of the cited texts that hold one of the answers as whole words; 0.0 if nothing is cited.
-
-    In a chain of hops only the last passage need hold the answer. Read together with `answer_support`, this shows how
-    much was cited that does not bear on the answer itself.
-    """
-    golds = tuple(answers)
-    return sum(holds(text, golds) for text in cited) / len(cited) if cited else 0.0
-
-
 @metric("citation_support")
 def _citation_support(question: Question, outcome: Outcome) -> float | None:
-    if outcome.abstained or not checkable(outcome.answer):
+    """Tell whether a citation supports the answer; None where that cannot be told."""
+    if outcome.abstained or not (outcome.citations or checkable(outcome.answer)):
         return None
-    return answer_support([outcome.answer], _cited(outcome))
+    support = _support(question, outcome)
+    if True in support:
+        return 1.0
+    return None if None in support else 0.0
 
 
 @metric("citation_precision")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
-    if outcome.abstained or not checkable(outcome.answer) or not outcome.citations:
-        return None
-    return citation_precision([outcome.answer], _cited(outcome))
+    """Return the share of the citations that support the answer, of those of which it can be told."""
+    told = [one for one in _support(question, outcome) if one is not None]
+    return sum(told) / len(told) if told and not outcome.abstained else None
 
 
 @metric("answer_in_passages", of_passages=True)
@@ -59,6 +55,13 @@ def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
     return answer_support(golds, map(" ".join, outcome.triples())) if golds else None
 
 
-def _cited(outcome: Outcome) -> list[str]:
-    texts = {passage.id: f"{passage.title}. {passage.text}" for passage in outcome.passages}
-    return [texts.get(citation.passage_id, citation.quote) for citation in outcome.citations]
+def _support(question: Question, outcome: Outcome) -> list[bool | None]:
+    """Return whether each citation supports the answer: as its run has recorded it, else by its words."""
+    recorded = [one.supported for one in outcome.citations]
+    if any(one is not None for one in recorded):
+        return recorded
+    passages = {passage.id: passage for passage in outcome.passages}
+    quoted = {one.passage_id: Passage(one.passage_id, one.quote, one.title) for one in outcome.citations}
+    answer = Answer(outcome.answer, outcome.citations)
+    marked = with_support(question.question, answer, {**quoted, **passages}, outcome.facts)
+    return [one.supported for one in marked.citations]

@@ -22,8 +22,8 @@ _METRICS = {
     "searches as the question has gold hops, neither earlier nor later.",
     "stopped_early": "Of the questions that the planner ended by itself, the share that it ended too early.",
     "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
-    "citation_support": "The share of answers that stand, word for word, in a cited passage.",
-    "citation_precision": "The share of cited passages that hold the answer word for word.",
+    "citation_support": "The share of answers that a cited sentence bears, of those of which it can be told.",
+    "citation_precision": "The share of citations that support their answer, of those of which it can be told.",
     "proof_shown": "The share of answers to which cited sentences lead from a name in the question; yes, no and a "
     "choice between two named things do not count.",
     "proof_complete": "The share of the proofs that are shown with a sentence of every gold passage.",

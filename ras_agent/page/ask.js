@@ -253,8 +253,8 @@ function writeAnswer(writing) {
   look.toggle("long", trace.answer.length > 80);
   look.toggle("writing", writing);
   look.toggle("none", Boolean(trace.stop_reason) && (trace.abstained || !trace.answer));
-  $("marks").replaceChildren(...(trace.answer && !trace.grounded && !trace.abstained ? [" from the model's memory: nothing was looked up"] : []),
-    ...trace.citations.flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]),
+  $("marks").replaceChildren(now.story?.doubt() ?? "",
+    ...trace.citations.filter(({ supported }) => supported !== false).flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]),
     ...(trace.answer && !writing && !trace.abstained ? [" ", copyButton("the answer", () => now.story.answerText())] : []));
 }
 

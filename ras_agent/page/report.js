@@ -263,7 +263,7 @@
             make("ul", {}, step.new_triple_ids.map(sentence))))),
         make("li", { class: "end" }, end)),
       trace.citations.length ? make("h4", {}, "Cited") : "",
-      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, `${citation.title || citation.passage_id} `), citation.quote))),
+      make("ul", { class: "cited" }, trace.citations.map((citation) => make("li", {}, make("b", {}, `${citation.title || citation.passage_id} `), citation.quote, citation.supported === false ? make("span", { class: "warning" }, " does not bear the answer") : ""))),
       trace.failures.map((failure) => make("p", { class: "warning" }, `${failure.role}, hop ${failure.hop}: ${failure.message}`)));
   }
 

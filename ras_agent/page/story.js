@@ -72,12 +72,24 @@ function storyOf(run, on) {
     return `“${citation.quote || trace.passages[citation.passage_id]?.text || ""}” (${from})`;
   }
 
+  const bears = (citation) => citation.supported !== false;
+
+  /** Why an answer rests on nothing; "" where it does, and where there is none. */
+  function doubt() {
+    if (trace.grounded || trace.abstained || !trace.answer) return "";
+    if (trace.citations.length) return " not shown to be right: no cited sentence bears it";
+    return trace.steps.length ? " not shown to be right: it cites nothing of what was found" : " from the model's memory: nothing was looked up";
+  }
+
   /** The answer as it is copied: with its numbers, and below it what these stand for. */
-  const answerText = () => [
-    trace.answer + trace.citations.map((citation) => ` [${citation.number}]`).join(""),
-    ...(trace.citations.length ? [""] : []),
-    ...trace.citations.map((citation) => `[${citation.number}] ${asText(citation)}`),
-  ].join("\n");
+  function answerText() {
+    const bearing = trace.citations.filter(bears);
+    return [
+      trace.answer + bearing.map((citation) => ` [${citation.number}]`).join(""),
+      ...(bearing.length ? [""] : []),
+      ...bearing.map((citation) => `[${citation.number}] ${asText(citation)}`),
+    ].join("\n");
+  }
 
   function card(citation, shownAbove) {
     const drawnIds = citation.triple_ids.filter((id) => facts.has(id) && edges.has(id));
@@ -99,11 +111,12 @@ function storyOf(run, on) {
     const byNumber = new Map(trace.citations.map((citation) => [citation.number, citation]));
     const chain = (picture.chain ?? []).filter((link) => byNumber.has(link.cited));
     const used = new Set(chain.map((link) => byNumber.get(link.cited)));
-    const rest = trace.citations.filter((citation) => !used.has(citation));
+    const rest = trace.citations.filter((citation) => !used.has(citation) && bears(citation));
+    const others = trace.citations.filter((citation) => !used.has(citation) && !bears(citation));
     const chained = chain.length > 0;
     const end = chain.at(-1)?.end;
     return [
-      make("h2", {}, chained ? "How the answer follows" : "Evidence"),
+      chained || rest.length ? make("h2", {}, chained ? "How the answer follows" : "Evidence") : "",
       chained ? make("ol", { class: "story" },
         make("li", { class: "end" }, make("b", {}, chain[0].start), " is in the question"),
         chain.map((link) => make("li", {},
@@ -112,6 +125,8 @@ function storyOf(run, on) {
         make("li", { class: "end" }, make("b", { class: "answer-name" }, end), end === trace.answer ? " is the answer" : " is in the answer")) : "",
       chained && rest.length ? make("h2", { class: "also" }, "Cited as well") : "",
       ...rest.map((citation) => card(citation, [])),
+      others.length ? make("h2", { class: "also" }, "Cited, but does not bear the answer") : "",
+      ...others.map((citation) => card(citation, [])),
     ];
   }
 
@@ -247,5 +262,5 @@ function storyOf(run, on) {
     return parts;
   }
 
-  return { details, evidence, steps, rest, stepRow, sentence, asText, answerText };
+  return { details, evidence, steps, rest, stepRow, sentence, asText, answerText, doubt };
 }

@@ -97,8 +97,8 @@ function writeHeader() {
   const look = $("answer").parentElement.classList;
   look.toggle("long", trace.answer.length > 110);
   look.toggle("none", trace.abstained || !trace.answer);
-  if (!trace.grounded && !trace.abstained && trace.answer) $("marks").append(" from the model's memory: nothing was looked up");
-  for (const citation of trace.citations) {
+  $("marks").append(story.doubt());
+  for (const citation of trace.citations.filter(({ supported }) => supported !== false)) {
     $("marks").append(" ", make("button", { type: "button", class: "mark", title: citation.title || citation.passage_id, "aria-label": `Evidence ${citation.number}`, click: () => showEvidence(citation) }, String(citation.number)));
   }
   if (trace.answer && !trace.abstained) $("marks").append(" ", copyButton("the answer", story.answerText));

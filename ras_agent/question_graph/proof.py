@@ -63,7 +63,7 @@ def proof_of(
     """
     if canonical_key(answer) in _UNSTATED or f" {canonical_key(answer)} " in f" {canonical_key(question)} ":
         return ()
-    cited = [citation for citation in citations if citation.quote][:_MOST]
+    cited = [one for one in citations if one.quote and one.supported is not False][:_MOST]
     own = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
     titles = {citation.number: _title(citation) for citation in cited}
     ends = [end for found in own.values() for fact in found for end in (fact.subject, fact.object)]

@@ -22,9 +22,11 @@ from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.names import is_name, name_spans, names_in
+from ras_agent.text.overlap import Sentence, sentences_of
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.standing import Standing, Words, Writing, fact_text
+from ras_agent.text.terms import Term, terms_of
 from ras_agent.text.titles import bare_title, file_title, with_title
-from ras_agent.text.wording import Part, Wording, content_of
 
 _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
@@ -47,10 +49,9 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What a citation says: its sentence with what stands for its pronouns, its passage, and the names in it."""
+    """What a citation says: its sentence with what stands for its pronouns, the names in it, and its language."""
 
-    sentence: Wording
-    passage: Wording
+    sentence: Words
     names: frozenset[str]
     language: str
 
@@ -89,6 +90,24 @@ def texts_to_judge(question: str, answer: Answer, passages: Mapping[str, Passage
     quotes = [with_title(one.title, one.quote or passages[one.passage_id].text) for one in answer.citations]
     together = " ".join(quotes)
     return [] if foreign_language(question) or foreign_language(together) else [*quotes, together]
+
+
+def best_bearing(question: str, answer: str, passage: Passage) -> tuple[Sentence | None, float]:
+    """Return the sentence of a passage that has most of an answer's own words, and how much it bears.
+
+    Among equals it is the one that shares most with answer and question; (None, 0) where none shares anything.
+    """
+    writing = fact_text(passage.text, passage.title).words.writing
+    own = _own_terms(question, answer, writing)
+    best, most = None, 0.0
+    for sentence in sentences_of(passage.text):
+        bears = sentence.support((answer, question))
+        if bears:
+            words = Words(passage.text[sentence.start : sentence.end], writing)
+            bears += sum(words.has(term) is True for term in own)
+        if bears > most:
+            best, most = sentence, bears
+    return best, most
 
 
 def is_grounded(answer: Answer) -> bool:
@@ -144,14 +163,13 @@ def _said(answer: Answer) -> str:
 def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]) -> _Evidence:
     passage = passages[citation.passage_id]
     title = "" if citation.file and citation.title == file_title(citation.file) else bare_title(citation.title)
-    whole = with_title(title, passage.text)
-    wording = Wording(whole)
-    quote = citation.quote or passage.text
-    ends = [end for end in _ends(citation, facts) if not wording.compare(end).lacking]
+    whole = fact_text(passage.text, title)
+    quote = passage.text[citation.start : citation.end] or passage.text
+    ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
     sentence = with_title(title, " ".join([quote, *ends]))
     names = [title, *ends, *names_in(quote)]
     keys = frozenset([canonical_key(name) for name in names if is_name(name)])
-    return _Evidence(Wording(sentence), wording, keys, foreign_language(whole))
+    return _Evidence(Words(sentence, whole.words.writing), keys, foreign_language(whole.words.text))
 
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
@@ -164,44 +182,62 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
 
 def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
-    numbers = [one.number for one in claim.citations]
-    is_own = [not part.is_held for part in Wording(question).compare(claim.text).parts]
-    if not any(is_own):
-        is_own = [True] * len(is_own)
-    held: dict[int, list[bool | None]] = {}
-    parts: list[Part] = []
-    for number in numbers:
-        compared = evidence[number].sentence.compare(claim.text)
-        parts = list(compress(compared.parts, is_own))
-        held[number] = [part.is_held for part in parts]
-    together = [_any(of_part) for of_part in zip(*held.values(), strict=True)]
-    borne = _is_borne(claim.text, [part._replace(is_held=has) for part, has in zip(parts, together, strict=True)])
-    asked_in = foreign_language(question)
-    if borne is False and any(evidence[number].language != asked_in for number in numbers):
+    cited = {one.number: evidence[one.number] for one in claim.citations}
+    terms = _own_terms(question, claim.text, next(iter(cited.values())).sentence.writing)
+    held = {number: [one.sentence.has(term) for term in terms] for number, one in cited.items()}
+    together = [_any(of_term) for of_term in zip(*held.values(), strict=True)]
+    borne = _is_borne(claim.text, dict(zip(terms, together, strict=True)))
+    if borne is False and _may_be_said_otherwise(question, terms, together, cited.values()):
         borne = None
     if not borne:
-        return dict.fromkeys(numbers, borne)
+        return dict.fromkeys(cited, borne)
     return _supporting(question, held, evidence)
 
 
-def _is_borne(claim: str, parts: Sequence[Part]) -> bool | None:
-    """Return whether enough of a claim's own parts are held: all figures, half of each name, and most other words.
+def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
+    """Return the words and figures of a claim that the question does not have; all of them where it has them all."""
+    terms = Words("", writing).content(claim)
+    asked = Words(question, writing)
+    own = [term for term in terms if not asked.has(term)]
+    return list(dict.fromkeys(own or terms))
+
+
+def _may_be_said_otherwise(
+    question: str, terms: Sequence[Term], held: Sequence[bool | None], evidence: Iterable[_Evidence]
+) -> bool:
+    """Return whether sentences that lack a claim's words may bear it in words of another language, or inflected.
+
+    A figure that is not there is not there in any language.
+    """
+    if any(term.is_figure and has is False for term, has in zip(terms, held, strict=True)):
+        return False
+    asked_in = foreign_language(question)
+    for one in evidence:
+        is_foreign = one.language != "" or not one.sentence.text.isascii()
+        is_inflected = is_foreign and one.sentence.writing is Writing.LETTERS
+        if one.language != asked_in or (is_inflected and True in held):
+            return True
+    return False
+
+
+def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
+    """Return whether enough of a claim's own terms are held: all figures, half of each name, and most other words.
 
     Beside a figure or a name, a few other words need not be there: "the year 1847".
     """
-    compared = {part.text: part for part in parts if part.is_held is not None}
-    if not compared:
+    told = {term: has for term, has in held.items() if has is not None}
+    if not told:
         return None
-    figures = [part for part in compared.values() if part.is_figure]
-    names = [words for name in _names_inside(claim) if (words := compared.keys() & content_of(name))]
-    named = frozenset().union(*names)
-    others = [part for part in compared.values() if not part.is_figure and part.text not in named]
-    if not all(part.is_held for part in figures):
+    names = [words for name in _names_inside(claim) if (words := told.keys() & terms_of(name))]
+    named = frozenset[Term]().union(*names)
+    figures = [has for term, has in told.items() if term.is_figure]
+    others = [has for term, has in told.items() if not term.is_figure and term not in named]
+    if not all(figures):
         return False
-    if not all(_share([compared[word] for word in name]) >= _SHARE_OF_NAME for name in names):
+    if not all(_share([told[term] for term in name]) >= _SHARE_OF_NAME for name in names):
         return False
     if len(others) <= _SHORT:
-        return bool(figures or names) or all(part.is_held for part in others)
+        return bool(figures or names) or all(others)
     return _share(others) >= _SHARE_OF_WORDS
 
 
@@ -210,8 +246,8 @@ def _names_inside(claim: str) -> list[str]:
     return [claim[start:end] for start, end in name_spans(claim) if start or " " in claim[:end] or end == len(claim)]
 
 
-def _share(parts: Sequence[Part]) -> float:
-    return sum(part.is_held is True for part in parts) / len(parts)
+def _share(held: Sequence[bool]) -> float:
+    return sum(held) / len(held)
 
 
 def _supporting(

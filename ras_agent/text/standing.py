@@ -106,6 +106,18 @@ class Words:
         """Return the content words and figures of a phrase that are not among the words."""
         return [term for term in self.content(phrase) if not self._has(term)]
 
+    def has(self, term: Term) -> bool | None:
+        """Return whether the words have a term; None where nothing can be told: in another script, or inflected."""
+        if self._has(term):
+            return True
+        if self.writing is Writing.UNSPACED and term.word and term.word in self._letters:
+            return True
+        if term.is_figure:
+            is_missing = self.writing is not Writing.UNSPACED or self.is_surely_missing(term)
+        else:
+            is_missing = self.writing is not Writing.UNSPACED and not _scripts(term.text).isdisjoint(self._scripts)
+        return False if is_missing else None
+
     def content(self, phrase: str) -> list[Term]:
         """Return the terms of a phrase that carry its meaning, or all of them where none does ("The Who")."""
         terms = terms_of(phrase)
@@ -139,6 +151,10 @@ class Words:
         """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
         large = any(map(_LARGE.match, term.forms))
         return term.is_figure and large and any(map(_LARGE.match, self._forms)) and not self._has_native_numbers
+
+    @cached_property
+    def _scripts(self) -> frozenset[str]:
+        return _scripts(self.text)
 
     @cached_property
     def _key(self) -> str:

@@ -31,10 +31,6 @@ FUNCTION_WORDS = word_set(
     again once now still already yet however therefore thus
     """
 )
-HONORIFICS = word_set(
-    "mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess president saint st pope"
-)
-"""Titles of persons, which a text may leave out."""
 MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),

@@ -48,7 +48,6 @@ from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in, value_of
-from ras_agent.text.wording import Wording
 from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
@@ -225,7 +224,6 @@ READERS = {
     "best_sentence": TextReader(_cited),
     "inert_markup": TextReader(lambda text: (inert_markup(text), markup_start(text)), "text.markup"),
     "without_sources": TextReader(without_sources, "graphs.tool"),
-    "comparison": TextReader(lambda text: Wording(text).compare(text), "text.wording"),
     "with_support": TextReader(_borne, "question_graph.support"),
     "bare_title": TextReader(bare_title, "text.titles"),
     "stem_set": TextReader(stem_set, "text.words"),

@@ -68,10 +68,21 @@ def test_a_suggestion_is_compared_without_what_introduces_it() -> None:
     assert supported("Where was Bell born?", said, BELL, abstained=True) == [True]
 
 
-def test_in_another_script_nothing_is_told_of_a_name_but_of_a_figure() -> None:
-    assert supported("Where was Einstein born?", "Ulm", ULM) == [None]
+def test_in_another_script_what_stands_there_letter_by_letter_is_borne_and_of_the_rest_nothing_is_told() -> None:
     assert supported("爱因斯坦出生在哪里？", "乌尔姆市", ULM) == [True]
-    assert supported("爱因斯坦出生在哪里？", "慕尼黑", ULM) == [False]
+    assert supported("爱因斯坦出生在哪里？", "慕尼黑", ULM) == [None]
+    assert supported("Where was Einstein born?", "Ulm", ULM) == [None]
+    assert supported("爱因斯坦哪年出生？", "1879", ULM) == [True]
+    assert supported("爱因斯坦哪年出生？", "1880", ULM) == [False]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_borne"), [("in Moskau", None), ("in Ulm", True), ("in München", False), ("1.200 Jahre", True)]
+)
+def test_in_another_language_words_that_begin_alike_are_one(said: str, is_borne: bool | None) -> None:
+    german = Passage("de", "Der Künstler wurde in Ulm geboren und die Stadt ist 1200 Jahre alt.", "Ulmer Künstler")
+    question = "Wo wurde der Künstler geboren?" if is_borne is not None else "Where was the artist born?"
+    assert supported(question, said, german) == [is_borne]
 
 
 def test_a_fact_bears_only_what_stands_in_its_passage() -> None:

@@ -11,9 +11,10 @@ from typing import Self
 from ras_agent.marks import NOTE_FENCE, NUMBER, fenced, number_text
 from ras_agent.prompts import fact_block, fact_line, history_block, passage_block, searches_block, text_history_block
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.support import best_bearing
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.review import is_person, overruled
-from ras_agent.text.overlap import best_sentence, sentences_of, support
+from ras_agent.text.overlap import support
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
 _PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
@@ -178,9 +179,9 @@ class NumberedEvidence:
             return self.citations(self._supporting_facts(answer, question), answer, question)
         scored = []
         for place, passage in enumerate(self.passages):
-            sentence, support = best_sentence(sentences_of(passage.text), (answer, question))
+            sentence, bears = best_bearing(question, answer, passage)
             if sentence is not None:
-                scored.append((-support, place))
+                scored.append((-bears, place))
         best = [self.passages[place] for _, place in sorted(scored)[:_MOST_SUPPORTING]]
         facts_by_passage = self._facts_by_passage([passage.id for passage in best])
         return tuple(
@@ -235,7 +236,8 @@ def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) 
         if source is not None and source.start < source.end <= len(passage.text):
             return source.start, source.end
         phrases = (fact.subject, fact.object)
-    sentence, _ = best_sentence(sentences_of(passage.text), phrases)
+    answer, question = phrases
+    sentence, _ = best_bearing(question, answer, passage)
     return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
 
 

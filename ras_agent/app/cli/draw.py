@@ -43,6 +43,8 @@ _LONGEST_NAME = 60
 _CITED = re.compile(r"\[\d+\]")
 # ends that need no word: the planner or the graph itself decided them
 _FROM_MEMORY = "from the model's memory: nothing was looked up"
+_CITES_NOTHING = "not shown to be right: it cites nothing of what was found"
+_NOT_BORNE = "not shown to be right: no cited sentence bears it"
 _EXPECTED = frozenset({"sufficient", "no_retrieval", "single_shot", "static"})
 
 
@@ -153,7 +155,8 @@ class Drawing:
 
     def _draw_answer(self, answer: Answer, grounded: bool) -> None:
         self._doing("")
-        marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in answer.citations)
+        bearing = [citation for citation in answer.citations if citation.supported is not False]
+        marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in bearing)
         if self._answer is not None and self._streamed == answer.text:
             self._answer.add(f" {marks}" if marks else "")
             self.end()
@@ -165,14 +168,22 @@ class Drawing:
             )
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
         if not (grounded or answer.abstained):
-            hang(self._console, Text(), Text(_FROM_MEMORY, "yellow"), MARGIN)
+            hang(self._console, Text(), Text(self._doubt(answer), "yellow"), MARGIN)
         for citation in answer.citations:
             self._draw_citation(citation)
         for failure in self._late:
             self._draw_failure(failure)
 
+    def _doubt(self, answer: Answer) -> str:
+        """Return why an answer rests on nothing."""
+        if answer.citations:
+            return _NOT_BORNE
+        return _CITES_NOTHING if self._passages else _FROM_MEMORY
+
     def _draw_citation(self, citation: Citation) -> None:
         body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
+        if citation.supported is False:
+            body.append(", which does not bear the answer", "yellow")
         passage = self._passages.get(citation.passage_id)
         if citation.file:
             page = f", page {citation.page}" if citation.page else ""

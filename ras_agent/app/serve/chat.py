@@ -206,9 +206,13 @@ class _Completion:
         return {"annotations": self._annotations(outputs), **marks}
 
     def _annotations(self, outputs: JSON) -> list[JSON]:
-        """Return the citations as OpenAI has those of web pages. A passage without a web address has one here."""
+        """Return the citations that bear the answer, as OpenAI has those of web pages.
+
+        A passage without a web address has one here.
+        """
         text, annotations = outputs.get("answer", ""), []
-        for citation in outputs.get("citations", ()):
+        bearing = (one for one in outputs.get("citations", ()) if one.get("supported") is not False)
+        for citation in bearing:
             passage = outputs["passages"].get(citation["passage_id"], {})
             title = inert_markup(shown_name(citation["title"] or citation.get("file") or citation["passage_id"]))
             about = {"url": _address(passage, self._base_url), "title": title, "start_index": 0, "end_index": len(text)}

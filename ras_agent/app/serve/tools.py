@@ -50,16 +50,17 @@ _MOST_HITS, _MOST_ENTITIES = 50, 200
 
 
 class Quoted(TypedDict):
-    """Sentence that an answer rests on."""
+    """Sentence that an answer cites. supported: whether it bears the answer; null where that cannot be told."""
 
     title: str
     quote: str
     passage_id: str
     source: str
+    supported: bool | None
 
 
 class Answered(TypedDict):
-    """An answer. abstained: whether the documents hold none that is sure. grounded: whether evidence supports it."""
+    """An answer. abstained: whether the documents hold none that is sure. grounded: whether a source bears it."""
 
     answer: str
     abstained: bool
@@ -133,6 +134,7 @@ def tools_over(service: Service) -> MCPServer:
                 quote=str(cited.get("quote", "")),
                 passage_id=str(cited.get("passage_id", "")),
                 source=source_place(cited.get("file"), cited.get("page")),
+                supported=cited.get("supported"),
             )
             for cited in out["citations"]
         ]

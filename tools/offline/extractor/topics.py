@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ras_agent.text.names import JOINTS, name_spans
 from ras_agent.text.titles import bare_title
-from ras_agent.text.words import HONORIFICS, fold
+from ras_agent.text.words import fold, word_set
 from ras_agent.tools.offline.extractor.words import DATE
 
 _WORD = re.compile(r"\w+")
@@ -17,6 +17,7 @@ _DEFINED = re.compile(
     r"(?=\s{2,}|,(?!\s(?:Inc|Ltd|Jr|Sr|LLC|Co)\b)|\s(?:is|was|are|were|has|had|refers|who|also|formerly)\s)(?P<rest>.*)",
     re.DOTALL,
 )
+_HONORIFICS = word_set("mr mrs ms miss dr professor sir dame lord lady king queen prince princess president saint pope")
 _PERSON = re.compile(r"\b(?:he|she|his|her|born)\b", re.IGNORECASE)
 
 
@@ -80,7 +81,7 @@ def defined_name(sentence: str, topic: Topic) -> int:
 def _words(name: str) -> tuple[str, ...]:
     """Return folded words without a title of respect in front: "Lord Petre" is "Petre"."""
     words = tuple(_WORD.findall(fold(name)))
-    return words[1:] if len(words) > 1 and words[0] in HONORIFICS else words
+    return words[1:] if len(words) > 1 and words[0] in _HONORIFICS else words
 
 
 ALIAS = "is also known as"

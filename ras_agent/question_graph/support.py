@@ -92,10 +92,10 @@ def texts_to_judge(question: str, answer: Answer, passages: Mapping[str, Passage
     return [] if foreign_language(question) or foreign_language(together) else [*quotes, together]
 
 
-def best_bearing(question: str, answer: str, passage: Passage) -> tuple[Sentence | None, float]:
-    """Return the sentence of a passage that has most of an answer's own words, and how much it bears.
+def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | None:
+    """Return the sentence of a passage that has most of an answer's own words, None where none has a word of both.
 
-    Among equals it is the one that shares most with answer and question; (None, 0) where none shares anything.
+    Among equals it is the one that shares most with answer and question.
     """
     writing = fact_text(passage.text, passage.title).words.writing
     own = _own_terms(question, answer, writing)
@@ -107,7 +107,7 @@ def best_bearing(question: str, answer: str, passage: Passage) -> tuple[Sentence
             bears += sum(words.has(term) is True for term in own)
         if bears > most:
             best, most = sentence, bears
-    return best, most
+    return best
 
 
 def is_grounded(answer: Answer) -> bool:

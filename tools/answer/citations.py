@@ -14,7 +14,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import best_bearing
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.review import is_person, overruled
-from ras_agent.text.overlap import support
+from ras_agent.text.overlap import best_sentence, sentences_of, support
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
 _PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
@@ -179,9 +179,9 @@ class NumberedEvidence:
             return self.citations(self._supporting_facts(answer, question), answer, question)
         scored = []
         for place, passage in enumerate(self.passages):
-            sentence, bears = best_bearing(question, answer, passage)
+            sentence, shared = best_sentence(sentences_of(passage.text), (answer, question))
             if sentence is not None:
-                scored.append((-bears, place))
+                scored.append((-shared, place))
         best = [self.passages[place] for _, place in sorted(scored)[:_MOST_SUPPORTING]]
         facts_by_passage = self._facts_by_passage([passage.id for passage in best])
         return tuple(
@@ -237,7 +237,7 @@ def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) 
             return source.start, source.end
         phrases = (fact.subject, fact.object)
     answer, question = phrases
-    sentence, _ = best_bearing(question, answer, passage)
+    sentence = best_bearing(question, answer, passage)
     return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
 
 

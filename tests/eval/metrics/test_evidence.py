@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.eval.metrics.grounding import answer_support, checkable, citation_precision
+from ras_agent.eval.metrics.grounding import answer_support, checkable
 from ras_agent.eval.metrics.stopping import judged_stop
 
 
@@ -10,11 +10,6 @@ def test_support_needs_one_text_that_holds_the_answer() -> None:
     assert answer_support(["Blair"], ["Orr lived at Fell Mill.", "Orr was born in Blair."]) == 1.0
     assert answer_support(["Blair"], ["Blairgowrie is near."]) == 0.0
     assert answer_support(["Blair"], []) == 0.0
-
-
-def test_citation_precision_is_the_share_of_texts_that_hold_the_answer() -> None:
-    assert citation_precision(["Blair", "Blairgowrie"], ["In Blair.", "At the mill.", "In Blairgowrie.", "Far."]) == 0.5
-    assert citation_precision(["Blair"], []) == 0.0
 
 
 @pytest.mark.parametrize("answer", ["yes", "No.", "True", "", "the", "unknown"])

@@ -50,6 +50,7 @@ def plan(
     from_memory: bool = False,
     planner_writes_first_query: bool = False,
     more_steps: int = 0,
+    fallback: object = None,
 ) -> NodeBody:
     """RoleCall for the next sub-query, unless a limit, given passages or an earlier refusal decide already.
 
@@ -62,6 +63,7 @@ def plan(
     is searched. Only if so is a first plan asked for where passages are given for the first hop.
     planner_writes_first_query: whether the first sub-query is in the planner's own words.
     more_steps: how many steps reviews may add from a plan to the answer.
+    fallback: plans a later hop where no reply of the planner's model could be read.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
@@ -72,7 +74,8 @@ def plan(
             return update
         steps = _with_dialogue([records.step(data, state["passages"]) for data in state["steps"]], state["plans"])
         graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
-        plan = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan)
+        instead = fallback if hop else None  # the first search is the question's, whoever plans
+        plan = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan, instead)
         if current_ledger().refused == "model_refused":
             return end_loop("model_refused")
         in_own_words = planner_writes_first_query or bool(notes())
@@ -113,11 +116,11 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
     return Plan("subq", question, f"{why}: the question itself is searched{reason}", dialogue=plan.dialogue)
 
 
-def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> NodeBody:
+def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallback: object = None) -> NodeBody:
     """Write the next sentence of the chain of thought, which is also the next sub-query; the first is the question.
 
     A sentence that states the answer ends the loop (`ras_agent.marks.ends_chain`). structured: whether the graph reads
-    facts; if not, a hop without new facts ends nothing. more_steps: as for `plan`.
+    facts; if not, a hop without new facts ends nothing. more_steps, fallback: as for `plan`.
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
@@ -128,7 +131,8 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0) -> Node
             return {"subquery": question}
         passages = [records.passage(data) for data in state["passages"].values()]
         thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
-        sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", (question, passages, thoughts), str)
+        args = (question, passages, thoughts)
+        sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", args, str, fallback)
         if sentence is None or not sentence.strip():
             wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return end_loop("planner_failed") | {"failures": record_failures(wordless)}

@@ -36,13 +36,23 @@ def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> A
     graph, more_steps = AgentGraph(parts), reviews.more_steps(parts)
     structured = parts.extractor is not None
     graph.add_beginning("reason", least_steps=nodes.LEAST_STEPS + more_steps)
-    graph.add_body("reason", decide.reason(parts.planner, structured=structured, more_steps=more_steps))
+    reason = decide.reason(
+        parts.planner, structured=structured, more_steps=more_steps, fallback=parts.fallbacks.get("planner")
+    )
+    graph.add_body("reason", reason)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("merge", nodes.merge(thinking=True))
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(
+        parts.answerer,
+        graph.memory,
+        parts.pruner,
+        parts.judge,
+        asks_anyway=parts.preset.asks_anyway,
+        fallback=parts.fallbacks.get("answerer"),
+    )
     graph.add_body("answer", answer)
     if structured:
-        graph.add_body("structure", nodes.structure(parts.extractor))
+        graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
 
     graph.add_edge("retrieve", "structure" if structured else "merge")
     graph.add_edge("merge", "reason")

@@ -40,6 +40,7 @@ from ras_agent.errors import (
     FilterError,
     IndexMismatch,
     ModelRefused,
+    ParseError,
     PromptError,
     ReplayMiss,
     SettingsError,
@@ -55,6 +56,7 @@ from ras_agent.text.normal_form import storable
 from ras_agent.tools.chat.counting import counting
 from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
+from ras_agent.tools.roles import role_name
 
 # Everything else that a tool raises is recorded. These are raised: mistakes in code or set-up, which no later hop
 # can mend, a replay that has no reply, and LangGraph's own signals (an interrupt asked for by a tool).
@@ -85,7 +87,10 @@ _OF_STORE = 1.0
 
 
 class RoleCall(NamedTuple):
-    """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records."""
+    """A call to make: `role.method(*args)`, which must return `returns`; `kind` and `hop` are for its records.
+
+    fallback: plays the role where no reply of the model could be read; None for nobody.
+    """
 
     kind: str
     hop: int
@@ -93,11 +98,17 @@ class RoleCall(NamedTuple):
     method: str
     args: tuple[Any, ...]
     returns: type
+    fallback: object = None
 
 
 NodeSteps = Generator[RoleCall, Any, Update]
 NodeBody = Callable[[Any, Limits, Records], NodeSteps | Update]
 """A node's work, given the state, the limits in force, and the memory that turns the state's JSON into records"""
+
+
+def instead_of_model(role: object) -> str:
+    """Say which role plays a step whose model could not be understood, and the setting that decides so."""
+    return f"this step is left to the role {role_name(role)!r} (fallback = stop ends it)"
 
 
 def record_failures(failures: Iterable[Failure]) -> list[JSON]:
@@ -125,27 +136,32 @@ class Node(Runnable[Any, Update]):
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
-            while (role_call := run.advance()) is not None:
+            role_call = run.advance()
+            while role_call is not None:
                 make_call = partial(search, config) if role_call.kind == "retriever" else call
                 within = run.within(role_call)
+                instead = None
                 try:
                     run.receive(role_call, make_call(role_call.role, role_call.method, *role_call.args, within=within))
                 except Exception as error:
-                    run.fail(role_call, error)
+                    instead = run.fail(role_call, error)
+                role_call = instead or run.advance()
         return run.end(self._title, config)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         run = self._new_run(input)
         with metered(run.ledger), counting(), emitting(run.stream):
             run.begin(self._body, self._records)
-            while (role_call := run.advance()) is not None:
+            role_call = run.advance()
+            while role_call is not None:
                 make_call = partial(asearch, config) if role_call.kind == "retriever" else acall
-                within = run.within(role_call)
+                within, instead = run.within(role_call), None
                 try:
                     reply = await make_call(role_call.role, role_call.method, *role_call.args, within=within)
                     run.receive(role_call, reply)
                 except Exception as error:
-                    run.fail(role_call, error)
+                    instead = run.fail(role_call, error)
+                role_call = instead or run.advance()
         return run.end(self._title, config)
 
     def _new_run(self, state: Any) -> _NodeRun:
@@ -234,8 +250,11 @@ class _NodeRun:
             )
         self._reply = reply
 
-    def fail(self, role_call: RoleCall, error: Exception) -> None:
-        """Record a exception as a failure, and the limit that it means. Errors in RAISED are raised again."""
+    def fail(self, role_call: RoleCall, error: Exception) -> RoleCall | None:
+        """Record an exception as a failure, and the limit that it means; return the call to make instead, if any.
+
+        Errors in RAISED are raised again.
+        """
         if isinstance(error, RAISED):
             raise error
         if isinstance(error, BudgetExceeded):
@@ -253,8 +272,13 @@ class _NodeRun:
             self.ledger.refused = "model_refused"
             self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
         else:
-            message = redacted(f"{type(error).__name__}: {message_of(error)}")
-            self._failures += record_failures([Failure(role_call.kind, message[:500], role_call.hop)])
+            message = redacted(f"{type(error).__name__}: {message_of(error)}")[:500]
+            instead = role_call.fallback if isinstance(error, ParseError) else None
+            if instead is not None:
+                message = f"{message}; {instead_of_model(instead)}"
+            self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
+            return None if instead is None else role_call._replace(role=instead, fallback=None)
+        return None
 
     def _completed(self, update: Update) -> Update:
         """Return the node's update with what its calls cost and what failed in them."""

@@ -18,7 +18,7 @@ from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emi
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with_turn
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
-from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, record_failures
+from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, instead_of_model, record_failures
 from ras_agent.graphs.records import Records
 from ras_agent.graphs.state import Beginning, CallReads, Reads, Scope, State, Update, empty_state
 from ras_agent.graphs.validate import (
@@ -168,10 +168,11 @@ class StructureReads(CallReads):
     passages: dict[str, JSON]
 
 
-def structure(extractor: Extractor) -> NodeBody:
+def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
     """Read facts in this hop's passages. A passage read at an earlier hop is not read again: its facts are known.
 
     The extractor is asked for those passages alone that do not come with triples.
+    fallback: reads the passages about which no reply of the extractor's model could be read.
     """
     name = role_name(extractor)
 
@@ -191,6 +192,13 @@ def structure(extractor: Extractor) -> NodeBody:
             if reply is None and not triples:
                 return {"triples": []}
         extraction = reply or Extraction()
+        missed = [passages[passage_id] for passage_id in extraction.unread if passage_id in passages]
+        if missed and fallback is not None and not current_ledger().refused:
+            args, message = (missed, subquery), instead_of_model(fallback)
+            more = yield RoleCall("extractor", hop, fallback, "extract", args, Extraction)
+            noted = Failure("extractor", f"no fact was read in {len(missed)} passages; {message}", hop)
+            more = more or Extraction()
+            extraction = Extraction((*extraction.triples, *more.triples), (*extraction.failures, noted, *more.failures))
         extraction = Extraction(triples + extraction.triples, extraction.failures)
         extraction = valid_facts(extraction, passages, name, hop, subquery)
         extraction = keep_standing(extraction, passages.values(), hop)
@@ -284,11 +292,13 @@ def answer(
     judge: Judge | None = None,
     *,
     asks_anyway: bool = False,
+    fallback: object = None,
 ) -> NodeBody:
     """Answer from the graph and the passages; citations of what does not exist are dropped and recorded.
 
     memory: remembers the graph for the thread's next question. pruner: chooses the facts that the answerer is shown.
     judge: tells whether a cited sentence bears a yes or a no.
+    fallback: answers where no reply of the answerer's model held an answer.
 
     Each citation says whether it supports the answer. Where none does, the answer is not grounded, and a failure says
     so.
@@ -308,6 +318,11 @@ def answer(
             graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
             args = (state["question"], graph_shown, tuple(passages.values()), steps)
             reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)
+            if reply is not None and reply.failed and fallback is not None and evidence:
+                failed = replace(reply.failures[-1], message=instead_of_model(fallback))
+                instead = yield RoleCall("answerer", hop, fallback, "answer", args, Answer)
+                if instead is not None:
+                    reply = replace(instead, failures=(*reply.failures, failed, *instead.failures))
         else:
             reply = _without_evidence(state)
         refused = current_ledger().refused

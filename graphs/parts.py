@@ -49,6 +49,7 @@ class Preset:
     follows_any: whether a reply that states no plan is the next search. from_memory: whether a plan of [NO_RETRIEVAL]
     leads to an answer from the model's memory. asks_anyway: whether the answerer is asked, for what its model knows,
     where a search found nothing that it can be shown; comparisons of agents need it, so that all of them are asked.
+    falls_back: whether an offline role may play a step whose model could not be understood, unless a setting says.
     """
 
     early_stops: bool = True
@@ -58,6 +59,7 @@ class Preset:
     follows_any: bool = False
     from_memory: bool = False
     asks_anyway: bool = False
+    falls_back: bool = True
 
     def limits(self, limits: Limits) -> Limits:
         """Return `limits` with the preset's properties set."""
@@ -78,6 +80,7 @@ PRESETS = {
         layout="chain",
         follows_any=True,
         from_memory=True,
+        falls_back=False,
     ),
 }
 
@@ -153,6 +156,7 @@ class AgentParts:
     pruner: chooses the facts that planner and answerer are shown; None where they are shown all.
     judge: tells whether a cited sentence bears a yes or a no; None where that is left open.
     role_names: who plays which role, for traces.
+    fallbacks: who plays a step of planner, extractor or answerer where no reply of its model could be read.
     name, brief: as in AgentArguments.
     """
 
@@ -169,5 +173,6 @@ class AgentParts:
     pruner: FactPruner | None = None
     judge: Judge | None = None
     role_names: Mapping[str, str] = field(default_factory=dict)
+    fallbacks: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     brief: bool = False

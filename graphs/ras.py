@@ -45,12 +45,20 @@ def planning_loop(
         from_memory=parts.preset.from_memory,
         planner_writes_first_query=planner_writes_first_query,
         more_steps=more_steps,
+        fallback=parts.fallbacks.get("planner"),
     )
     graph.add_body("plan", plan)
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
-    graph.add_body("structure", nodes.structure(parts.extractor))
+    graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
     graph.add_body("merge", nodes.merge())
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(
+        parts.answerer,
+        graph.memory,
+        parts.pruner,
+        parts.judge,
+        asks_anyway=parts.preset.asks_anyway,
+        fallback=parts.fallbacks.get("answerer"),
+    )
     graph.add_body("answer", answer)
 
     graph.add_edge("retrieve", "structure")

@@ -17,13 +17,14 @@ from typing_extensions import Unpack
 from ras_agent.address import Address
 from ras_agent.errors import ReviewError, SettingsError, did_you_mean
 from ras_agent.graphs.agent import Agent
-from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, preset_named
+from ras_agent.graphs.parts import AgentArguments, AgentParts, AnyCheckpointer, AnyIndex, Preset, preset_named
 from ras_agent.graphs.registry import GraphSpec, graph_spec
 from ras_agent.prompts import prompt_names
 from ras_agent.protocols import Extractor
 from ras_agent.registry import find, names
 from ras_agent.review import Place, places
 from ras_agent.settings import Settings
+from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.runnables import is_chat_model
 from ras_agent.tools.graph_tokens.fact_orders import FactPruner, fact_order
@@ -44,7 +45,7 @@ from ras_agent.tools.roles import (
 )
 from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
-_OFFLINE = "offline"
+_OFFLINE, _STOP = "offline", "stop"
 
 
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
@@ -124,6 +125,7 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         pruner=pruner,
         judge=find("judge", _OFFLINE)(),
         role_names={role: role_name(spec) for role, spec in specs.items()},
+        fallbacks=_fallbacks(spec, specs, options, settings.fallback or _usual_fallback(preset, language)),
         name=arguments.get("name", ""),
         brief=arguments.get("brief", False),
     )
@@ -234,6 +236,30 @@ def _default_rewriter(role: object) -> object:
         if colon and name not in (*names("planner"), *names("reasoner"), *names("answerer")):
             return role
     return _OFFLINE
+
+
+def _usual_fallback(preset: Preset, language: str) -> str:
+    """Return who plays a step whose model could not be understood, if no setting says: offline roles read English."""
+    return _OFFLINE if preset.falls_back and language in ("", ENGLISH) else _STOP
+
+
+def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str) -> dict[str, object]:
+    """Return the offline role for each of `specs` that a chat model plays; none where the step is to stop."""
+    if fallback == _STOP:
+        return {}
+    options = replace(options, dialect=None)
+    resolve = {"planner": resolve_planner, "extractor": resolve_extractor, "answerer": resolve_answerer}
+    if graph.planner == "reasoner":
+        resolve["planner"] = resolve_reasoner
+    return {role: resolve[role](fallback, options) for role, spec in specs.items() if _is_model(role, spec)}
+
+
+def _is_model(role: str, spec: object) -> bool:
+    """Tell whether a role is played by a chat model, given as one or as `provider:model`."""
+    if isinstance(spec, str):
+        name, colon, _ = spec.partition(":")
+        return bool(colon) and name not in (*names(role), *names("reasoner"))
+    return is_chat_model(spec)
 
 
 def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:

@@ -30,9 +30,16 @@ def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None
     graph = AgentGraph(parts)
     graph.add_beginning("retrieve", least_steps=_STEPS + reviews.more_steps(parts), stop_reason="single_shot")
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
-    graph.add_body("structure", nodes.structure(parts.extractor))
+    graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
     graph.add_body("merge", nodes.merge())
-    answer = nodes.answer(parts.answerer, graph.memory, parts.pruner, parts.judge, asks_anyway=parts.preset.asks_anyway)
+    answer = nodes.answer(
+        parts.answerer,
+        graph.memory,
+        parts.pruner,
+        parts.judge,
+        asks_anyway=parts.preset.asks_anyway,
+        fallback=parts.fallbacks.get("answerer"),
+    )
     graph.add_body("answer", answer)
 
     graph.add_edge("retrieve", "structure")

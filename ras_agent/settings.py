@@ -212,6 +212,12 @@ class Settings(BaseModel):
     )
     checkpoint: str = _THREADS("memory", "Where threads are stored: memory, sqlite:FILE or postgres:CONNECTION.")
 
+    fallback: Literal["offline", "stop"] | None = _LOOP(
+        None,
+        "Who plays a step whose model wrote nothing readable, also when asked again: offline, or stop for nobody; if "
+        "not set, offline for English texts, and stop with preset paper.",
+    )
+
     max_hops: PositiveInt = _LIMITS(5, "Most hops.", everyday=True)
     max_facts: PositiveInt = _LIMITS(400, "Most facts in the question graph.")
     max_llm_calls: PositiveInt | None = _LIMITS(None, "Most model calls; if not set, no limit.")

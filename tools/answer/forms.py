@@ -13,6 +13,7 @@ from ras_agent.marks import (
     FLAGS,
     INLINE_ANSWER,
     QUESTION,
+    SUBJECT,
     UNKNOWN,
     WRAPPING_TAGS,
     ends_chain,
@@ -92,6 +93,7 @@ _YES_OR_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _ASKS_YES_OR_NO = re.compile(
     r"\W*(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might)(?:n['’]?t)?\b", re.I
 )
+_FACT = re.compile(rf"\W*{SUBJECT.live}", FLAGS)
 _NO_ANSWER = re.compile(r"[(\[<]\s*(?:S>|SUBQ|SUFF|NO_|/?passage|/?facts)|\b[SPO]> |[:?]\s*\Z", re.IGNORECASE)
 _WRAPPING = ' \t\n*_`"“”'
 _ONE_LINER = 200
@@ -167,6 +169,11 @@ def first_words(reply: str, question: str) -> str:
     first = text.partition("\n")[0]
     sentence = next((first[start:end] for start, end in sentence_spans(first)), "").strip()
     return "" if not _new_words(sentence, question) or _NO_ANSWER.search(sentence) or refuses(sentence) else sentence
+
+
+def is_fact(answer: str) -> bool:
+    """Tell whether an answer is a fact in the marks of evidence, which models copy."""
+    return _FACT.match(answer) is not None
 
 
 def restates(answer: str, question: str) -> bool:

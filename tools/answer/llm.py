@@ -23,6 +23,7 @@ from ras_agent.tools.answer.forms import (
     answer_part,
     bare_words,
     first_words,
+    is_fact,
     opens_with_answer,
     restates,
 )
@@ -242,7 +243,7 @@ class LLMAnswerer:
 
     def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:
         """Tell whether an answer repeats instructions, a worked example or the question, and says nothing itself."""
-        if not self._form.prose and restates(answer, question):
+        if not self._form.prose and (is_fact(answer) or restates(answer, question)):
             return True
         material = (question, evidence.block())
         if echoes(answer, self._instructions, material):

@@ -212,6 +212,7 @@ def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -
         "Answer: Le Roncole [1][3]",
         "Your reply could not be used. The answer is no longer available for editing.",
         "The city where Bell was born, which the river flows through",
+        "(S> Water of Leith | P> flows through | O> Edinburgh)",
     ],
 )
 def test_an_echo_of_instructions_examples_or_question_is_no_answer(scripted_model: Any, echo: str) -> None:

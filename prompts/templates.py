@@ -45,6 +45,8 @@ _HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
+_NEEDLESS = {"task": "", "history": "plan-"}
+"""Values that a prompt need not show, and how the names of the prompts begin that need not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,10 @@ def _folders(directory: str | Path | None) -> tuple[Path, ...]:
 
 
 def _check_own(folder: Path) -> None:
-    """Raise PromptError for a file that overrides no packaged prompt, and for a placeholder that gets no value."""
+    """Raise PromptError for a file that overrides no packaged prompt, or one whose placeholders are not the prompt's.
+
+    Each has to get a value, and each value has to be shown, but for those that may be empty.
+    """
     packaged = _names((_PACKAGED,))
     files = {path: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.txt"))}
     bases = {header[2] for text in files.values() for header in _HEADER.finditer(text)}
@@ -219,6 +224,13 @@ def _check_own(folder: Path) -> None:
                     f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; {able}, "
                     f"and the marks {_name_list(PLACEHOLDERS)}"
                 )
+        shown = _variables(_turns(path.stem, (folder, _PACKAGED), including=()))
+        needless = {variable for variable, start in _NEEDLESS.items() if name.startswith(start)}
+        if missing := variables - shown - needless:
+            raise PromptError(
+                f"{path}: the prompt does not show {_name_list(missing)}, which has a value in every run; add it, as "
+                f"{name}.txt of the package shows it"
+            )
 
 
 def _name_list(placeholders: Iterable[str]) -> str:

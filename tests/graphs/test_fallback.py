@@ -1,6 +1,5 @@
 """Where a model's replies cannot be read, an offline role plays the step, and the run says so."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ BABBLE = "The facts are as follows: it is what it is."
 class TwoPassages:
     name = "two"
 
-    def retrieve(self, query: str, k: int) -> Sequence[Hit]:
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         return [Hit(LEITH if "Edinburgh" in query else BELL, 1.0)]
 
 

@@ -2,9 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ras_agent import Settings, create_ras_agent
 from ras_agent.errors import PromptError
 from ras_agent.marks import ACTIONS, ANSWER, ANSWER_IS, FENCES, FIELDS, MARKS, NONE, SUBJECT, UNKNOWN
 from ras_agent.prompts import Turn, fragment, load, prompt_names, render, templates
@@ -61,6 +63,43 @@ def test_marks_are_filled_in_from_the_table(tmp_path: Path) -> None:
     own = load("own", tmp_path)
     assert own.variables == {"question"}
     assert own.turns[0].text == "[SUBQ] or (S> subject | P> predicate | O> object) about {{question}}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "missing"),
+    [
+        ("answer", "--- user\n{{evidence}}\n{{task}}\nQuestion: {{question}}", "{{abstention}}, {{shown}}"),
+        ("plan", "--- user\nQuestion: {{question}}", "{{history}}"),
+        ("triples-few-shot", "--- user\nWrite the facts.", "{{passages}}"),
+        ("next-sentence", "--- user\n{{passages}}\nQuestion: {{question}}", "{{thoughts}}"),
+    ],
+)
+def test_an_own_prompt_that_lacks_a_value_is_told_of_before_it_is_asked(
+    tmp_path: Path, name: str, text: str, missing: str
+) -> None:
+    (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(PromptError, match=says(f"{name}.txt: the prompt does not show {missing}", "add it")):
+        load("plan", tmp_path)
+
+
+def test_an_own_prompt_may_leave_out_the_task_and_add_to_another(tmp_path: Path) -> None:
+    (tmp_path / "plan.txt").write_text("--- user\n{{history}}\nQuestion: {{question}}", encoding="utf-8")
+    (tmp_path / "answer-short.txt").write_text("--- extends answer\n--- system\nBe brief.", encoding="utf-8")
+    assert load("plan", tmp_path).variables == {"history", "question"}
+    assert "Be brief." in load("answer-short", tmp_path).turns[0].text
+
+
+def test_an_agent_with_an_own_prompt_that_lacks_a_value_is_not_made(tmp_path: Path, scripted_model: Any) -> None:
+    (tmp_path / "answer.txt").write_text("--- user\n{{evidence}}\nQuestion: {{question}}", encoding="utf-8")
+    with pytest.raises(PromptError, match=says("answer.txt", "{{abstention}}, {{shown}}")):
+        create_ras_agent(llm=scripted_model(), index=["Bell."], settings=Settings(prompts=tmp_path))
+
+
+def test_a_prompt_is_shown_with_fewer_and_fewer_of_its_worked_examples() -> None:
+    versions = list(load("plan", few_shot=True).versions())
+    assert [len(version.turns) for version in versions] == [12, 10, 8, 6, 4, 2]
+    assert versions[-1].turns == load("plan").turns
+    assert versions[-2].turns[1:3] == versions[0].turns[-3:-1]
 
 
 def test_a_prompt_with_worked_examples_is_its_few_shot_variant(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ _SCHEMA = {
     "required": ["facts"],
     "additionalProperties": False,
 }
-REPLY_FORM = ReplyForm(rf"{_FACT}(?:\n{_FACT}){{0,31}}|\[NONE\]", _SCHEMA)
-"""The form to which a server holds the facts of a passage, 32 at most."""
+REPLY_FORM = ReplyForm(rf"{_FACT}(?:\n{_FACT})*|\[NONE\]", _SCHEMA)
+"""The form to which a server holds the facts of a passage. Counts inside counts are more than llama.cpp takes."""
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _SCALAR = rf"(?:{_STRING}|-?\d[\d.eE+-]*+|true|false|null)"

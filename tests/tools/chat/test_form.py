@@ -38,3 +38,9 @@ def test_schemas_keep_to_what_strict_servers_take() -> None:
         assert form.schema["type"] == "object"
         assert form.schema["additionalProperties"] is False
         assert form.schema["required"] == list(form.schema["properties"])
+
+
+def test_the_form_of_facts_counts_no_facts_whose_letters_are_counted() -> None:
+    # llama.cpp refuses a grammar in which two counts that are inside each other multiply to thousands
+    assert as_grammar(FACTS.pattern).count("){") == 0
+    assert as_grammar(FACTS.pattern).count(")*") == 1

@@ -45,7 +45,7 @@ _HEADER = re.compile(r"^--- (?:(system|user|assistant)|extends ([a-z0-9-]+))[ \t
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _PLACEHOLDER_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _FEW_SHOT = "-few-shot"
-_NEEDLESS = {"task": "", "history": "plan-"}
+_NEEDLESS = {"task": "", "history": "plan-", "problem": "repair"}
 """Values that a prompt need not show, and how the names of the prompts begin that need not."""
 
 

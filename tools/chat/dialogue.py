@@ -88,7 +88,8 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example
     Of a long reply the beginning is shown. It is sampled otherwise: many models repeat what they said.
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
-    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(problem=problem, form=example))
+    told = {"problem": problem} if "problem" in prompt.variables else {}
+    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(form=example, **told))
     return Request(turns, max_tokens=request.max_tokens, graph=request.graph, form=request.form, varied=True)
 
 

@@ -36,6 +36,7 @@ contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evalua
 	$(CONTRACTS)/bin/python -m pytest tests/contracts --timeout 600 $(TRAINERS)
 	$(CONTRACTS)/inspect/bin/python -m pytest tests/contracts/test_formats.py -k inspect --timeout 600
 	$(CONTRACTS)/gateways/bin/python -m pytest tests/contracts/test_gateways.py --timeout 600
+	$(CONTRACTS)/frameworks/bin/python -m pytest tests/contracts/test_frameworks.py
 	PYTHONPATH=. $(CONTRACTS)/verl/bin/python -m pytest --noconftest tests/contracts/test_verl.py
 	PYTHONPATH=. $(CONTRACTS)/ragas/bin/python -m pytest --noconftest tests/contracts/test_formats.py -k ragas
 

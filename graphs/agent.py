@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
@@ -21,7 +22,7 @@ from ras_agent.budget import Limits
 from ras_agent.errors import ReviewError, UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
-from ras_agent.graphs.tool import as_tool
+from ras_agent.graphs.tool import as_function, as_tool
 from ras_agent.graphs.updates import checked_limits, checked_update
 
 
@@ -116,6 +117,13 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
             raise TypeError("an agent's tool has the one argument `question`: give name and description alone")
         return as_tool(self, name, description)
 
+    def as_function(self, name: str | None = None, description: str | None = None) -> Callable[[str], str]:
+        """Return the agent as a plain function: `question` in, answer and sources out, as text.
+
+        Its type hints and its docstring are what other frameworks make a tool's schema of.
+        """
+        return as_function(self, name, description)
+
     def _checked(self, inputs: Any, config: RunnableConfig | None) -> Any:
         """Return the input with the question that it asks.
 
@@ -146,7 +154,12 @@ _NOTHING_WAITS = (
 
 
 def _is_within_a_graph(config: RunnableConfig | None) -> bool:
-    return bool(ensure_config(config).get("configurable", {}).get("checkpoint_ns"))
+    """Tell whether the agent is called by a node or a tool of a running graph.
+
+    The caller's own `configurable` takes the place of the graph's, so the running one is asked, too.
+    """
+    running = var_child_runnable_config.get()
+    return any((one or {}).get("configurable", {}).get("checkpoint_ns") for one in (config, running))
 
 
 def _checked_steps(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[StateUpdate]]:
@@ -155,5 +168,6 @@ def _checked_steps(supersteps: Sequence[Sequence[StateUpdate]]) -> list[list[Sta
 
 
 def _checked_step(update: StateUpdate) -> StateUpdate:
-    is_written = isinstance(update.values, Mapping) and update.as_node != START
-    return update._replace(values=checked_update(update.values)) if is_written else update
+    if not isinstance(update.values, Mapping) or update.as_node == START:
+        return update
+    return update._replace(values=checked_update(update.values))

@@ -98,6 +98,28 @@ def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessag
     return AIMessage(storable(answer.text), additional_kwargs=data)
 
 
+_CITED = ("number", "title", "file", "page", "quote", "supported")
+
+
+def structured_response(
+    messages: Sequence[BaseMessage], answer: Answer, confidence: float | None, *, grounded: bool
+) -> JSON | None:
+    """Return an answer for the program that asked by messages; None where nobody did."""
+    if not messages:
+        return None
+    citations = []
+    for citation in answer.citations:
+        data = citation.to_dict()
+        citations.append({key: data[key] for key in _CITED if key in data})
+    return {
+        "answer": replace_surrogates(answer.text),
+        "citations": citations,
+        "confidence": confidence,
+        "abstained": answer.abstained,
+        "grounded": grounded,
+    }
+
+
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
     users_texts = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))

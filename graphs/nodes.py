@@ -16,7 +16,7 @@ from ras_agent.budget import Limits, current_ledger
 from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, GraphDelta, Hits, Rewritten, Triples, emit, streaming
 from ras_agent.filters import Filter
-from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, with_turn
+from ras_agent.graphs.conversation import exchanges_in, messages_of_answer, structured_response, with_turn
 from ras_agent.graphs.memory import ThreadMemory, remember_call, without_passages
 from ras_agent.graphs.node import NodeBody, NodeSteps, RoleCall, instead_of_model, record_failures
 from ras_agent.graphs.records import Records
@@ -350,6 +350,9 @@ def answer(
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,
+            "structured_response": structured_response(
+                state.get("messages", ()), reply, finite(reply.confidence), grounded=grounded
+            ),
             "messages": messages_of_answer(
                 state.get("messages", ()), state["question"], state.get("asked", ""), reply, grounded=grounded
             ),

@@ -18,7 +18,8 @@ from ras_agent.errors import ReviewError
 from ras_agent.events import Answered, Planned, Triples, emit
 from ras_agent.graphs import decide
 from ras_agent.graphs.assembly import AgentGraph
-from ras_agent.graphs.conversation import answer_message, with_turn
+from ras_agent.graphs.conversation import answer_message, structured_response, with_turn
+from ras_agent.graphs.inbox import inbox_form, own_form
 from ras_agent.graphs.node import NodeBody
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.records import Records
@@ -78,7 +79,8 @@ def _waited(review: Review, follow: Callable[[tuple[Decision, ...]], Update]) ->
     """Wait for the person's decision, and return the update that follows it; wait again while it cannot be followed."""
     while True:
         try:
-            return follow(decisions_of(interrupt(review.to_dict()), review))
+            given = interrupt({**review.to_dict(), **inbox_form(review)})
+            return follow(decisions_of(own_form(given, review), review))
         except ReviewError as error:
             review = replace(review, error=str(error))
 
@@ -264,6 +266,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],
                 **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
                 **{"failed": "", "grounded": grounded, "confidence": None},
+                "structured_response": structured_response(last_message, reply, None, grounded=grounded),
             }
 
         return _waited(review, follow)

@@ -7,7 +7,7 @@ What grows grows through reducers, so that a node returns only what it adds. An 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from langchain_core.messages import AnyMessage, MessageLikeRepresentation
 from langgraph.channels import EphemeralValue
@@ -104,6 +104,10 @@ class Outputs(TypedDict):
     """the conversation with its answer, an AIMessage whose additional_kwargs have `citations`; empty without `messages`
     in the input or on the thread"""
 
+    structured_response: NotRequired[JSON | None]
+    """the answer for a program, under the key that agents of LangChain have for it: `answer`, `citations` with number,
+    title, file, page and quote, `confidence`, `abstained`, `grounded`; where messages came in"""
+
 
 class Question(TypedDict):
     """Input of a brief agent: one question."""
@@ -198,6 +202,7 @@ def empty_state() -> Update:
         "failed": "",
         "grounded": False,
         "confidence": None,
+        "structured_response": None,
         "graph": QuestionGraph().to_dict(),
         "usage": Usage().to_dict(),
         "seconds": 0.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain_core.tools import StructuredTool
@@ -43,6 +44,25 @@ def as_tool(
         description=description or _DESCRIPTION,
         response_format="content_and_artifact",
     )
+
+
+def as_function(
+    agent: CompiledStateGraph[Any, Any, Any, Any], name: str | None = None, description: str | None = None
+) -> Callable[[str], str]:
+    """Return the agent as a plain function of one question; see `answer_and_sources` for the text that it returns."""
+    once = agent.copy({"checkpointer": None})
+
+    def ask_documents(question: str) -> str:
+        return answer_and_sources(once.invoke({"question": question}))
+
+    ask_documents.__name__ = name or _NAME
+    ask_documents.__qualname__ = ask_documents.__name__
+    ask_documents.__annotations__ = {"question": str, "return": str}  # frameworks may read them without this module
+    ask_documents.__doc__ = (
+        f"{description or _DESCRIPTION}\n\nArgs:\n    question: {_QUESTION}\n\nReturns:\n"
+        "    The answer, with its sources below it."
+    )
+    return ask_documents
 
 
 def _content_and_artifact(out: Any) -> tuple[str, JSON]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import inf
 from numbers import Integral, Real
 from time import monotonic
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ras_agent.errors import BudgetExceeded, SettingsError
 from ras_agent.records import JSON, Call, Failure
@@ -48,7 +48,7 @@ class Limits:
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
-            kind = Real if name == "max_seconds" else Integral
+            kind: Any = Real if name == "max_seconds" else Integral
             if isinstance(value, bool) or not isinstance(value, kind):
                 raise SettingsError(f"Limits.{name} must be a whole number, got {value!r}")
             if not value > 0:

@@ -37,7 +37,7 @@ def config_from(cls: type[Config], description: str | None, arguments: Sequence[
         words = f"{sentences.get(field.name, '')} {_default_of(field)}".strip()
         words = words.replace("%", "%%")  # argparse fills % in
         # an option that is left out is not an argument of the class, which has its default
-        given = {"required": required, "default": argparse.SUPPRESS, "help": words}
+        given: dict[str, Any] = {"required": required, "default": argparse.SUPPRESS, "help": words}
         if annotation.startswith("bool"):
             parser.add_argument(name, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=words)
         elif annotation.startswith("tuple["):

@@ -5,7 +5,8 @@ import json
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.graph import MessagesState, StateGraph
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
 
 from ras_agent import create_ras_agent
@@ -151,6 +152,31 @@ def test_a_bigger_graph_may_have_keys_that_the_agent_does_not_know(ras, enough):
 
 
 @OF_THE_SUPERVISOR
+@pytest.mark.parametrize("has_own_configuration", [True, False])
+def test_a_node_may_call_the_agent_with_its_own_configuration_and_all_of_its_state(ras, enough, has_own_configuration):
+    agent = ras("q", enough)
+    config = {"configurable": {"user_id": "ada"}} if has_own_configuration else None
+
+    def ask(state):
+        return {"messages": agent.invoke({**state, "files": {}}, config)["messages"][-1:]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("ask", ask)
+    graph.add_edge(START, "ask")
+    messages = graph.compile(checkpointer=InMemorySaver()).invoke(
+        {"messages": [("user", "Who?")]}, {"configurable": {"thread_id": "1"}}
+    )["messages"]
+    assert messages[-1].text == "2 facts, 2 passages"
+
+
+def test_messages_bring_the_answer_for_a_program_too(ras, enough):
+    out = ras("q", enough).invoke({"messages": [("user", "Who?")]})
+    told = out["structured_response"]
+    assert (told["answer"], told["abstained"], told["grounded"]) == (out["answer"], False, True)
+    assert [citation["quote"] for citation in told["citations"]] == [c["quote"] for c in out["citations"]]
+    assert ras("q", enough).invoke({"question": "Who?"}).get("structured_response") is None
+
+
 async def test_a_supervisor_hands_over_to_the_agent(ras, enough):
     model = supervisor(HANDED_OVER, AIMessage("It is Ann."))
     app = create_supervisor([ras("q", enough)], model=model).compile()

@@ -16,6 +16,7 @@ from ras_agent.checkpoints import open_checkpointer
 from ras_agent.errors import ReviewError, SettingsError
 from ras_agent.events import Answered, Planned
 from ras_agent.graphs.agent import Agent
+from ras_agent.graphs.inbox import inbox_form
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.records import Passage, Plan
 from ras_agent.review import Decision, Review, Reviewed, notes, places
@@ -45,8 +46,10 @@ def waiting(out):
     """The review that a run shows."""
     (found,) = out["__interrupt__"]
     assert json.loads(json.dumps(found.value)) == found.value
-    assert Review.from_dict(found.value).to_dict() == found.value
-    return found.value
+    review = Review.from_dict(found.value)
+    own = {key: value for key, value in found.value.items() if key not in inbox_form(review)}
+    assert review.to_dict() == own
+    return own
 
 
 def decide(agent, decision, thread=THREAD, **options):

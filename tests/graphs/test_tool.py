@@ -1,5 +1,7 @@
 """The agent as a tool of another one: one question in, the answer with its sources out."""
 
+from typing import get_type_hints
+
 import pytest
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
@@ -99,3 +101,11 @@ def test_an_agent_of_langchain_asks_it_also_twice_at_once(agent, checkpointer):
     assert told[0] == ANSWER
     assert told[1].startswith("Water of Leith [1]\n\nSources:\n[1] Water of Leith: ")
     assert out["messages"][-1].text == "Bell, and the Water of Leith."
+
+
+def test_a_function_has_the_hints_and_the_docstring_that_frameworks_read() -> None:
+    ask = create_ras_agent(index=["The Water of Leith is the main river of Edinburgh."]).as_function("ask_rivers")
+    assert get_type_hints(ask) == {"question": str, "return": str}
+    assert ask.__name__ == "ask_rivers"
+    assert "Args:\n    question: One question in plain words" in str(ask.__doc__)
+    assert ask("What is the main river of Edinburgh?").startswith("Water of Leith [1]\n\nSources:\n[1] ")

@@ -1,0 +1,77 @@
+"""The agent in other frameworks, with their real packages: as a sub-agent, a tool, a plain function."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ras_agent import create_ras_agent
+
+QUESTION = "What is the main river of Edinburgh?"
+ABOUT = "One question in plain words that can be understood without the conversation."
+
+
+@pytest.fixture
+def agent() -> Any:
+    return create_ras_agent(index=["The Water of Leith is the main river of Edinburgh."])
+
+
+def scripted(*replies: Any) -> Any:
+    from langchain_core.language_models import GenericFakeChatModel
+
+    class Caller(GenericFakeChatModel):
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
+    return Caller(messages=iter(replies))
+
+
+def calling(tool: str, **arguments: str) -> Any:
+    from langchain_core.messages import AIMessage
+
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": "1"}])
+
+
+def test_deepagents_has_the_agent_as_a_sub_agent(agent: Any) -> None:
+    deepagents = pytest.importorskip("deepagents")
+    model = scripted(calling("task", description=QUESTION, subagent_type="documents"), "done")
+    subagent = {"name": "documents", "description": "Answers from the documents.", "runnable": agent}
+    out = deepagents.create_deep_agent(model=model, subagents=[subagent]).invoke({"messages": [("user", "River?")]})
+    told = json.loads(out["messages"][-2].content)
+    assert told["answer"] == "Water of Leith"
+    assert [citation["quote"] for citation in told["citations"]] == [
+        "The Water of Leith is the main river of Edinburgh."
+    ]
+
+
+def test_deepagents_has_the_agent_as_a_tool(agent: Any) -> None:
+    deepagents = pytest.importorskip("deepagents")
+    model = scripted(calling("ask_documents", question=QUESTION), "done")
+    out = deepagents.create_deep_agent(model=model, tools=[agent.as_tool()]).invoke({"messages": [("user", "River?")]})
+    assert out["messages"][-2].content.startswith("Water of Leith [1]\n\nSources:")
+
+
+def test_the_openai_agents_sdk_reads_the_schema_of_the_function(agent: Any) -> None:
+    agents = pytest.importorskip("agents")
+    tool = agents.function_tool(agent.as_function())
+    assert (tool.name, tool.params_json_schema["properties"]["question"]["description"]) == ("ask_documents", ABOUT)
+
+
+def test_pydantic_ai_reads_the_schema_of_the_function(agent: Any) -> None:
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    schema = pydantic_ai.Tool(agent.as_function()).function_schema.json_schema
+    assert schema["properties"]["question"]["description"] == ABOUT
+
+
+def test_smolagents_calls_the_function(agent: Any) -> None:
+    smolagents = pytest.importorskip("smolagents")
+    tool = smolagents.tool(agent.as_function())
+    assert tool.inputs["question"]["description"] == ABOUT
+    assert tool(QUESTION).startswith("Water of Leith [1]")
+
+
+def test_adk_takes_the_function(agent: Any) -> None:
+    tools = pytest.importorskip("google.adk.tools")
+    assert tools.FunctionTool(agent.as_function()).name == "ask_documents"

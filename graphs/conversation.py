@@ -112,7 +112,7 @@ def structured_response(
         data = citation.to_dict()
         citations.append({key: data[key] for key in _CITED if key in data})
     return {
-        "answer": replace_surrogates(answer.text),
+        "answer": storable(answer.text),
         "citations": citations,
         "confidence": confidence,
         "abstained": answer.abstained,

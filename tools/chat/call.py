@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,9 @@ from ras_agent.records import JSON, Triple
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.endings import LENGTH, REFUSAL, REPEATED, kind_of, reason_in, refusal_in, shortfall
 from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
+from ras_agent.tools.chat.held_secrets import HeldSecrets
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
-from ras_agent.tools.chat.models import answering_model
+from ras_agent.tools.chat.models import answering_model, secrets_of
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in, plays_a_model
 from ras_agent.tools.chat.tool_calls import calls_in_message
@@ -96,18 +97,23 @@ class Reply:
 
 
 class _Gathered:
-    """Gathers a reply, which may come in pieces. on_text: is called with the text so far."""
+    """Gathers a reply, which may come in pieces. on_text: is called with the text so far, without secrets."""
 
-    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+    def __init__(self, on_text: Callable[[str], None] | None, secrets: HeldSecrets) -> None:
         self._on_text = on_text or _unheard
-        self._text = ""
+        self._secrets = secrets
+        self._text = self._masked = ""
+        self._settled = 0
         self._chunks: list[Any] = []
 
     def add(self, chunk: Any) -> bool:
         """Take a piece, and tell the text so far. Return whether no more is wanted."""
         self._chunks.append(chunk)
         self._text = _bounded(self._text + _text_of(chunk))
-        self._on_text(self._text)
+        masked, length = self._secrets.settled(self._text[self._settled :])
+        self._masked += masked
+        self._settled += length
+        self._on_text(self._masked)
         return False
 
     @contextmanager
@@ -139,7 +145,7 @@ class _Gathered:
 
     def whole(self, message: Any) -> Any:
         """Take a message that came as a whole, and return it."""
-        self._on_text(_text_of(message))
+        self._on_text(self._secrets.masked(_text_of(message)))
         return message
 
 
@@ -202,7 +208,7 @@ async def _wait_for_thread(model: Any, request: Request, streamed: bool) -> Any:
 def _ask_in_thread(model: Any, request: Request, streamed: bool, dropped: Callable[[], bool]) -> Any:
     messages, options = _messages(model, request), graph_of(model, request)
     with _malformed_replies_named(model):
-        gathered = _Gathered(request.on_text)
+        gathered = _Gathered(request.on_text, secrets_of(model))
         if streamed:
             with gathered.reading():
                 for chunk in model.stream(messages, **options):
@@ -232,7 +238,7 @@ async def _ask(model: Any, request: Request, streamed: bool) -> Any:
 async def _ask_once(model: Any, request: Request, streamed: bool) -> Any:
     messages, options = _messages(model, request), graph_of(model, request)
     with _malformed_replies_named(model):
-        gathered = _Gathered(request.on_text)
+        gathered = _Gathered(request.on_text, secrets_of(model))
         if streamed:
             with gathered.reading():
                 async for chunk in model.astream(messages, **options):
@@ -274,7 +280,7 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
     if kind == "replaced":
         text, refusal = "", refusal or text
     calls, unread = _calls_of(message)
-    return Reply(
+    reply = Reply(
         text=text,
         ending="" if kind == "whole" else LENGTH if kind == "cut off" else reason,
         refusal=refusal,
@@ -287,6 +293,24 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         unread=tuple(unread),
         thoughts=_bounded(str((getattr(message, "additional_kwargs", None) or {}).get(THOUGHTS_KEY) or "")),
     )
+    return _masked(reply, secrets_of(model))
+
+
+def _masked(reply: Reply, secrets: HeldSecrets) -> Reply:
+    """Return a reply without the secrets that its server was sent."""
+    if not secrets:
+        return reply
+    masked = secrets.masked
+
+    def call_of(call: ToolCall) -> ToolCall:
+        arguments = {name: secrets.masked_in(value) for name, value in call.arguments.items()}
+        return replace(call, arguments=arguments)
+
+    calls = tuple(map(call_of, reply.calls))
+    unread = tuple(map(call_of, reply.unread))
+    text, refusal = masked(reply.text), masked(reply.refusal)
+    thoughts = masked(reply.thoughts)
+    return replace(reply, text=text, refusal=refusal, thoughts=thoughts, calls=calls, unread=unread)
 
 
 def _calls_of(message: Any) -> tuple[list[ToolCall], list[ToolCall]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
 from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
+from ras_agent.tools.chat.held_secrets import HeldSecrets, held
 from ras_agent.tools.chat.runnables import (
     bound_arguments,
     changed,
@@ -39,7 +41,6 @@ OPENAI_LIMITS = ("max_completion_tokens", "max_tokens")
 # OpenAI and Anthropic, Ollama, Gemini, Hugging Face
 _REPLY_LIMITS = ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 
-_SHORTEST_SECRET = 8
 _TURNS = 10  # calls that a call may wait for at a server, by the client's own limit of its time
 _OPENAI = "https://api.openai.com/v1"
 _FORMS = "provider:model, as openai:gpt-4o-mini, or vllm:http://host:port/v1#model"
@@ -312,20 +313,22 @@ def printable(spec: str) -> str:
 
 
 def without_secrets(text: str, model: object = None) -> str:
-    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds.
-
-    A short secret is the dummy that a local server is given, as in OPENAI_API_KEY=x; it would be found in every word.
-    """
-    for secret in _secrets(model):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
+    """Return `text` with `***` for everything that looks like a credential and for the secrets that `model` holds."""
+    text = secrets_of(model).masked(text)
     text = _IN_QUERY.sub("\\1***", _USERINFO.sub("***@", text))
     return _KEY.sub("***", _BEARER.sub("\\1***", text))
 
 
+def secrets_of(model: object) -> HeldSecrets:
+    """Return what masks the secrets that a model holds, in the forms in which its server may send them back."""
+    return held(tuple(dict.fromkeys(_secrets(model))))
+
+
 def _secrets(model: object) -> Iterator[str]:
-    """Yield the keys that a model holds, those of all its fallbacks, and those in the headers that it sends."""
+    """Yield the keys that a model holds, those of all its fallbacks, and those in its headers and addresses."""
     for one in chat_models_in(model) or (model,):
+        for name in _URL_ATTRIBUTES:
+            yield from _in_address(getattr(one, name, None))
         for value in getattr(one, "__dict__", {}).values():
             reveal = getattr(value, "get_secret_value", None)
             secret = reveal() if callable(reveal) else None
@@ -334,6 +337,18 @@ def _secrets(model: object) -> Iterator[str]:
         yield from _header_values(getattr(one, "default_headers", None))
     for arguments in bound_arguments(model):
         yield from _header_values(arguments.get("extra_headers"))
+
+
+def _in_address(address: object) -> Iterator[str]:
+    """Yield the password of an address, and what is sent of its user as a header: name and password in base64."""
+    try:
+        parts = urlsplit(address if isinstance(address, str) else "")
+    except ValueError:
+        return
+    if parts.password:
+        password, user = unquote(parts.password), unquote(parts.username or "")
+        yield password
+        yield b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _header_values(headers: object) -> Iterator[str]:

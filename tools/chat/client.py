@@ -64,7 +64,7 @@ from ras_agent.tools.chat.refusals import (
     without_fields,
 )
 from ras_agent.tools.chat.replay import check_recorded, miss_of
-from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, retry_after, unreachable
+from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
 from ras_agent.tools.chat.window import (
     REPLY_SHARE,

@@ -8,15 +8,13 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from math import inf
-from typing import Any
 from urllib.parse import urlsplit
 
 from tenacity import RetryCallState
 
 from ras_agent.tools.chat.http import BrokenReply, NoConnection, RefusedReply
+from ras_agent.tools.chat.waits import retry_after, status_of
 
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429, *range(500, 600)})
 # what a proxy says whose server is gone, and a server that is still loading its model
@@ -25,6 +23,8 @@ _GONE_STATUS = frozenset({502, 503})
 _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "TransportError", "Timeout"})
 _TRIES_OF_AN_ABSENT_SERVER = 2
 _LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
+_RATE_LIMITED = 429
+_FIRST_WAIT_AT_A_LIMIT = 4.0  # seconds at least, as most rates are those of a minute
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -33,8 +33,8 @@ _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 class RetryPolicy:
     """Allows `attempts` tries. Waits double from `first_wait` seconds, jittered, and never exceed `max_wait` seconds.
 
-    Where the endpoint names a waiting time (Retry-After), that time is waited instead; if it is longer than `max_wait`,
-    the call fails at once.
+    Where the endpoint names a waiting time (`ras_agent.tools.chat.waits`), that time is waited instead; if it is longer
+    than `max_wait`, the call fails at once.
 
     patience: seconds for which a server that has replied before is waited for when nobody is there: it may be loading
     its model again. Looking for it does not count as a try.
@@ -82,7 +82,10 @@ class RetryPolicy:
         if asked is not None:
             return asked
         longest = _LOOK_EVERY if error and is_gone(error) else self.max_wait
-        ceiling = min(longest, self.max_wait, self.first_wait * 2.0 ** min(state.attempt_number - 1, 30))
+        first = self.first_wait
+        if error and status_of(error) == _RATE_LIMITED:
+            first = max(first, _FIRST_WAIT_AT_A_LIMIT)
+        ceiling = min(longest, self.max_wait, first * 2.0 ** min(state.attempt_number - 1, 30))
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
 
 
@@ -97,7 +100,7 @@ def is_transient(error: BaseException) -> bool:
         return True
     if isinstance(error, (TimeoutError, ConnectionError, json.JSONDecodeError)):
         return True
-    status = _status(error)
+    status = status_of(error)
     if status is not None:
         return status in _TRANSIENT_STATUS
     return bool(getattr(error, "is_retryable", False)) or any(
@@ -105,39 +108,9 @@ def is_transient(error: BaseException) -> bool:
     )
 
 
-def retry_after(error: BaseException) -> float | None:
-    """Return the seconds that the endpoint asked to wait in its Retry-After header (seconds or a date), or None."""
-    headers: Any = getattr(getattr(error, "response", error), "headers", None) or {}
-    milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
-    try:
-        if milliseconds:
-            return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(value)) if value else None
-    except ValueError:
-        return _seconds_until(value)
-
-
-def _seconds_until(date: str | None) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date or "")
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-
-
-def _status(error: BaseException) -> int | None:
-    for holder in (error, getattr(error, "response", None)):
-        status = getattr(holder, "status_code", None)
-        if isinstance(status, int):
-            return status
-    return None
-
-
 def is_gone(error: BaseException) -> bool:
     """Return whether a server, if it was there before, is not there now: it or its proxy says so, or nobody does."""
-    return unreachable(error) or (_status(error) in _GONE_STATUS and retry_after(error) is None)
+    return unreachable(error) or (status_of(error) in _GONE_STATUS and retry_after(error) is None)
 
 
 def unreachable(error: BaseException) -> bool:

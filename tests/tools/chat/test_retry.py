@@ -3,15 +3,13 @@
 import json
 import socket
 import ssl
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
-from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, is_transient, retry_after, unreachable
+from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, is_transient, unreachable
 from tests.messages import says
 
 
@@ -59,32 +57,6 @@ def test_what_will_not_pass_is_not(error: Exception) -> None:
     assert not is_transient(error)
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "3"}, 3.0),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
-        ({"retry-after": "-1"}, 0.0),
-        ({"retry-after": "soon"}, None),
-        ({}, None),
-    ],
-)
-def test_the_time_an_endpoint_asks_for(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after(ProviderError(429, headers)) == seconds
-
-
-def test_the_time_can_be_a_date() -> None:
-    date = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
-    seconds = retry_after(ProviderError(429, {"retry-after": date}))
-    assert seconds is not None
-    assert 200 < seconds <= 300
-
-
-def test_an_error_without_a_response_asks_for_nothing() -> None:
-    assert retry_after(TimeoutError()) is None
-
-
 def state(attempt: int, error: Exception) -> Any:
     return SimpleNamespace(attempt_number=attempt, outcome=SimpleNamespace(exception=lambda: error))
 
@@ -100,6 +72,11 @@ def test_jitter_halves_a_wait_at_most() -> None:
 
 def test_the_time_asked_for_takes_the_place_of_the_backoff() -> None:
     assert RetryPolicy().wait(state(1, ProviderError(429, {"retry-after": "7"}))) == 7.0
+
+
+def test_a_rate_limit_without_a_time_is_waited_for_over_most_of_a_minute() -> None:
+    policy = RetryPolicy(jitter=lambda: 1.0)
+    assert [policy.wait(state(attempt, ProviderError(429))) for attempt in (1, 2, 3, 4)] == [4.0, 8.0, 16.0, 32.0]
 
 
 def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_tried_again() -> None:

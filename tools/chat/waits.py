@@ -1,0 +1,168 @@
+"""How long a server asks to wait: in the headers of its reply, else in the words of its error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+_RATE_LIMITED = 429
+_READ = 2000  # characters of an error
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNIT = r"milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d"
+_ONE = rf"\d+(?:\.\d+)?\s*(?:{_UNIT})(?![a-z])"
+_DURATION = rf"{_ONE}(?:[\s,]*(?:and\s+)?{_ONE})*"
+_PART = re.compile(rf"(\d+(?:\.\d+)?)\s*({_UNIT})(?![a-z])", re.IGNORECASE)
+_WHOLE_DURATION = re.compile(_DURATION, re.IGNORECASE)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+# "try again in 3s", "retry after 20 seconds", "wait 1 minute", 'retryDelay': '32s', "try again in 3"
+_AGAIN = r"(?:try(?:ing)? again|retry\w*|wait|resets?|available)\b"
+_ASKED = re.compile(rf"{_AGAIN}[^\d]{{0,30}}?({_DURATION})", re.IGNORECASE)
+_ASKED_IN_NUMBERS = re.compile(rf"{_AGAIN}\W+(?:in|after)\W+(\d+(?:\.\d+)?)(?![\w.]*\w)", re.IGNORECASE)
+# "per minute", "RPM", "20 requests in the last 30 seconds", "a window of 20 s"
+_WINDOW = re.compile(
+    rf"(?:per|/|every|each|within|last|window of|\ba)\s*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))", re.IGNORECASE
+)
+_SHORT_WINDOW = re.compile(r"\b[RTQ]P([SMHD])\b")
+
+# a number of seconds is no moment before 2001, and no moment in milliseconds before 2001 either
+_FIRST_MOMENT = 1e9
+_FIRST_MOMENT_IN_MS = 1e12
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Return the seconds that the endpoint asked to wait, or None.
+
+    They stand in its Retry-After header (seconds or a date). Of a rate limit they may stand in its words, in a header
+    that says when the limit is reset, or, as the least that is known, be the window over which it counts.
+
+    >>> class RateLimited(Exception): status_code = 429
+    >>> retry_after(RateLimited("Rate limit reached. Please try again in 1m3.5s."))
+    63.5
+    >>> retry_after(RateLimited("Limit of 3 requests per minute"))
+    60.0
+    """
+    headers: Any = getattr(getattr(error, "response", error), "headers", None) or {}
+    asked = _in_retry_after(headers)
+    if asked is not None or status_of(error) != _RATE_LIMITED:
+        return asked
+    words = f"{error} {getattr(error, 'body', '')}"[:_READ]
+    for found in (_asked_in(words), _in_resets(headers), _window_in(words)):
+        if found is not None:
+            return found
+    return None
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the status of the reply that an error tells of, or None."""
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
+
+
+def _in_retry_after(headers: Mapping[str, str]) -> float | None:
+    milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    try:
+        if milliseconds:
+            return max(0.0, float(milliseconds) / 1000)
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return _seconds_until(value)
+
+
+def _seconds_until(date: str | None) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date or "")
+    except ValueError:
+        return None
+    return _seconds_to(moment)
+
+
+def _seconds_to(moment: datetime) -> float:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _in_resets(headers: Mapping[str, str]) -> float | None:
+    """Return when the limits are reset: those that are used up, else all."""
+    resets = list(_resets(headers))
+    used_up = [seconds for seconds, remaining in resets if remaining == 0]
+    return max(used_up or [seconds for seconds, _ in resets], default=None)
+
+
+def _resets(headers: Mapping[str, str]) -> Iterator[tuple[float, float | None]]:
+    """Yield of each limit in how many seconds it is reset, and what remains of it, None where that is not said."""
+    values = {str(name).lower(): str(value) for name, value in headers.items()}
+    for name, value in values.items():
+        if "ratelimit" not in name.replace("-", ""):
+            continue
+        if "reset" in name:
+            seconds = _time_in(value)
+            remaining = _number_in(values.get(name.replace("reset", "remaining"), ""))
+        else:  # the standard's one header for all, in its two forms
+            seconds = _number_in(_parameter(value, "reset|t"))
+            remaining = _number_in(_parameter(value, "remaining|r"))
+        if seconds is not None:
+            yield seconds, remaining
+
+
+def _parameter(value: str, names: str) -> str:
+    named = re.search(rf"(?:^|[;,\s])(?:{names})\s*=\s*(\d+)", value)
+    return named[1] if named else ""
+
+
+def _number_in(text: str) -> float | None:
+    return float(text) if _NUMBER.fullmatch(text.strip()) else None
+
+
+def _time_in(value: str) -> float | None:
+    """Return the seconds that a header states: a number, a duration such as 6m0s, or a moment."""
+    number = _number_in(value)
+    if number is not None:
+        return _seconds_of(number)
+    if _WHOLE_DURATION.fullmatch(value.strip()):
+        return _duration(value)
+    try:
+        return _seconds_to(datetime.fromisoformat(value.strip()))
+    except ValueError:
+        return _seconds_until(value)
+
+
+def _seconds_of(number: float) -> float:
+    """Return the seconds that a number states: of a time to wait, or of a moment since 1970."""
+    if number < _FIRST_MOMENT:
+        return number
+    moment = number / 1000 if number >= _FIRST_MOMENT_IN_MS else number
+    return max(0.0, moment - datetime.now(UTC).timestamp())
+
+
+def _duration(text: str) -> float:
+    return sum(float(number) * _unit(unit) for number, unit in _PART.findall(text))
+
+
+def _unit(name: str) -> float:
+    """Return the seconds of a unit: a millisecond is written ms, or in full."""
+    name = name.lower()
+    return _SECONDS["ms"] if name.startswith("mil") or name == "ms" else _SECONDS[name[0]]
+
+
+def _asked_in(words: str) -> float | None:
+    """Return the time after which an error says to try again."""
+    if asked := _ASKED.search(words):
+        return _duration(asked[1])
+    if asked := _ASKED_IN_NUMBERS.search(words):
+        return float(asked[1])
+    return None
+
+
+def _window_in(words: str) -> float | None:
+    """Return the shortest time over which an error says that calls are counted."""
+    windows = [float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)]
+    windows += [_unit(unit) for unit in _SHORT_WINDOW.findall(words)]
+    return min(windows, default=None)

@@ -264,7 +264,7 @@ def _is_model(role: str, spec: object) -> bool:
 
 def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
     if callable(graph.planner):
-        return graph.planner(spec, options)
+        return graph.planner(spec, options.for_role("planner"))
     return resolve_reasoner(spec, options) if graph.planner == "reasoner" else resolve_planner(spec, options)
 
 
@@ -276,6 +276,7 @@ def role_options(settings: Settings) -> RoleOptions:
     prompt_names(settings.prompts)
     return RoleOptions(
         chat=ChatSettings.of(settings),
+        role_chats={role: ChatSettings.of(settings.for_role(role)) for role in settings.roles or ()},
         prompts_dir=settings.prompts,
         few_shot=settings.few_shot,
         form=settings.form,

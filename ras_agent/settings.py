@@ -33,6 +33,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -44,6 +45,17 @@ from ras_agent.errors import FlagError, SettingsError, UnknownName, did_you_mean
 from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import is_registered, names
+from ras_agent.request_fields import (
+    FIELDS,
+    described_headers,
+    merged,
+    read_fields,
+    read_headers,
+    read_roles,
+    read_variables,
+    shown_secret,
+    variables_in,
+)
 from ras_agent.review import places
 from ras_agent.text.languages import language_name
 
@@ -53,6 +65,8 @@ TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
 """The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
 _LOCAL_CONFIG = "ras-agent.toml"
 _MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
+_NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
+"""Settings that may name variables whose values are sent to a server."""
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
@@ -263,6 +277,38 @@ class Settings(BaseModel):
     temperature: float | None = _CALLS(
         None, "Sampling temperature; if not set, 0 for planner and extractor, the model's own for the answerer."
     )
+    top_p: _Share | None = _CALLS(
+        None, "Sample from the likeliest tokens that have this share, 0 to 1; if not set, the model's own."
+    )
+    seed: int | None = _CALLS(None, "Seed of the model's sampling, where its server takes one.")
+    presence_penalty: float | None = _CALLS(None, "Penalty of tokens that have been written, as OpenAI defines it.")
+    frequency_penalty: float | None = _CALLS(
+        None, "Penalty of tokens by how often they have been written, as OpenAI defines it."
+    )
+    reasoning_effort: str | None = _CALLS(
+        None, "How long a reasoning model thinks, in its server's words: none, minimal, low, medium, high."
+    )
+    chat_template_kwargs: dict[str, Any] | None = _CALLS(
+        None, "Options of the server's chat template, e.g. enable_thinking=false."
+    )
+    extra_body: dict[str, Any] | None = _CALLS(
+        None, "Further fields of each request, e.g. top_k=20; a value is JSON, or a text."
+    )
+    headers: dict[str, Any] | None = _CALLS(
+        None,
+        "Headers of each request to a model, e.g. x-team=a; env:NAME stands for what a variable holds, as in "
+        "'x-key=env:GATEWAY_KEY'.",
+    )
+    api_keys: str | None = _CALLS(
+        None,
+        "Environment variables that hold the keys of a model's servers, with commas: one for each address, or several "
+        "for one address, used in turn.",
+    )
+    roles: dict[str, Any] | None = _CALLS(
+        None,
+        "Settings of the calls of one role, e.g. planner.reasoning_effort=low: temperature, timeout, context_window, "
+        "and those of requests from top_p to api_keys.",
+    )
     timeout: PositiveFloat = _CALLS(60.0, "Seconds that one try of a model call may take, from its turn at the server.")
     retries: NonNegativeInt = _CALLS(4, "Most further tries of a model call that failed for a moment.")
     patience: NonNegativeFloat = _CALLS(
@@ -338,6 +384,17 @@ class Settings(BaseModel):
             value = read_filter(value)
         return value if Filter.of(value) else None
 
+    def for_role(self, role: str) -> Self:
+        """Return the settings of a role's calls: its own in place of the common ones."""
+        own = (self.roles or {}).get(role)
+        if not own:
+            return self
+        chosen = {
+            name: merged(getattr(self, name), value) if isinstance(value, dict) else value
+            for name, value in own.items()
+        }
+        return self.model_copy(update=chosen)
+
     @property
     def needs_index(self) -> bool:
         """Tell whether the retriever searches an index and none is named."""
@@ -370,6 +427,34 @@ class Settings(BaseModel):
         """Read metadata: "key=value", a list of such texts, or JSON. A JSON object stays as it is."""
         return None if value is None else read_metadata(_as_list(value)) or None
 
+    @field_validator("chat_template_kwargs", "extra_body", mode="before")
+    @classmethod
+    def _read_request(cls, value: object, info: ValidationInfo) -> object:
+        return None if value is None else read_fields(value, str(info.field_name)) or None
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _read_headers(cls, value: object) -> object:
+        return None if value is None else read_headers(value) or None
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _read_api_keys(cls, value: object) -> object:
+        return None if value is None else read_variables(value)
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _read_roles(cls, value: object) -> object:
+        """Read the settings of single roles, each checked as a setting of its name is."""
+        roles: dict[str, dict[str, Any]] = {}
+        for role, chosen in ({} if value is None else read_roles(value)).items():
+            try:
+                checked = Settings(**chosen)
+            except _WrongSettings as wrong:
+                raise ValueError(f"{role}.{wrong.key}: {wrong.problem}") from None
+            roles[role] = {name: getattr(checked, name) for name in chosen}
+        return roles or None
+
     @field_validator("graph")
     @classmethod
     def _check_graph(cls, name: str) -> str:
@@ -395,6 +480,20 @@ class Settings(BaseModel):
         if self.overlap >= size:
             raise ValueError(f"overlap {self.overlap} must be less than chunk_size {size}")
         return self
+
+
+def described_request(settings: Settings) -> dict[str, Any]:
+    """Return what settings add to requests that may change replies, as a manifest states it: without a secret."""
+    return _described({name: getattr(settings, name) for name in (*FIELDS, "extra_body", "headers", "roles")})
+
+
+def _described(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    described = {name: value for name, value in chosen.items() if value is not None and name != "api_keys"}
+    if "headers" in described:
+        described["headers"] = described_headers(described["headers"])
+    if "roles" in described:
+        described["roles"] = {role: _described(own) for role, own in described["roles"].items()}
+    return described
 
 
 _RECORD_ROLES = ("text", "title", "id")
@@ -525,11 +624,27 @@ def unnamed_destinations(
     places = {
         setting.name for setting in settings if setting.type is Path or setting.name in {*_MODEL_SETTINGS, "retriever"}
     }
-    return {
+    table = {key: value for key, value in _from_file(config, model).items() if key not in overridden}
+    secrets = {key: ", ".join(named) for key in _NAMES_SECRETS & table.keys() if (named := _variables(key, table[key]))}
+    return secrets | {
         key: str(value)
-        for key, value in _from_file(config, model).items()
-        if key in places and key not in overridden and value not in _LOCAL_ROLES and not _is_harmless(key, value)
+        for key, value in table.items()
+        if key in places and value not in _LOCAL_ROLES and not _is_harmless(key, value)
     }
+
+
+def _variables(key: str, value: Any) -> list[str]:
+    """Return the environment variables whose values a setting sends to a server."""
+    if key == "api_keys":
+        return [str(value)]
+    if key == "headers":
+        return variables_in(read_headers(value))
+    named: list[str] = []
+    for chosen in read_roles(value).values():
+        for name in ("headers", "api_keys"):
+            if name in chosen:
+                named += _variables(name, chosen[name])
+    return named
 
 
 def _is_harmless(key: str, value: object) -> bool:
@@ -554,6 +669,12 @@ def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
 def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
     for name, value in destinations.items():
+        if name in _NAMES_SECRETS:
+            raise SettingsError(
+                f"{config}: {name!r} names variables of the environment ({value}); what they hold goes to no server "
+                f"that only a file of the working directory names. If you trust the file, say so: --config {config}, "
+                f"or {_CONFIG_VARIABLE}={config}"
+            )
         provider, _, address = value.partition(":")
         if provider == "vllm" and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
             url = urlsplit(address)
@@ -593,11 +714,26 @@ def load_settings(
                 raise SettingsError(_unknown(place, key, model))
             values[key], places[key] = value, place
     try:
-        return model(**values)
+        settings = model(**values)
+        _refuse_shown_secrets({key: value for key, value in values.items() if places[key] == "flags"})
+        return settings
     except _WrongSettings as wrong:
         if places.get(wrong.key) == "flags":
             raise FlagError(f"{_spelling('flags', wrong.key)}: {wrong.problem}") from None
         raise _WrongSettings(wrong.error, model, places) from None
+
+
+def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
+    """Raise FlagError for a header on the command line whose value is a secret."""
+    given = [read_headers(flags["headers"])] if "headers" in flags else []
+    if "roles" in flags:
+        given += [read_headers(own.get("headers", {})) for own in read_roles(flags["roles"]).values()]
+    for headers in given:
+        if name := shown_secret(headers):
+            raise FlagError(
+                f"--headers: {name} holds a secret, and others can see the command line; name a variable: --headers "
+                f"{name}=env:NAME"
+            )
 
 
 def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
@@ -625,7 +761,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _unknown(place: str, key: str, model: type[BaseModel]) -> str:
     names = model.model_fields
-    remedy = did_you_mean(key, names, partial(_spelling, place))
+    meant = [name for name in names if name != "api_keys"]
+    remedy = did_you_mean(key, meant, partial(_spelling, place))
     if not remedy and any(part in key.lower() for part in _SECRET):
         remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
     remedy = remedy or f"known: {', '.join(_spelling(place, name) for name in sorted(names))}"

@@ -13,6 +13,7 @@ A registered name stands for a factory, `make(argument, options)`: the text behi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -63,6 +64,13 @@ class RoleOptions:
     answer_tokens: int | None = None
     least_confidence: float | None = None
     form: FormUse = "auto"
+    role_chats: Mapping[str, ChatSettings] = field(default_factory=dict)
+    """How the models of single roles are called, where that is not `chat`."""
+
+    def for_role(self, kind: str) -> RoleOptions:
+        """Return the options with `chat` as it is for a role. A reasoner plans, by the planner's settings."""
+        chat = self.role_chats.get("planner" if kind == "reasoner" else kind)
+        return self if chat is None else replace(self, chat=chat)
 
 
 DEFAULT_OPTIONS = RoleOptions()
@@ -110,6 +118,7 @@ def role_name(role: object) -> str:
 
 
 def _resolve(kind: str, spec: object, options: RoleOptions) -> object:
+    options = options.for_role(kind)
     without_model = isinstance(spec, str) and is_registered(kind, spec.partition(":")[0])
     if options.dialect and (kind == "reasoner" or (kind == "planner" and without_model)):
         raise SettingsError(

@@ -27,7 +27,7 @@ from ras_agent.eval.run.workers import LOCAL, WorkerPlan
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.records import JSON
-from ras_agent.settings import Settings
+from ras_agent.settings import Settings, described_request
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.retrieve.resolve import reads_graph
 from ras_agent.tools.roles import role_name
@@ -237,6 +237,7 @@ def _described_settings(task: Task, settings: Settings) -> JSON:
         **settings.model_dump(include=set(_ASKING)),
         **{name: value for name, value in description.items() if value not in (None, "answer")},
         **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
+        **described_request(settings),
         **({} if settings.thinking else {"thinking": False}),
         **pruning,
     }

@@ -34,6 +34,7 @@ from ras_agent.tools.chat.call import (
 )
 from ras_agent.tools.chat.counting import USUAL_REPLY, uncounted
 from ras_agent.tools.chat.endings import LENGTH
+from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.form import FIELDS as FORM_FIELDS
 from ras_agent.tools.chat.form import TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.http import run
@@ -66,6 +67,7 @@ from ras_agent.tools.chat.refusals import (
 from ras_agent.tools.chat.replay import check_recorded, miss_of
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
+from ras_agent.tools.chat.waits import retry_after
 from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
@@ -110,6 +112,7 @@ class ChatSettings:
     cache: where replies are stored; a request found there is answered from there.
     replay: a request that is not found there is a ReplayMiss: no model is asked.
     context_window: the tokens of a prompt and its reply together; None for what the model or its server says.
+    request: what is added to each request, of models built from a string.
     """
 
     temperature: float | None = None
@@ -121,6 +124,7 @@ class ChatSettings:
     replay: bool = False
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
+    request: RequestFields = NO_FIELDS
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:
@@ -135,6 +139,7 @@ class ChatSettings:
             cache=settings.cache,
             replay=settings.replay,
             context_window=settings.context_window,
+            request=RequestFields.of(settings),
         )
 
 
@@ -369,9 +374,15 @@ class Chat:
         else:
             longest = self._room_for_thoughts() if misses_limit(error) else None
         if longest is None or longest == known:
-            return refused_part(error, sent.parts)
+            return self._note_refusal(refused_part(error, sent.parts, self.settings.request.body))
         self._window.longest_reply = longest
         return MOST
+
+    def _note_refusal(self, part: str) -> str:
+        """Note in the run that a field which the user set is left out, and return it."""
+        if part in self.settings.request.body:
+            current_ledger().note(f"{self.name} refuses {part}, which is left out of its requests from now on")
+        return part
 
     def _may_refuse_roles(self, error: Exception, sent: _Sent) -> bool:
         """Return whether a server that has never replied, and fails without a word, may do so for the system's role."""
@@ -433,6 +444,7 @@ class Chat:
 
     def _slot(self, cache: ReplyCache, request: Request) -> ReplySlot:
         more: dict[str, Any] = {} if request.max_tokens is None else {"most": request.max_tokens}
+        more |= self.settings.request.identity
         if given := graph_of(self.model, request):
             more["graph"] = [list(map(str, facts)) for facts in given["graph"]]
         if request.tools:
@@ -521,6 +533,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
             max_tokens=settings.max_tokens,
             context_window=settings.context_window,
             key="" if not settings.replay else "none",
+            request=settings.request,
         )
         return Chat(built, printable(model), settings)
     if not is_chat_model(model):
@@ -528,7 +541,7 @@ def as_chat(model: object, settings: ChatSettings | None = None) -> Chat:
             "expected a LangChain chat model, a runnable around one, or a string like 'openai:gpt-4o-mini', "
             f"got {type(model)}"
         )
-    return Chat(model, settings=settings)
+    return Chat(model, settings=settings and replace(settings, request=NO_FIELDS))
 
 
 def _estimated_tokens(request: Request) -> int:

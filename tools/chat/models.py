@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -14,6 +15,7 @@ from pydantic import SecretStr
 
 from ras_agent.errors import MissingExtra, SettingsError, did_you_mean
 from ras_agent.records import JSON
+from ras_agent.tools.chat.fields import NO_FIELDS, RequestFields
 from ras_agent.tools.chat.held_secrets import HeldSecrets, held
 from ras_agent.tools.chat.runnables import (
     bound_arguments,
@@ -24,6 +26,7 @@ from ras_agent.tools.chat.runnables import (
     plays_a_model,
 )
 
+_BETWEEN_URLS = re.compile(r",\s*(?=https?://)")
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _QUERY = re.compile(r"\?[^#\s]*")
 _BEARER = re.compile(r"(?i)\b(bearer\s+|api[_-]?key[\"']?\s*[:=]\s*[\"']?)[^\s\"',}]+")
@@ -54,21 +57,23 @@ def build_chat_model(
     max_tokens: int | None = None,
     context_window: int | None = None,
     key: str = "",
+    request: RequestFields = NO_FIELDS,
 ) -> Any:
     """Build the LangChain chat model that `spec` names, with its own retries off: ours would multiply them.
 
     spec: `provider:model` as init_chat_model takes it, or `vllm:http://host:port/v1#model` for any OpenAI-compatible
-        server (its key, if it wants one, in VLLM_API_KEY).
+        server (its key, if it wants one, in VLLM_API_KEY), or for several with commas: `vllm:http://a/v1,http://b/v1#m`.
     temperature: 0 is left out for models that LangChain knows to take no temperature, which reason and would refuse it.
     timeout: seconds after which a provider's own client gives a call up; ours leaves that to who asks.
     context_window: what Ollama is told to load the model with; other servers have their own, which no request changes.
     key: for a model that is built where no key is set, since it is never asked, only its parameters are.
+    request: what is added to each request. What a provider's class does not take is left out, with a warning.
     Raises MissingExtra if the provider's package is missing, SettingsError if the model cannot be set up.
     """
     provider, _, name = spec.partition(":")
     options = _given(temperature=temperature, max_tokens=max_tokens)
     if provider in ("openai", "vllm"):
-        return _openai_chat(provider, name, options, key)
+        return _openai_chat(provider, name, options, key, request)
     if provider == "ollama":
         options |= _given(num_ctx=context_window)
     try:
@@ -76,9 +81,20 @@ def build_chat_model(
 
         options |= _client_options(provider, timeout)
         # a provider's class takes its key by one of two names, and may refuse another's
-        own_names = ({}, {"api_key": key}, {f"{provider}_api_key": key}) if key else ({},)
-        model = _first_built([partial(init_chat_model, spec, **options, **named) for named in own_names])
+        own_names: list[dict[str, Any]] = [{"api_key": key}, {f"{provider}_api_key": key}] if key else []
+        if request.keys:
+            own_key = _one_key(request, spec, key)
+            own_names = [{"api_key": own_key}, {f"{provider}_api_key": own_key}]
+        else:
+            own_names.insert(0, {})
+
+        def build(more: Mapping[str, Any]) -> Any:
+            return _first_built([partial(init_chat_model, spec, **options, **more, **named) for named in own_names])
+
+        model = _with_fields(build({}), build, options, request, spec, asked=not key)
         return _without_refused_zero(model)
+    except SettingsError:
+        raise
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
     except Exception as error:
@@ -102,20 +118,50 @@ def _first_built(makers: Sequence[Callable[[], Any]]) -> Any:
     raise errors[0]
 
 
-def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) -> Any:
+def _with_fields(
+    model: Any,
+    build: Callable[[Mapping[str, Any]], Any],
+    options: dict[str, Any],
+    request: RequestFields,
+    spec: str,
+    *,
+    asked: bool,
+) -> Any:
+    """Return a model of LangChain's, built again with what its class takes of a request's fields and headers."""
+    more, left_out = request.options_of(type(model), asked=asked)
+    for name in more.keys() & options.keys():  # the client's arguments: its time, and headers
+        more[name] = {**options.pop(name), **more[name]}
+    if left_out:
+        refused = ", ".join(left_out)
+        message = f"{printable(spec)} takes no {refused}: left out of its requests"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+    return build(more) if more else model
+
+
+def _one_key(request: RequestFields, spec: str, key: str) -> str:
+    """Return the key of a model of LangChain's. Raises SettingsError for several, which only our own client takes."""
+    keys = request.sent_keys(asked=not key)
+    if len(keys) > 1:
+        raise SettingsError(f"{printable(spec)} takes one key; several are for openai:NAME and vllm:URL#NAME")
+    return keys[0]
+
+
+def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str, request: RequestFields) -> Any:
     """Return the model of ours for an address that speaks OpenAI's protocol."""
     try:
         import aiohttp  # noqa: F401  (asked for here, not when the first question is)
     except ImportError as error:
         raise _MissingProvider(provider, str(error)) from error
-    from ras_agent.tools.chat.openai_chat import OpenAIChat
-
+    keys = request.sent_keys(asked=not key)
+    sent_headers = request.sent_headers(asked=not key)
+    if request.body:
+        options["model_kwargs"] = request.body
     if provider == "vllm":
-        url, name, own_key = server_address(name, "vllm:")
-        return OpenAIChat(model=name, base_url=url, api_key=SecretStr(own_key), **options)
+        urls, name = server_addresses(name, "vllm:")
+        return _at_places(urls, keys or (_server_key(),), default_headers=sent_headers, model=name, **options)
     environment = os.environ
-    key = environment.get("OPENAI_API_KEY", key)
-    if not key:
+    keys = keys or tuple(filter(None, (environment.get("OPENAI_API_KEY", key),)))
+    if not keys:
         raise SettingsError(
             f"cannot set up the chat model {printable(f'openai:{name}')!r}: set OPENAI_API_KEY to a key of the server"
         )
@@ -124,12 +170,35 @@ def _openai_chat(provider: str, name: str, options: dict[str, Any], key: str) ->
         "OpenAI-Organization": environment.get("OPENAI_ORG_ID") or environment.get("OPENAI_ORGANIZATION"),
         "OpenAI-Project": environment.get("OPENAI_PROJECT_ID"),
     }
-    headers = {header: value for header, value in named.items() if value}
+    headers = {header: value for header, value in named.items() if value} | sent_headers
     # a server of the user's own may know the older name of the limit alone, and no usage of streams
     own = {"stream_usage": False} if not is_openai(url) else {"limit_name": OPENAI_LIMITS[0], "profile": _profile(name)}
-    return _without_refused_zero(
-        OpenAIChat(model=name, base_url=url, api_key=SecretStr(key), default_headers=headers, **own, **options)
-    )
+    return _without_refused_zero(_at_places((url,), keys, default_headers=headers, model=name, **own, **options))
+
+
+def _at_places(urls: Sequence[str], keys: Sequence[str], **options: Any) -> Any:
+    """Return a model of ours at one address with one key, or balanced over several of them.
+
+    Raises SettingsError where it is not clear which key is whose.
+    """
+    from ras_agent.tools.chat.openai_chat import OpenAIChat
+
+    if len(urls) == len(keys) == 1:
+        return OpenAIChat(base_url=urls[0], api_key=SecretStr(keys[0]), **options)
+    if len(keys) == 1:
+        keys = [keys[0]] * len(urls)
+    elif len(urls) == 1:
+        urls = [urls[0]] * len(keys)
+    if len(urls) != len(keys):
+        raise SettingsError(
+            f"the model has {len(urls)} addresses, and api_keys names {len(keys)} variables; name one for all, or one "
+            "for each address in their order"
+        )
+    from ras_agent.tools.chat.balance import BalancedChat
+
+    places = tuple((url, SecretStr(key)) for url, key in zip(urls, keys, strict=True))
+    base_url = ",".join(dict.fromkeys(urls))
+    return BalancedChat(base_url=base_url, api_key=places[0][1], places=places, **options)
 
 
 def openai_url() -> str:
@@ -328,27 +397,37 @@ def _secrets(model: object) -> Iterator[str]:
     """Yield the keys that a model holds, those of all its fallbacks, and those in its headers and addresses."""
     for one in chat_models_in(model) or (model,):
         for name in _URL_ATTRIBUTES:
-            yield from _in_address(getattr(one, name, None))
+            for address in _BETWEEN_URLS.split(str(getattr(one, name, None) or "")):
+                yield from _in_address(address)
         for value in getattr(one, "__dict__", {}).values():
-            reveal = getattr(value, "get_secret_value", None)
-            secret = reveal() if callable(reveal) else None
-            if isinstance(secret, str):
-                yield secret
+            yield from _revealed(value)
         yield from _header_values(getattr(one, "default_headers", None))
     for arguments in bound_arguments(model):
         yield from _header_values(arguments.get("extra_headers"))
 
 
-def _in_address(address: object) -> Iterator[str]:
+def _in_address(address: str) -> Iterator[str]:
     """Yield the password of an address, and what is sent of its user as a header: name and password in base64."""
     try:
-        parts = urlsplit(address if isinstance(address, str) else "")
+        parts = urlsplit(address)
     except ValueError:
         return
     if parts.password:
         password, user = unquote(parts.password), unquote(parts.username or "")
         yield password
         yield b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _revealed(value: object) -> Iterator[str]:
+    """Yield the secrets in a field of a model: a key, or places with a key each."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _revealed(part)
+        return
+    reveal = getattr(value, "get_secret_value", None)
+    secret = reveal() if callable(reveal) else None
+    if isinstance(secret, str):
+        yield secret
 
 
 def _header_values(headers: object) -> Iterator[str]:
@@ -381,15 +460,32 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
 
     form: how the whole spec is written, for the message. Raises SettingsError for another form.
     """
-    url, _, name = address.partition("#")
-    if not (url.startswith(("http://", "https://")) and name):
-        raise SettingsError(f"expected '{form}http://host:port/v1#model', got {printable(f'{form}{address}')!r}")
-    try:
-        urlsplit(url).port  # noqa: B018  (raises for a port that is none)
-    except ValueError as error:
-        raise SettingsError(f"{printable(f'{form}{address}')!r}: {error}; correct the address") from None
-    # OPENAI_API_KEY is not for this server
-    return url, name, os.environ.get("VLLM_API_KEY", "EMPTY")
+    urls, name = server_addresses(address, form)
+    if len(urls) > 1:
+        raise SettingsError(f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here")
+    return urls[0], name, _server_key()
+
+
+def server_addresses(addresses: str, form: str) -> tuple[tuple[str, ...], str]:
+    """Return the URLs, which commas divide, and the model's name in `http://a/v1,http://b/v1#model`.
+
+    form: how the whole spec is written, for the message. Raises SettingsError for another form.
+    """
+    before, _, name = addresses.partition("#")
+    urls = tuple(_BETWEEN_URLS.split(before))
+    if not (all(url.startswith(("http://", "https://")) for url in urls) and name):
+        raise SettingsError(f"expected '{form}http://host:port/v1#model', got {printable(f'{form}{addresses}')!r}")
+    for url in urls:
+        try:
+            urlsplit(url).port  # noqa: B018  (raises for a port that is none)
+        except ValueError as error:
+            raise SettingsError(f"{printable(f'{form}{addresses}')!r}: {error}; correct the address") from None
+    return urls, name
+
+
+def _server_key() -> str:
+    """Return the key of a user's own server; OPENAI_API_KEY is not for it."""
+    return os.environ.get("VLLM_API_KEY", "EMPTY")
 
 
 def _client_options(provider: str, timeout: float) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Part:
 
 def _field(name: str) -> Part:
     """Return the part that is a field of the request, whose name some servers write in other ways."""
-    return Part(name, rf"(?<![a-z_]){name.replace('_', '[_ -]?')}s?(?![a-z_])")
+    return Part(name, rf"(?<![a-z_]){re.escape(name).replace('_', '[_ -]?')}s?(?![a-z_])")
 
 
 # no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or none but user and assistant in turn
@@ -64,6 +64,7 @@ _SYSTEM = (
 )
 _FIELDS = (
     *("temperature", "top_p", "top_k", "min_p", "seed", "presence_penalty", "frequency_penalty", "repetition_penalty"),
+    *("reasoning_effort", "chat_template_kwargs"),
     *("tool_choice", "parallel_tool_calls", "logprobs"),
     *("continue_final_message", "add_generation_prompt"),
 )
@@ -102,8 +103,10 @@ def complaint_of(error: BaseException) -> str:
     return str(error)[:_READ]
 
 
-def refused_part(error: BaseException, sent: Collection[str]) -> str:
+def refused_part(error: BaseException, sent: Collection[str], added: Collection[str] = ()) -> str:
     """Return which of the parts that were sent an error refuses; "" for none.
+
+    added: fields that a user added, which no row of the table need know.
 
     >>> class Refusal(Exception): status_code = 400
     >>> refused_part(Refusal("temperature must be in (0.0, 2.0]"), {"temperature", "stop"})
@@ -112,7 +115,8 @@ def refused_part(error: BaseException, sent: Collection[str]) -> str:
     complaint = complaint_of(error)
     if not _REFUSES.search(complaint) or _MISSES.search(complaint):
         return ""
-    named = (part.name for part in PARTS if part.name in sent and part.is_named_in(complaint))
+    parts = (*PARTS, *map(_field, added))
+    named = (part.name for part in parts if part.name in sent and part.is_named_in(complaint))
     return next(named, "")
 
 

@@ -1,0 +1,101 @@
+"""What is added to the requests of a model that is made of a string: fields, headers, the keys of its servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ras_agent.errors import SettingsError
+from ras_agent.request_fields import FIELDS, described_headers, with_values
+from ras_agent.settings import Settings
+
+# of the chat models of LangChain's providers, the names by which they take a field or headers, the likeliest first
+_OTHER_NAMES = {"reasoning_effort": ("reasoning_effort", "reasoning")}
+_TEMPLATE = "chat_template_kwargs"
+_BODY = "extra_body"
+_HEADERS = ("default_headers", "additional_headers", "extra_headers")
+_OF_CLIENT = "client_kwargs"
+
+
+@dataclass(frozen=True)
+class RequestFields:
+    """Holds what a user adds to each request to a model."""
+
+    named: Mapping[str, Any] = field(default_factory=dict)
+    """Fields by their names in OpenAI's protocol, which other providers may know."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields, sent as they are to servers that speak OpenAI's protocol."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers as the user wrote them: env:NAME stands for what a variable holds."""
+    keys: tuple[str, ...] = ()
+    """Environment variables that hold the keys of the model's servers."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> RequestFields:
+        """Return what settings add."""
+        chosen = {name: getattr(settings, name) for name in FIELDS}
+        named = {name: value for name, value in chosen.items() if value is not None}
+        keys = settings.api_keys.split(",") if settings.api_keys else ()
+        return cls(named, settings.extra_body or {}, settings.headers or {}, tuple(keys))
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Return all fields, as a request in OpenAI's protocol has them."""
+        return {**self.named, **self.extra}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Return what tells replies apart of what no parameter of the model shows."""
+        return {"headers": described_headers(self.headers)} if self.headers else {}
+
+    def sent_headers(self, *, asked: bool = True) -> dict[str, str]:
+        """Return the headers with the values of their variables. asked: whether the model will be asked.
+
+        Raises SettingsError for a variable that is not set, if it will.
+        """
+        return with_values(self.headers, os.environ) if asked else {}
+
+    def sent_keys(self, *, asked: bool = True) -> tuple[str, ...]:
+        """Return the keys. Raises SettingsError for a variable that is not set, if the model will be asked."""
+        if not asked:
+            return ("none",) * len(self.keys)
+        for name in self.keys:
+            if not os.environ.get(name):
+                # the name is not shown: somebody may have written a key
+                raise SettingsError(
+                    "api_keys names an environment variable that is not set; set each to a key of the model's server"
+                )
+        return tuple(os.environ[name] for name in self.keys)
+
+    def options_of(self, kind: type, *, asked: bool = True) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments by which a class of LangChain's takes these, and the names of what it does not take."""
+        fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
+        options: dict[str, Any] = {}
+        body = dict(self.extra)
+        left_out: list[str] = []
+        for name, value in self.named.items():
+            taken = next((own for own in _OTHER_NAMES.get(name, (name,)) if own in fields), "")
+            if taken:
+                options[taken] = value
+            elif name == _TEMPLATE and _BODY in fields:
+                body[name] = value
+            else:
+                left_out.append(name)
+        if body and _BODY in fields:
+            options[_BODY] = body
+        elif body:
+            left_out += body
+        headers = self.sent_headers(asked=asked)
+        place = next((name for name in _HEADERS if name in fields), "")
+        if headers and place:
+            options[place] = headers
+        elif headers and _OF_CLIENT in fields:
+            options[_OF_CLIENT] = {"headers": headers}
+        elif headers:
+            left_out.append("headers")
+        return options, left_out
+
+
+NO_FIELDS = RequestFields()

@@ -107,6 +107,9 @@ def _takes_graph_tokens(spec: str) -> bool:
         return False
 
 
+_FIRST_WORDS = 3  # of a passage without a title
+
+
 class NeverRetrieves:
     """Planner that answers [NO_RETRIEVAL] to every question, so that the answerer uses what its model knows."""
 
@@ -137,11 +140,11 @@ class SentencesAsFacts:
     name = "none"
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
-        """Return (title or passage id | text | sentence) for each sentence, with its place."""
+        """Return (title or first words | text | sentence) for each sentence, with its place."""
         return Extraction(
             tuple(
                 Triple(
-                    passage.title or passage.id,
+                    passage.title or " ".join(passage.text.split()[:_FIRST_WORDS]),
                     "text",
                     passage.text[start:end],
                     (Source(passage.id, start, end, extractor=self.name),),

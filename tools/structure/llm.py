@@ -28,6 +28,7 @@ from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.chat.window import estimate_tokens, fit_into
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.parse_triples import EXAMPLE, REPLY_FORM, ParsedTriples, parse_triples
+from ras_agent.tools.structure.two_fields import mended
 
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
 MOST_FACTS = 1000
@@ -123,7 +124,7 @@ class LLMExtractor:
             return render(asking, part)
 
         def read(part: Sequence[Passage], request: Request, reply: Reply) -> Dialogue[None]:
-            parsed = parse_triples(reply.text, cut_off=reply.truncated)
+            parsed = _parsed(reply)
             problem, first = problem_of(parsed, reply.text), parsed.triples
             triples.extend(first)
             if problem and not first:
@@ -132,7 +133,7 @@ class LLMExtractor:
             elif problem and not reply.truncated:
                 reply = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
             if problem:
-                parsed = parse_triples(reply.text, cut_off=reply.truncated)
+                parsed = _parsed(reply)
                 triples.extend(parsed.triples)
             if problem_of(parsed, reply.text) and not (first or parsed.triples):
                 unread.extend(passage.id for passage in part)
@@ -161,6 +162,10 @@ class LLMExtractor:
         if triples and not extraction.triples:  # what was read stands nowhere
             return replace(extraction, unread=tuple(passage.id for passage in passages))
         return extraction
+
+
+def _parsed(reply: Reply) -> ParsedTriples:
+    return mended(parse_triples(reply.text, cut_off=reply.truncated), cut_off=reply.truncated)
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:

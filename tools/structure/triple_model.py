@@ -31,6 +31,7 @@ from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.llm import join_extractions, located, problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.triple_text import SOURCE_TOKENS, TARGET_TOKENS, Piece, TripleText
+from ras_agent.tools.structure.two_fields import mended
 
 PUBLIC_MODEL = "pat-jj/text2triple-flan-t5"
 """The model that RAS's authors published."""
@@ -160,7 +161,7 @@ class _ReadRequest:
                 self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), reply.tokens, seconds=seconds
             )
             self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
-            parsed = parse_triples(reply.text, cut_off=reply.cut_off)
+            parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off), cut_off=reply.cut_off)
             triples.setdefault(piece.passage.id, []).extend(parsed.triples)
             leftovers = "\n".join(parsed.leftovers)
             if reply.cut_off:

@@ -1,0 +1,75 @@
+"""Lines that lack a field are read as sentences; what these do not state stays left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ras_agent.records import Passage
+from ras_agent.tools.structure.llm import LLMExtractor
+from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.two_fields import mended
+
+GAP = Passage(
+    "gap", "Big Stone Gap is a film of 2014. It is set in the actual Virginia town of that name.", "Big Stone Gap"
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(S> Ada | P> was born in London)",
+        "(S> Ada was born in London)",
+        "(S> Ada | P> was born in London | O> )",
+        "(S> Ada, was born in London)",
+        '["Ada", "was born in London"]',
+        '{"subject": "Ada", "predicate": "was born in London"}',
+        "| Ada | was born in London |",
+        "Ada | was born in London",
+        "<triple>Ada | was born in London</triple>",
+        "(Ada, was born in London)",
+    ],
+)
+def test_a_line_with_fewer_than_three_fields_is_read_as_a_sentence(line: str) -> None:
+    parsed = mended(parse_triples(line))
+    assert [(fact.subject, fact.predicate, fact.object) for fact in parsed.triples] == [
+        ("Ada", "was born in", "London")
+    ]
+    assert parsed.leftovers == ()
+
+
+@pytest.mark.parametrize(
+    "line", ["(S> Bell | P> moved to)", "(S> Bell |", "| Name | Year |", "Ada was born in London."]
+)
+def test_a_line_that_states_nothing_and_prose_stay_left_over(line: str) -> None:
+    parsed = mended(parse_triples(line))
+    assert (parsed.triples, parsed.leftovers) == ((), (line,))
+
+
+def test_the_last_line_of_a_reply_that_was_cut_off_is_not_mended() -> None:
+    reply = "(S> Ada | P> was born in London)\n(S> Bell | P> was born in Edin"
+    parsed = mended(parse_triples(reply, cut_off=True), cut_off=True)
+    assert [fact.object for fact in parsed.triples] == ["London"]
+
+
+def test_whole_facts_come_first_and_stay() -> None:
+    parsed = mended(parse_triples("(S> Ada | P> lived in Paris)\n(S> Ada | P> was born in | O> London)"))
+    assert [fact.object for fact in parsed.triples] == ["London", "Paris"]
+
+
+def test_mended_facts_need_no_repair_and_stand_in_the_passage(scripted_model: Any) -> None:
+    reply = "(S> Big Stone Gap | P> is set in Virginia)\n(S> Big Stone Gap | P> was filmed in Toronto)"
+    model = scripted_model(reply)
+    extraction = LLMExtractor(model).extract([GAP])
+    assert [(fact.predicate, fact.object) for fact in extraction.triples] == [("is set in", "Virginia")]
+    assert ["'Toronto'" in failure.message for failure in extraction.failures] == [True]
+    assert len(model.prompts) == 1
+
+
+def test_what_cannot_be_mended_is_asked_for_again_and_then_a_failure(scripted_model: Any) -> None:
+    extraction = LLMExtractor(scripted_model("(S> 贝尔 | P> 出生于爱丁堡)")).extract([GAP])
+    assert extraction.triples == ()
+    assert [failure.message for failure in extraction.failures] == [
+        "facts could not be read, also after a repair (passage gap)"
+    ]

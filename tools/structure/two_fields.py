@@ -1,0 +1,69 @@
+r"""Facts with fewer than three fields, as small models write them: read as sentences, by the offline extractor.
+
+(S> Big Stone Gap | P> is set in a town of Virginia)     Big Stone Gap is set in a town of Virginia.
+["Big Stone Gap", "is set in Virginia"]                  Big Stone Gap is set in Virginia.
+(Big Stone Gap, is set in Virginia)                      Big Stone Gap is set in Virginia.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+from ras_agent.marks import FIELDS
+from ras_agent.protocols import Extractor
+from ras_agent.records import Passage, Triple
+from ras_agent.text.words import word_set
+from ras_agent.tools.roles import resolve_extractor
+from ras_agent.tools.structure.parse_triples import ParsedTriples
+
+_S, _P, _O = (re.escape(str(mark)) for mark in FIELDS)
+_BEGIN = re.compile(rf"\b{_S}|</?triple>", re.IGNORECASE)
+_PART = re.compile(rf"\||\b{_P}|\b{_O}|\"\s*[,:]\s*\"", re.IGNORECASE)
+_NAMES = word_set("subject predicate object head relation tail fact")
+_LIKE_A_FACT = re.compile(r"\||<triple>|^\W*\(.+,.+\)\W*$", re.IGNORECASE)
+_AROUND = " \t()[]{}<>\"'`*,;.:-"
+_FEWEST_WORDS = 3
+
+
+def mended(parsed: ParsedTriples, *, cut_off: bool = False) -> ParsedTriples:
+    """Return what was parsed, with the facts of lines that lack a field; lines that state none stay left over.
+
+    cut_off: whether the reply ends too early, so that its last line is no sentence.
+    """
+    whole = parsed.leftovers[:-1] if cut_off else parsed.leftovers
+    lines = [line for line in whole if line in parsed.broken or _LIKE_A_FACT.search(line)]
+    facts: list[Triple] = []
+    read: set[str] = set()
+    for line in dict.fromkeys(lines):
+        for sentence in sentences_in(line):
+            stated = _reader().extract([Passage("", sentence)]).triples
+            facts += (replace(fact, sources=()) for fact in stated)
+            if stated:
+                read.add(line)
+    others = tuple(line for line in parsed.leftovers if line not in read)
+    return ParsedTriples(tuple(dict.fromkeys([*parsed.triples, *facts])), others)
+
+
+def sentences_in(line: str) -> list[str]:
+    """Return the sentences that a line with marks makes without them.
+
+    >>> sentences_in("(S> Ada | P> lived in London), (S> Bell | P> invented the telephone)")
+    ['Ada lived in London.', 'Bell invented the telephone.']
+    """
+    sentences = []
+    for fact in _BEGIN.split(line):
+        parts = _PART.split(fact)
+        if len(parts) == 1:
+            parts = fact.split(",", 1)
+        fields = [part.strip(_AROUND) for part in parts]
+        words = " ".join(field for field in fields if field and field.lower() not in _NAMES)
+        if len(words.split()) >= _FEWEST_WORDS:
+            sentences.append(f"{words}.")
+    return sentences
+
+
+@cache
+def _reader() -> Extractor:
+    return resolve_extractor("offline")

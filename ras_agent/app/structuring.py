@@ -15,6 +15,7 @@ from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.protocols import Extractor
 from ras_agent.records import Call, Extraction, Failure, Passage
 from ras_agent.settings import Settings
+from ras_agent.standing_facts import keep_standing
 from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec, run_all
 
 
@@ -80,7 +81,8 @@ def _passage_reader(extractor: Extractor) -> Work:
     async def read(passage: Passage) -> PassageReport:
         with metered(Ledger("extractor", in_need=in_need)) as ledger:
             try:
-                extraction: Extraction = await acall(extractor, "extract", [passage])
+                read: Extraction = await acall(extractor, "extract", [passage])
+                extraction = keep_standing(read, [passage])
             except (StoreError, ModelRefused):
                 raise
             except RasError as error:

@@ -146,6 +146,27 @@ async def test_an_asynchronous_extractor_is_held_to_the_same(ras, fakes):
     assert len(fakes.of_role(out, "extractor")) == 1
 
 
+def test_a_fact_whose_words_are_not_in_its_passage_is_left_out_and_the_passage_is_not_read_again(ras, fakes):
+    class Noting(Extractor):
+        def extract(self, passages, subquery=""):
+            read.append([passage.id for passage in passages])
+            return super().extract(passages, subquery)
+
+    read = []
+    foreign = Triple("Bell", "worked with", "Bruce Heezen", (Source("Who? A", 0, 17),))
+    agent = ras("q", "r", fakes.SUFFICIENT, extractor=Noting(foreign), retriever=Retriever())
+    out = agent.invoke({"question": "Who?"})
+    assert (out["graph"]["facts"], read) == ([], [["Who? A", "Who? B"]])
+    assert [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]] == [
+        (
+            "extractor",
+            1,
+            "a fact left out, as the words are not in the passage, such as (S> Bell | P> worked with | O> Bruce "
+            "Heezen): no 'Bruce Heezen' there (passage Who? A)",
+        )
+    ]
+
+
 def ids(inputs):
     return [[passage["id"] for passage in hop] for hop in read_given_passages(inputs)]
 

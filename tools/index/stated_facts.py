@@ -7,7 +7,8 @@ from typing import Any
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.overlap import best_sentence, holds, sentences_of
+from ras_agent.text.overlap import holds
+from ras_agent.text.standing import fact_text
 
 STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
@@ -27,16 +28,14 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
     listed = _listed(passage.metadata)
     if listed is None:
         return None
-    sentences = None
     facts = []
     for subject, predicate, object_, place in listed:
         sentence = sentence_of(subject, predicate, object_)
         start = passage.text.find(sentence)
         end = start + len(sentence)
         if start < 0:
-            sentences = sentences_of(passage.text) if sentences is None else sentences
-            found, _ = best_sentence(sentences, (subject, predicate, object_))
-            start, end = (found.start, found.end) if found else (0, len(passage.text))
+            text = fact_text(passage.text, passage.title)
+            start, end = text.sentence(subject, predicate, object_) or (0, len(passage.text))
         facts.append(
             Triple(subject, predicate, object_, (Source(passage.id, start, end, extractor=f"stated: {place}"),))
         )

@@ -78,7 +78,7 @@ def test_without_text_to_triples_each_sentence_is_a_fact_of_its_passage() -> Non
         ("Ida Falk", "text", "Ida Falk built ships."),
         ("Ida Falk", "text", "She lived in Visby."),
         ("Ida Falk", "text", "Visby is on Gotland."),
-        ("p9", "text", "No title."),
+        ("No title.", "text", "No title."),
     ]
     assert [(source.passage_id, source.start, source.end) for source in facts[1].sources] == [("p1", 22, 41)]
 

@@ -50,6 +50,26 @@ def test_many_at_once_read_what_one_reads_in_its_order(way: dict[str, int]) -> N
     assert list(read_each(OfflineExtractor(), **way)(passages)) == alone
 
 
+class Inventive:
+    """Returns a fact of the passage, and one that it has made up."""
+
+    name = "inventive"
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        source = (Source(passages[0].id, 0, 9),)
+        return Extraction((Triple("Bell", "lived in", "Bath", source), Triple("Bell", "met", "Bruce Heezen", source)))
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_only_facts_that_stand_in_their_passage_are_kept(way: dict[str, int]) -> None:
+    ((_, extraction),) = read_each(Inventive(), **way)([Passage("a", "Bell lived in Bath.")])
+    assert [fact.object for fact in extraction.triples] == ["Bath"]
+    assert [failure.message for failure in extraction.failures] == [
+        "a fact left out, as the words are not in the passage, such as (S> Bell | P> met | O> Bruce Heezen): no 'Bruce "
+        "Heezen' there (passage a)"
+    ]
+
+
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_a_passage_that_cannot_be_read_is_a_failure_of_its_own(way: dict[str, int]) -> None:
     found = list(read_each(Fragile(), **way)([Passage("a", "bad"), Passage("b", "good")]))

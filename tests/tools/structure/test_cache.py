@@ -46,6 +46,13 @@ def test_a_passage_is_read_once_also_by_another_process(scripted_model: Any, pat
     assert first.name == "scripted"
 
 
+def test_a_passage_of_which_a_fact_was_left_out_is_not_read_again(scripted_model: Any, path: Path) -> None:
+    foreign = "(S> Bell | P> worked with | O> Bruce Heezen)"
+    first = _cached(scripted_model(f"{BORN_LINE}\n{foreign}"), path).extract([BELL])
+    assert (first.triples, len(first.failures)) == ((BORN,), 1)
+    assert _cached(scripted_model(), path).extract([BELL]).triples == (BORN,)
+
+
 async def test_coroutines_read_each_passage_once_too(scripted_model: Any, path: Path) -> None:
     cached = _cached(scripted_model(("Bell\n", BORN_LINE), FLOWS_LINE), path)
     assert (await cached.aextract([BELL, LEITH])).triples == (BORN, FLOWS)

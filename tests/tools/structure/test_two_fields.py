@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from ras_agent.records import Passage
+from ras_agent.records import Passage, Triple
 from ras_agent.tools.structure.llm import LLMExtractor
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.two_fields import mended
 
-GAP = Passage(
-    "gap", "Big Stone Gap is a film of 2014. It is set in the actual Virginia town of that name.", "Big Stone Gap"
-)
+TEXT = "Big Stone Gap is a film of 2014. It is set in the actual Virginia town of that name."
+GAP = Passage("gap", TEXT, "Big Stone Gap")
 
 
 @pytest.mark.parametrize(
@@ -33,15 +32,11 @@ GAP = Passage(
 )
 def test_a_line_with_fewer_than_three_fields_is_read_as_a_sentence(line: str) -> None:
     parsed = mended(parse_triples(line))
-    assert [(fact.subject, fact.predicate, fact.object) for fact in parsed.triples] == [
-        ("Ada", "was born in", "London")
-    ]
+    assert parsed.triples == (Triple("Ada", "was born in", "London"),)
     assert parsed.leftovers == ()
 
 
-@pytest.mark.parametrize(
-    "line", ["(S> Bell | P> moved to)", "(S> Bell |", "| Name | Year |", "Ada was born in London."]
-)
+@pytest.mark.parametrize("line", ["(S> Bell | P> moved to)", "(S> Bell |", "| Name | Year |", "Ada lived in London."])
 def test_a_line_that_states_nothing_and_prose_stay_left_over(line: str) -> None:
     parsed = mended(parse_triples(line))
     assert (parsed.triples, parsed.leftovers) == ((), (line,))
@@ -68,7 +63,8 @@ def test_mended_facts_need_no_repair_and_stand_in_the_passage(scripted_model: An
 
 
 def test_what_cannot_be_mended_is_asked_for_again_and_then_a_failure(scripted_model: Any) -> None:
-    extraction = LLMExtractor(scripted_model("(S> 贝尔 | P> 出生于爱丁堡)")).extract([GAP])
+    reply = "(S> 贝尔 | P> 出生于爱丁堡)"
+    extraction = LLMExtractor(scripted_model(reply, reply)).extract([GAP])
     assert extraction.triples == ()
     assert [failure.message for failure in extraction.failures] == [
         "facts could not be read, also after a repair (passage gap)"

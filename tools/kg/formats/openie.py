@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.text.standing import fact_text
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.passage_facts import PassageFacts
@@ -24,8 +24,8 @@ class ExtractedPassage(NamedTuple):
 def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
     """Yield a passage per line: {"id", "title", "text", "triples": [[s, p, o], ...]} and perhaps "entities": [...].
 
-    Each triple gets the span of the sentence that shares most words with it. A bad line is skipped alone, and so is a
-    bad triple of a good line; both are reported. Of two lines with the same id the first counts.
+    Each triple gets the span of the sentence that states it, or shares most words with it. A bad line is skipped alone,
+    and so is a bad triple of a good line; both are reported. Of two lines with the same id the first counts.
     """
     places: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), start=1):
@@ -60,12 +60,11 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
 
 
 def _facts(passage: Passage, record: dict[str, Any]) -> PassageFacts:
-    sentences = sentences_of(passage.text)
+    text = fact_text(passage.text, passage.title)
     triples = []
     for item in filter(_is_triple, record["triples"]):
-        sentence, _ = best_sentence(sentences, item)
-        start, end = (sentence.start, sentence.end) if sentence else (0, len(passage.text))
         subject, predicate, object_ = item
+        start, end = text.sentence(subject, predicate, object_) or (0, len(passage.text))
         triples.append(Triple(subject, predicate, object_, (Source(passage.id, start, end),)))
     entities = [name for name in record.get("entities") or () if isinstance(name, str) and canonical_key(name)]
     if canonical_key(passage.title):

@@ -33,7 +33,7 @@ from ras_agent.graphs.validate import (
 from ras_agent.protocols import Answerer, Extractor, Judge, Retriever, Rewriter
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded, texts_to_judge, what_is_not_borne, with_support
-from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, RefusedFacts, Step
+from ras_agent.records import JSON, Answer, Exchange, Extraction, Failure, Hit, Passage, Step, any_failed
 from ras_agent.review import is_person
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.normal_form import storable
@@ -207,7 +207,7 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
         if failures:
             update["failures"] = record_failures(failures)
-        if reply is None or any(not isinstance(failure, RefusedFacts) for failure in failures):
+        if reply is None or any_failed(failures):
             # a passage that gave no facts may give some when it is found again
             facts_from = {source.passage_id for triple in triples for source in triple.sources}
             update["read"] = [*state["read"], *(passage_id for passage_id in passages if passage_id in facts_from)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -258,6 +258,16 @@ class Extraction:
     triples: tuple[Triple, ...] = ()
     failures: tuple[Failure, ...] = ()
     unread: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Return whether a passage or reply could not be used, so that reading it again may bring more."""
+        return self.unread != () or any_failed(self.failures)
+
+
+def any_failed(failures: Iterable[Failure]) -> bool:
+    """Return whether something failed that may go well another time, which refused facts do not."""
+    return any(not isinstance(failure, RefusedFacts) for failure in failures)
 
 
 # ---- the course of a run

@@ -132,13 +132,15 @@ def test_a_build_without_an_index_names_the_remedy(cli: Cli) -> None:
 def test_a_model_s_facts_come_from_the_triple_cache_and_another_prompt_reads_anew(
     cli: Cli, bell_index: Path, scripted_llm: Any, tmp_path: Path
 ) -> None:
-    scripted_llm.script(*[{"reply": "(S> Bell | P> lived in | O> Edinburgh)"}] * 12)
+    titles = "Telephone", "Alexander Graham Bell", "Water of Leith", "Paris"
+    replies = {title: f"(S> {title} | P> is called | O> {title})" for title in titles}
+    scripted_llm.script(*[{"when": f"] {title}\n", "reply": reply, "repeat": True} for title, reply in replies.items()])
     options = ("--extractor", scripted_llm.spec, "--triple-cache", "facts.sqlite", "--concurrency", "2")
     assert "4 passages read" in cli("kg", "build", "bell.index", *options).stdout
     assert len(scripted_llm.requests()) == 4
     assert "read" not in cli("kg", "build", "bell.index", *options).stdout
     cli("index", "wiki.jsonl", "--out", "again.index")
-    assert "4 passages read" in cli("kg", "build", "again.index", *options).stdout.replace("\n        ", "")
+    assert "4 passages read" in " ".join(cli("kg", "build", "again.index", *options).stdout.split())
     assert len(scripted_llm.requests()) == 4
     assert "4 passages read" in cli("kg", "build", "bell.index", *options, "--few-shot").stdout
     assert len(scripted_llm.requests()) == 8

@@ -11,7 +11,13 @@ import pytest
 from ras_agent.tools.store.cache import _known_locked
 
 Cli = Callable[..., Any]
-FACTS = {"when": "<passage>", "reply": "(S> The telephone | P> was patented by | O> Bell)", "repeat": True}
+_STATED = {
+    "] Telephone\n": "(S> The telephone | P> was patented by | O> Bell)",
+    "] Alexander Graham Bell\n": "(S> Bell | P> was born in | O> Edinburgh)",
+    "] Water of Leith\n": "(S> Water of Leith | P> flows through | O> Edinburgh)",
+    "] Paris\n": "(S> Paris | P> is the capital of | O> France)",
+}
+FACTS = [{"when": title, "reply": fact, "repeat": True} for title, fact in _STATED.items()]
 
 
 def _questions(tmp_path: Path) -> Path:
@@ -24,7 +30,7 @@ def _questions(tmp_path: Path) -> Path:
 def test_a_corpus_is_read_once_and_the_same_command_reads_nothing_again(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
-    scripted_llm.script(FACTS)
+    scripted_llm.script(*FACTS)
     command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache"]
     first = cli(*command, tmp_path / "facts.sqlite", "--limit", 3)
     assert first.exit_code == 0, first.output
@@ -35,7 +41,7 @@ def test_a_corpus_is_read_once_and_the_same_command_reads_nothing_again(
 
 
 def test_an_evaluation_finds_the_facts_there(cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any) -> None:
-    scripted_llm.script(FACTS)
+    scripted_llm.script(*FACTS)
     facts = tmp_path / "facts.sqlite"
     cli("structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts)
     read = len(scripted_llm.requests())
@@ -52,7 +58,7 @@ def test_an_evaluation_finds_the_facts_there(cli: Cli, passages_file: Path, tmp_
 def test_a_passage_that_fails_is_reported_and_read_again_the_next_time(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
-    scripted_llm.script({"when": "Paris", "status": 400, "reply": "no"}, FACTS)
+    scripted_llm.script({"when": "Paris", "status": 400, "reply": "no"}, *FACTS)
     command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache"]
     first = cli(*command, tmp_path / "facts.sqlite")
     assert (first.exit_code, "(passage paris)" in first.stderr) == (3, True)
@@ -64,7 +70,7 @@ def test_a_passage_that_fails_is_reported_and_read_again_the_next_time(
 def test_a_locked_triple_cache_ends_the_work_with_one_line(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
-    scripted_llm.script(FACTS)
+    scripted_llm.script(*FACTS)
     facts = tmp_path / "facts.sqlite"
     command = ["structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts]
     cli(*command, "--limit", 1)
@@ -91,7 +97,7 @@ def test_structure_needs_a_model_that_reads(cli: Cli, passages_file: Path, tmp_p
 def test_eval_cost_measures_by_the_triple_cache_or_estimates(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:
-    scripted_llm.script(FACTS)
+    scripted_llm.script(*FACTS)
     facts = tmp_path / "facts.sqlite"
     cli("structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--triple-cache", facts)
     cli("eval", "jsonl", "--data", _questions(tmp_path), "--corpus", passages_file, "--out", tmp_path / "run", "--k", 2)
@@ -126,7 +132,7 @@ BAD = {
 def test_a_bad_record_of_a_corpus_is_left_out_and_reported_with_its_line(
     cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any, case: str
 ) -> None:
-    scripted_llm.script(FACTS)
+    scripted_llm.script(*FACTS)
     corpus = tmp_path / "corpus.jsonl"
     lines = passages_file.read_text().splitlines()
     corpus.write_text("".join(f"{line}\n" for line in [*lines, json.dumps(BAD[case])]))

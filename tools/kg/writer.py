@@ -156,7 +156,7 @@ class KGWriter:
         for passage, extraction in extract(stale()):
             failures += extraction.failures
             digest = digest_of(passage)
-            if extraction.failures and not extraction.triples:
+            if extraction.failed and not extraction.triples:
                 if passage.id in known and known[passage.id].digest != digest:
                     self.erase([passage.id])  # its facts are of a text that is gone
                 continue

@@ -18,7 +18,7 @@ from ras_agent.budget import Ledger, current_ledger, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
-from ras_agent.records import Call, Extraction, Passage, RefusedFacts, Source, Triple
+from ras_agent.records import Call, Extraction, Passage, Source, Triple
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.store.cache import read_value
@@ -171,7 +171,7 @@ class CachedExtractor:
 
         Facts that were refused are no failure here: they would be read, and refused, again.
         """
-        if any(not isinstance(failure, RefusedFacts) for failure in extraction.failures):
+        if extraction.failed:
             return None
         of_passage = (
             fact for fact in extraction.triples if any(source.passage_id == passage.id for source in fact.sources)

@@ -15,6 +15,7 @@ from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON, IndexFolder, Quiet
 from ras_agent.app.cli.terminal import hang, inert, inert_json, print_finished, progress_bar, quantity, screen
 from ras_agent.errors import SettingsError
+from ras_agent.records import any_failed
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -288,13 +289,14 @@ def _draw(
 
 
 def _print_report(console: Console, index: Path, report: KGReport) -> None:
-    """Print the report of a build, and each of its errors. Raises Exit with code 3 if there is any error."""
+    """Print the report of a build, and each of its errors. Raises Exit with code 3 for any but refused facts."""
     from rich.text import Text
 
     for item in report.skipped:
         typer.echo(f"skipped  {inert(str(item))}", err=True)
     for failure in report.failures:
-        typer.echo(f"failed   {inert(failure.message)}", err=True)
+        label = "failed " if any_failed([failure]) else "refused"
+        typer.echo(f"{label}  {inert(failure.message)}", err=True)
     print_finished(console, report.finished)
     manifest = report.graph.manifest
     of_graph = [
@@ -315,7 +317,7 @@ def _print_report(console: Console, index: Path, report: KGReport) -> None:
     ]
     parts = [part for part in parts if part in of_graph or not part.startswith("0 ")]
     hang(console, Text(f"{inert(str(index))} ", "bold"), Text(" · ".join(parts)), len(str(index)) + 1)
-    if report.failures or any(item.error for item in report.skipped):
+    if any_failed(report.failures) or any(item.error for item in report.skipped):
         raise typer.Exit(INCOMPLETE)
 
 

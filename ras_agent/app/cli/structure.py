@@ -13,6 +13,7 @@ import typer
 from ras_agent.app.cli.command import Options, read_place
 from ras_agent.app.cli.options import INCOMPLETE, Engine, PricesFile, Quiet, RayAddress, Workers
 from ras_agent.app.cli.terminal import inert, progress_bar, quantity, screen
+from ras_agent.records import any_failed
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def structure(options: StructureOptions) -> None:
     `ask` and `eval` find them there, given the same --triple-cache and
     extractor. The same command resumes a run that was interrupted, and
     reads again what failed; failures make the exit code 3, and so do
-    records of the corpus that cannot be read, which are left out.
+    records of the corpus that cannot be read, which are left out. Facts
+    that their passage does not hold are left out, too, and reported.
     """
     from ras_agent.app.structuring import read_corpus
     from ras_agent.eval.run.prices import load_prices
@@ -83,7 +85,7 @@ def structure(options: StructureOptions) -> None:
         read_corpus(passages, settings, spec, concurrency=options.concurrency, workers=plan, on_end=on_end)
     console.print(tally.summary(options.triple_cache), style="dim", soft_wrap=True)
     _print_failures(tally.failures)
-    if tally.failures or skipped:
+    if any_failed(tally.failures) or skipped:
         raise typer.Exit(INCOMPLETE)
 
 

@@ -67,5 +67,5 @@ def test_what_cannot_be_mended_is_asked_for_again_and_then_a_failure(scripted_mo
     extraction = LLMExtractor(scripted_model(reply, reply)).extract([GAP])
     assert extraction.triples == ()
     assert [failure.message for failure in extraction.failures] == [
-        "facts could not be read, also after a repair (passage gap)"
+        "facts could not be read, also when the model was asked again (passage gap)"
     ]

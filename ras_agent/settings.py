@@ -314,6 +314,11 @@ class Settings(BaseModel):
     patience: NonNegativeFloat = _CALLS(
         120.0, "Seconds that a model server is waited for that has answered before and is gone, as while it restarts."
     )
+    evidence_tokens: PositiveInt | None = _CALLS(
+        None,
+        "Most tokens of passages and facts in a prompt; if not set, half of the window, 4000 at least, and 2000 for a "
+        "model of fewer than 4 billion parameters.",
+    )
     context_window: PositiveInt | None = _CALLS(
         None, "Tokens of a prompt and its reply together; if not set, what the model or its server says."
     )

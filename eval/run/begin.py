@@ -36,7 +36,7 @@ from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
 _ASKING = ("preset", "layout", "from_memory", "style", "answer_tokens", "few_shot", "temperature", "context_window")
 # what else was chosen: a manifest does not name what was not, and older ones do not know it
-_CHOICES = ("weights", "starts", "least_confidence", "dialect", "filter", "form", "fallback")
+_CHOICES = ("weights", "starts", "least_confidence", "dialect", "filter", "form", "fallback", "evidence_tokens")
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,10 +171,11 @@ class LLMAnswerer:
                 return replace(request, turns=prompt(asking.prompt, everything.block()))
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
             parts = (everything.facts, everything.passages)
+            most = self._chat.evidence_tokens
             for shown in asking.prompt.versions():
                 left = room - estimate_turns(prompt(shown, everything.frame()))
-                fitting = fit(*parts, left, ranked, everything.chain, everything.times())
-                if not fitting.left_out:
+                fitting = fit(*parts, left, ranked, everything.chain, everything.times(), most)
+                if not fitting.left_out or fitting.by_budget:
                     break
             if grounded and not (fitting.facts or fitting.passages):
                 if (ledger := current_ledger()).tokens_left() < self._chat.window:
@@ -183,11 +184,13 @@ class LLMAnswerer:
                     "question and instructions leave no room for evidence in the model's window of "
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
                 )
-            evidence, left_out = everything.showing(fitting.facts, fitting.passages), fitting.left_out
+            evidence, left_out = everything.showing(fitting.facts, fitting.passages), ""
+            if fitting.left_out:
+                left_out = did_not_fit(fitting.left_out, self._chat.window, most if fitting.by_budget else None)
             return replace(request, turns=prompt(shown, evidence.block()))
 
         request, reply = yield from fitted(self._chat, self._max_tokens, partial(render, asking))
-        failures = [_failure(did_not_fit(left_out, self._chat.window))] if left_out else []
+        failures = [_failure(left_out)] if left_out else []
         answer, problem = self._read(reply, question, evidence)
         if problem:
             first, first_reply = answer, reply

@@ -76,10 +76,13 @@ from ras_agent.tools.chat.window import (
     estimate_turns,
     fit_into,
     is_overflow,
+    parameters_in,
+    parameters_named,
     shared_window,
     smaller_window,
     stated_window,
     to_ask_again,
+    usual_evidence,
     writes_thoughts,
 )
 
@@ -113,6 +116,7 @@ class ChatSettings:
     replay: a request that is not found there is a ReplayMiss: no model is asked.
     context_window: the tokens of a prompt and its reply together; None for what the model or its server says.
     request: what is added to each request, of models built from a string.
+    evidence_tokens: the most tokens of evidence in a prompt; None for what fits the model's window and size.
     """
 
     temperature: float | None = None
@@ -125,6 +129,7 @@ class ChatSettings:
     clock: Clock = field(default_factory=Clock)
     context_window: int | None = None
     request: RequestFields = NO_FIELDS
+    evidence_tokens: int | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> ChatSettings:
@@ -140,6 +145,7 @@ class ChatSettings:
             replay=settings.replay,
             context_window=settings.context_window,
             request=RequestFields.of(settings),
+            evidence_tokens=settings.evidence_tokens,
         )
 
 
@@ -165,6 +171,7 @@ class Chat:
         models = chat_models_in(model)
         stated = min(filter(None, map(stated_window, models)), default=UNKNOWN_WINDOW)
         self._stated_window = self.settings.context_window or stated
+        self._named_size = parameters_named(self.name)
         self._thinks = any(map(writes_thoughts, models))
         self._has_replied = False
         if settings.replay:
@@ -182,6 +189,30 @@ class Chat:
     def window(self) -> int:
         """Return the tokens of a prompt and its reply together, as far as is known by now."""
         return min(self._stated_window, self._window.tokens or self._stated_window)
+
+    @property
+    def evidence_tokens(self) -> int:
+        """Return the most tokens of passages and facts that a prompt shows."""
+        size = self._named_size or self._window.parameters or 0.0
+        return self.settings.evidence_tokens or usual_evidence(self.window, size)
+
+    def learn_size(self) -> None:
+        """Ask the server once how large the model is, where neither its name nor a setting tells what to show it.
+
+        Where replies are kept it is not asked: a replayed run has to send the same prompts.
+        """
+        if self._wants_size():
+            run(self.alearn_size())
+
+    async def alearn_size(self) -> None:
+        """Do the same as `learn_size`, for coroutines."""
+        if self._wants_size():
+            self._window.parameters = 0.0  # it is asked once, whatever comes of it
+            self._window.parameters = parameters_in(await self._asked.about())
+
+    def _wants_size(self) -> bool:
+        told = self._named_size or self.settings.evidence_tokens or self._cache
+        return self._in_any_loop and not told and self._window.parameters is None
 
     def room(self, max_tokens: int | None = None, share: int = REPLY_SHARE) -> int:
         """Return the tokens that a prompt may have, with a little room left to ask again.

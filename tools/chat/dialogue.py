@@ -95,6 +95,7 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Run a dialogue to its end and return its result."""
+    chat.learn_size()
     try:
         request = next(dialogue)
         while True:
@@ -115,6 +116,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
 
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Do the same as `converse`, for coroutines."""
+    await chat.alearn_size()
     try:
         request = next(dialogue)
         while True:

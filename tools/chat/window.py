@@ -24,6 +24,13 @@ OLLAMA_WINDOW = 4096
 SHOWN_TOKENS = 256
 """The tokens that are shown of a reply that could not be used."""
 
+SMALL_EVIDENCE = 2000
+"""The tokens of evidence that a small model is shown; it makes little of more."""
+_SMALL = 4e9  # parameters
+_LEAST_EVIDENCE = 4000
+_UNITS = {"m": 1e6, "b": 1e9}
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(m|b)(?![a-z0-9])", re.IGNORECASE)
+
 # vLLM and SGLang, llama.cpp, OpenRouter and Together, Groq, Mistral
 _LISTED = ("max_model_len", "n_ctx", "context_length", "context_window", "max_context_length")
 _REPAIR_TOKENS = 512
@@ -108,6 +115,8 @@ class Window:
     """Whether the model's last reply closed thoughts that it had not opened; None before its first"""
     longest_reply: int | None = None
     refused: set[str] = field(default_factory=set)
+    parameters: float | None = None
+    """the model's, by the server's list; 0 for a list that names none, None before it was asked"""
     has_guessed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -126,6 +135,38 @@ def smaller_window(asked: int, assumed: int, listed: int | None) -> int:
     """
     window = listed or max(asked // 2, _LEAST)
     return assumed * 3 // 4 if asked < assumed <= window else window
+
+
+def parameters_named(name: str) -> float:
+    """Return the number of parameters that a model's name tells; 0 for a name that tells none.
+
+    >>> parameters_named("SmolLM2-135M-Instruct"), parameters_named("qwen2.5:0.5b"), parameters_named("Mixtral-8x7B")
+    (135000000.0, 500000000.0, 56000000000.0)
+    """
+    found = _SIZE.search(name.rpartition("/")[2])
+    if found is None:
+        return 0.0
+    experts, count, unit = found.groups()
+    return float(experts or 1) * float(count) * _UNITS[unit.lower()]
+
+
+def parameters_in(listed: Mapping[str, Any]) -> float:
+    """Return the number of parameters in what a server's list says of a model, as llama.cpp's does; 0 for none."""
+    meta = listed.get("meta")
+    count = meta.get("n_params") if isinstance(meta, Mapping) else None
+    return float(count) if isinstance(count, int) and count > 0 else 0.0
+
+
+def usual_evidence(window: int, parameters: float) -> int:
+    """Return the most tokens of evidence that a model is shown where no setting says: half of its window, or 4,000.
+
+    parameters: the model's; a small one is shown 2,000. 0 for a model of unknown size.
+
+    >>> usual_evidence(8192, 135e6), usual_evidence(2048, 0), usual_evidence(32768, 70e9)
+    (2000, 4000, 16384)
+    """
+    is_small = 0 < parameters < _SMALL
+    return SMALL_EVIDENCE if is_small else max(_LEAST_EVIDENCE, window // 2)
 
 
 _windows: dict[str, Window] = {}

@@ -131,14 +131,16 @@ class LLMPlanner:
             nonlocal evidence
             ranked = partial(evidence_by_use, question, graph, passages, steps)
             for shown in asking.prompt.versions():
-                evidence = fit(facts, passages, room - estimate_turns(prompt(shown, (), ())), ranked, steps, times)
-                if not evidence.left_out:
+                left = room - estimate_turns(prompt(shown, (), ()))
+                evidence = fit(facts, passages, left, ranked, steps, times, self._chat.evidence_tokens)
+                if not evidence.left_out or evidence.by_budget:
                     break
             return Request(prompt(shown, evidence.facts, evidence.passages), graph=by_subquery, form=asking.form)
 
         request, reply = yield from fitted(self._chat, MAX_TOKENS, partial(render, asking))
         if evidence.left_out:
-            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
+            most = self._chat.evidence_tokens if evidence.by_budget else None
+            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window, most))
         shown = request.turns[-1].text
         read = partial(_plan_in, shown=shown, searched=bool(steps or graph.facts))
         try:

@@ -94,12 +94,14 @@ class LLMReasoner:
 
         def render(room: int) -> Request:
             nonlocal evidence
-            evidence = fit((), passages, room - estimate_turns(prompt(())), by_use)
+            left, most = room - estimate_turns(prompt(())), self._chat.evidence_tokens
+            evidence = fit((), passages, left, by_use, most=most)
             return Request(prompt(evidence.passages))
 
         request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
         if evidence.left_out:
-            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window))
+            most = self._chat.evidence_tokens if evidence.by_budget else None
+            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window, most))
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)

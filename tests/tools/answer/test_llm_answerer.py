@@ -306,6 +306,19 @@ def test_a_call_that_fails_or_is_forbidden_raises(scripted_model: Any) -> None:
         answer(scripted_model())
 
 
+@pytest.mark.parametrize("layout", ["evidence", "chain-of-text"])
+def test_worked_examples_go_before_any_evidence_does(scripted_model: Any, layout: Any) -> None:
+    model = scripted_model("Answer: Water of Leith [2]")
+    lakes = [Passage(f"far{number}", "A lake lies somewhere else. " * 8, f"Lake {number}") for number in range(3)]
+    steps = (Step(1, QUESTION, tuple(Hit(one, 1.0) for one in (LEITH, *lakes))),)
+    settings = ChatSettings(context_window=1024)
+    answerer = LLMAnswerer(model, layout=layout, few_shot=True, settings=settings)
+    found = answerer.answer(QUESTION, QuestionGraph(), (LEITH, *lakes), steps)
+    assert found.failures == ()
+    assert "Lake 2" in model.prompts[0]
+    assert "Nabucco" not in model.prompts[0]
+
+
 FAR = [Passage(f"far{number}", "A lake lies somewhere else. " * 30, f"Lake {number}") for number in range(20)]
 MANY = QuestionGraph((*(Triple(f"Lake {number}", "lies in", f"Land {number}") for number in range(300)), FLOWS))
 HOPS = (Step(1, "Lakes?", tuple(Hit(one, 1.0) for one in FAR), tuple(fact.id for fact in MANY.facts[:300])), *STEPS)

@@ -1,12 +1,14 @@
 """Evidence in windows of all sizes: what fits is shown, and what is left out is told."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.prompts import fact_block, passage_block
-from ras_agent.records import Passage, Triple
-from ras_agent.tools.chat.fit import ByUse, Evidence, cut_passage, fit
+from ras_agent.records import Passage, Source, Triple
+from ras_agent.tools.chat.fit import ByUse, Evidence, cut_passage, did_not_fit, fit
 from ras_agent.tools.chat.window import estimate_tokens
 
 FACTS = [Triple(f"Bell {number}", "was born in", "Edinburgh") for number in range(40)]
@@ -54,6 +56,40 @@ def test_a_sentence_without_an_end_is_cut_between_two_words() -> None:
 def test_where_there_is_no_room_nothing_is_shown(room: int) -> None:
     shown = fit(FACTS, PASSAGES, room, backwards)
     assert (shown.passages, len(shown.facts) <= 1) == ((), True)
+
+
+def test_a_budget_holds_where_the_room_is_larger() -> None:
+    shown = fit(FACTS, PASSAGES, 10_000, backwards, most=800)
+    assert shown == replace(fit(FACTS, PASSAGES, 800, backwards), by_budget=True)
+    assert did_not_fit("1 of 2 facts", 4096, 800) == (
+        "1 of 2 facts are beyond the 800 tokens of evidence that the model is shown, so the least useful were left "
+        "out; set evidence_tokens if it reads more"
+    )
+
+
+REPEATING = [Triple(f"Bell {number}", "was born in", "Edinburgh", (Source(f"p{number}"),)) for number in range(10)]
+OWN = Triple("Bell", "was taught by", "his father", (Source("p9"),))
+
+
+def test_passages_come_before_facts_that_only_repeat_them() -> None:
+    facts = (*REPEATING, OWN)
+    shown = fit(facts, PASSAGES, 800, lambda: (facts, PASSAGES))
+    assert shown.passages == tuple(PASSAGES[:6])
+    assert shown.facts == (REPEATING[6], OWN)
+
+
+def test_facts_that_repeat_a_passage_which_is_shown_are_not_missed() -> None:
+    facts = REPEATING[:2]
+    shown = fit(facts, PASSAGES[:2], 280, lambda: (facts, PASSAGES[:2]))
+    assert (len(shown.passages), shown.facts, shown.left_out) == (2, (), "")
+
+
+def test_facts_of_passages_that_are_not_shown_come_before_those_of_the_shown() -> None:
+    facts = REPEATING[:3]
+    shown = fit(facts, PASSAGES[:3], 300, lambda: (facts, PASSAGES[:3]))
+    assert [passage.id for passage in shown.passages] == ["p0", "p1"]
+    assert shown.facts == (REPEATING[2],)
+    assert shown.left_out == "1 of 3 passages"
 
 
 @given(st.integers(0, 3000), st.integers(0, 40), st.integers(0, 10))

@@ -59,12 +59,13 @@ class Served:
         self.peers: set[Any] = set()
         self.asked, self.left = threading.Event(), threading.Event()
         self.url = ""
+        self.meta: dict[str, int] = {}
         self.owner = ""  # of the model, in the server's list; "" for a server without one
 
     async def list(self, request: web.Request) -> web.Response:
         if not self.owner:
             raise web.HTTPNotFound
-        return web.json_response({"data": [{"id": "m", "owned_by": self.owner}]})
+        return web.json_response({"data": [{"id": "m", "owned_by": self.owner, "meta": self.meta}]})
 
     def model(self, **options: Any) -> OpenAIChat:
         return OpenAIChat(model="m", base_url=self.url, api_key=SecretStr("key"), **options)
@@ -464,6 +465,26 @@ def test_a_plan_that_is_asked_for_again_has_its_form_from_a_server_that_sees_to_
     assert again.get("tool_choice") == ("required" if calls_tools and not owner else None)
     assert ("tools" in again) == (calls_tools and not owner)
     assert not {"structured_outputs", "grammar", "response_format", "tool_choice"} & first.keys()
+
+
+@pytest.mark.parametrize(("parameters", "most"), [(134_515_008, 2000), (70_000_000_000, 16_384)])
+def test_a_model_is_shown_as_much_evidence_as_fits_the_size_that_its_server_lists(
+    server: Served, parameters: int, most: int
+) -> None:
+    server.owner, server.meta = "llamacpp", {"n_params": parameters}
+    server.reply = lambda request: said("[SUFFICIENT]")
+    chat = as_chat(f"vllm:{server.url}#m")
+    LLMPlanner(chat).plan("Who?", QuestionGraph(), ())
+    assert chat.evidence_tokens == most
+    assert as_chat(f"vllm:{server.url}#m", ChatSettings(evidence_tokens=700)).evidence_tokens == 700
+
+
+def test_a_models_name_tells_its_size_and_nobody_is_asked() -> None:
+    assert as_chat("vllm:http://127.0.0.1:9/v1#SmolLM2-135M-Instruct").evidence_tokens == 2000
+    assert (
+        as_chat("vllm:http://127.0.0.1:9/v1#Llama-3.1-70B", ChatSettings(context_window=20_000)).evidence_tokens
+        == 10_000
+    )
 
 
 def test_a_form_that_the_server_refuses_is_asked_for_once(server: Served) -> None:

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from ras_agent.errors import MissingExtra, RasError
 from ras_agent.settings import find_config, load_settings
 
 if TYPE_CHECKING:
+    from ras_agent.app.cli.try_model import Server, Trial
     from ras_agent.tools.kg.examine import FileReport
 
 _INDENT = 20
@@ -84,6 +86,9 @@ class DoctorOptions(Options):
             "--index", "-i", parser=read_place, metavar="PLACE", help="An index, of which every file is read."
         ),
     ] = None
+    ask: Annotated[
+        bool, typer.Option("--ask/--no-ask", help="Ask the models that the settings name for three small replies.")
+    ] = True
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
     config: Config = None
 
@@ -91,15 +96,17 @@ class DoctorOptions(Options):
 def doctor(options: DoctorOptions) -> None:
     """Show what is installed and set up, what is missing, and how to add an LLM."""
     checks = examine(options.index, options.config)
+    tried = _tried(options.config) if options.ask else Tried()
+    checks = (*tried.checks, *checks)
     if options.as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        _draw(checks)
+        _draw(checks, tried.advice)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ERROR)
 
 
-def _draw(checks: Sequence[Check]) -> None:
+def _draw(checks: Sequence[Check], advice: str) -> None:
     console = screen()
     console.print(f"ras-agent {__version__}", style="bold")
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
@@ -113,6 +120,10 @@ def _draw(checks: Sequence[Check]) -> None:
         if check.remedy and not check.ok:
             body.append(f" · {check.remedy}" if check.detail else check.remedy, "cyan")
         hang(console, label, body, _INDENT)
+    if advice:
+        console.print("\nfor this model, in ras-agent.toml", style="bold")
+        console.print(textwrap.indent(advice, "    "), style="cyan", markup=False, highlight=False, soft_wrap=True)
+        return
     console.print("\nto add an LLM", style="bold")
     for name, install, variable, flag in _ADD_A_MODEL:
         steps = [install, *([f"export {variable}=..."] if variable else []), f'ras-agent ask "..." {flag}']
@@ -271,6 +282,65 @@ def _ask_for_models(variable: str, url: str) -> Check:
     except (ValueError, KeyError, TypeError):
         answer = "answers, though not with a list of models"
     return Check("models", variable, True, f"{url} {answer}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of asking the models that the settings name. advice: the lines for ras-agent.toml."""
+
+    checks: tuple[Check, ...] = ()
+    advice: str = ""
+
+
+def _tried(config: Path | None) -> Tried:
+    """Ask the models that the settings name, saying so meanwhile; nothing where they name none, or cannot be read."""
+    try:
+        settings = load_settings(find_config(config, os.environ), os.environ)
+    except RasError:
+        return Tried()  # the check of the settings says why
+    if not any((settings.llm, settings.planner, settings.extractor, settings.answerer)):
+        return Tried()
+    from ras_agent.app.cli.try_model import advised, ask_server, models_of, try_role
+
+    checks: list[Check] = []
+    trials: list[Trial] = []
+    try:
+        specs = models_of(settings)
+        servers = {spec: ask_server(spec) for spec in specs.values()}
+        checks += [_server_check(spec, server) for spec, server in servers.items()]
+        for role, spec in specs.items():
+            typer.echo(f"asking the {role}'s model ...", err=True)
+            trials.append(try_role(role, spec, settings))
+            checks.append(_trial_check(trials[-1]))
+    except RasError as error:
+        return Tried((*checks, Check("model", "setup", False, str(error))))
+    if any(trial.failed for trial in trials):
+        return Tried(tuple(checks))
+    lines = advised(settings, trials, servers)
+    return Tried(tuple(checks), "\n".join(f"{name} = {value}" for name, value in lines.items()))
+
+
+def _server_check(spec: str, server: Server) -> Check:
+    from ras_agent.tools.chat.models import printable
+
+    about = [server.owner] if server.owner else []
+    about += [quantity(server.window, "token")] if server.window else []
+    about += [quantity(server.slots, "slot")] if server.slots else []
+    detail = f"{printable(spec)} {', '.join(about)}".rstrip()
+    if not server.foreign_template:
+        return Check("model", "server", True, detail)
+    remedy = "the marks of its chat template are no tokens of this model: take an instruct model, or --chat-template"
+    return Check("model", "server", None, detail, remedy)
+
+
+def _trial_check(trial: Trial) -> Check:
+    if trial.failed:
+        return Check("model", trial.role, False, trial.reply, "start the server, or correct the address")
+    speed = f"{trial.seconds:.1f} s, {trial.tokens / max(trial.seconds, 1e-3):.0f} tokens/s"
+    if trial.way is None:
+        return Check("model", trial.role, None, f"not understood, {speed}", f'{trial.role} = "offline"')
+    how = " and ".join(f"{name} = {value}" for name, value in trial.way.settings.items())
+    return Check("model", trial.role, True, f"understood{f' with {how}' if how else ''}, {speed}: {trial.reply}")
 
 
 def _index(path: Path | Address | None) -> list[Check]:

@@ -1,0 +1,237 @@
+"""Trial of the models that the settings name: a plan, a passage and an answer, and the settings that fit them.
+
+Each role is asked once for something small, as it is set, then with what helps small models, until a reply can be read.
+No second try is made within a way of asking, so what is said of a way is true of its first reply.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from ras_agent.app.sample import sample_passages
+from ras_agent.budget import Ledger, Limits, metered
+from ras_agent.errors import RasError
+from ras_agent.graphs.resolve import role_options, role_specs
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Passage
+from ras_agent.registry import names
+from ras_agent.settings import Settings
+from ras_agent.tools.chat.client import as_chat
+from ras_agent.tools.chat.http import run
+from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_extractor, resolve_planner
+
+QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
+ANSWERED = "In which city was Alexander Graham Bell born?"
+PASSAGE = "Alexander Graham Bell"
+"""The title of the sample's passage that is read, and that the answer stands in."""
+
+_PATIENCE = 5.0
+_ENOUGH = 1 << 20
+_MARGIN = 5
+"""A call may take so many times as long as the slowest one of the trial, whose prompts are short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Way of asking: settings, and the options of a role that they are."""
+
+    settings: Mapping[str, str]
+    options: Mapping[str, Any]
+
+
+WAYS = (Way({"few_shot": "true"}, {"few_shot": True}),)
+"""What helps small models, the cheapest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a model's server says of it."""
+
+    name: str = ""
+    owner: str = ""
+    window: int | None = None
+    slots: int | None = None
+    foreign_template: bool = False
+    """whether the marks of its chat template are no tokens of the model: it was never trained on them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A role that was asked."""
+
+    role: str
+    way: Way | None
+    """the first one whose reply could be read"""
+    reply: str
+    """what was read, or why nothing was"""
+    seconds: float
+    """of its last call"""
+    tokens: int
+    """of that call, read and written"""
+    failed: bool = False
+    """whether the model could not be asked"""
+
+
+def models_of(settings: Settings) -> dict[str, str]:
+    """Return the roles that are played by a chat model, each with its spec."""
+    specs = role_specs(settings)
+    return {role: spec for role, spec in specs.items() if role in _ASKED and _is_model(role, spec)}
+
+
+def _is_model(role: str, spec: str) -> bool:
+    return spec.partition(":")[0] not in names(role)
+
+
+def try_role(role: str, spec: str, settings: Settings) -> Trial:
+    """Ask a role's model, and return how it went."""
+    options = role_options(settings)
+    options = replace(options, chat=replace(options.chat, cache=None, replay=False))
+    trial = Trial(role, None, "", 0.0, 0, failed=True)
+    for way in _ways(options):
+        trial = _try(role, spec, replace(options, **way.options), way)
+        if trial.way is not None or trial.failed:
+            break
+    return trial
+
+
+def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
+    # a role other than the answerer leaves a call for it
+    limits = Limits(max_llm_calls=1 if role == "answerer" else 2)
+    ledger = Ledger(role=role, limits=limits)
+    reply = ""
+    with metered(ledger):
+        try:
+            reply = _ASKED[role](spec, options)
+        except RasError as error:
+            problem = str(error)
+        else:
+            problem = "the reply could not be read"
+    if not ledger.calls:
+        return Trial(role, None, problem, 0.0, 0, failed=True)
+    call = ledger.calls[-1]
+    tokens = call.input_tokens + call.output_tokens
+    if reply and ledger.refused is None:
+        return Trial(role, way, reply, call.seconds, tokens)
+    return Trial(role, None, problem, call.seconds, tokens)
+
+
+def _ways(options: RoleOptions) -> list[Way]:
+    """Return the ways of asking that are more than what is set, which is the first."""
+    further = [way for way in WAYS if any(getattr(options, name) != value for name, value in way.options.items())]
+    return [Way({}, {}), *further]
+
+
+def _plan(spec: str, options: RoleOptions) -> str:
+    plan = resolve_planner(spec, options).plan(QUESTION, QuestionGraph(), ())
+    return plan.subquery or plan.action
+
+
+def _read(spec: str, options: RoleOptions) -> str:
+    triples = resolve_extractor(spec, options).extract([_passage()]).triples
+    return f"{len(triples)} facts" if triples else ""
+
+
+def _answer(spec: str, options: RoleOptions) -> str:
+    answer = resolve_answerer(spec, options).answer(ANSWERED, QuestionGraph(), [_passage()], ())
+    return "" if answer.failed else answer.text
+
+
+_ASKED: Mapping[str, Callable[[str, RoleOptions], str]] = {
+    "planner": _plan,
+    "extractor": _read,
+    "answerer": _answer,
+}
+"""What each role is asked; what is returned is "" where the reply could not be read."""
+
+
+def _passage() -> Passage:
+    return next(passage for passage in sample_passages() if passage.title == PASSAGE)
+
+
+# ---- the server
+
+
+def ask_server(spec: str) -> Server:
+    """Return what the server of a model says of it; nothing is known of one that does not speak OpenAI's protocol."""
+    model: Any = as_chat(spec).model
+    if not hasattr(model, "about"):
+        return Server()
+    about: Mapping[str, Any] = run(model.about())
+    meta = about.get("meta") or {}
+    server = Server(
+        name=str(about.get("id", "")),
+        owner=str(about.get("owned_by", "")),
+        window=about.get("max_model_len") or meta.get("n_ctx"),
+    )
+    return _llama(server, model) if server.owner == "llamacpp" else server
+
+
+def _llama(server: Server, model: Any) -> Server:
+    """Return a server of llama.cpp with what only it says: its slots, and whether the template is the model's own."""
+    base = model.base_url.rstrip("/").removesuffix("/v1")
+    key = model.api_key.get_secret_value()
+    try:
+        props = _asked(f"{base}/props", key)
+        marks = _marks(str(props.get("chat_template", "")))
+        pieces = [_asked(f"{base}/tokenize", key, {"content": mark, "parse_special": True}) for mark in marks]
+    except (OSError, ValueError):
+        return server
+    foreign = any(len(piece.get("tokens", ())) > 1 for piece in pieces)
+    return replace(server, slots=props.get("total_slots"), foreign_template=foreign)
+
+
+def _marks(template: str) -> Sequence[str]:
+    """Return the marks of turns in a chat template.
+
+    >>> _marks("{{ '<|im_start|>' + message['role'] }}<|im_end|>")
+    ['<|im_end|>', '<|im_start|>']
+    """
+    pieces = (piece.partition("|>") for piece in template.split("<|")[1:])
+    return sorted({f"<|{name}|>" for name, end, _ in pieces if end and name.isidentifier()})
+
+
+def _asked(url: str, key: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers)
+    with urllib.request.urlopen(request, timeout=_PATIENCE) as response:
+        reply = json.loads(response.read(_ENOUGH))
+    return reply if isinstance(reply, dict) else {}
+
+
+# ---- the settings
+
+
+def advised(settings: Settings, trials: Sequence[Trial], servers: Mapping[str, Server]) -> dict[str, str]:
+    """Return the settings that fit what was tried, each as it is written in ras-agent.toml.
+
+    servers: by the model's spec. A role whose replies cannot be read goes to the offline mode.
+    """
+    lines = {name: _toml(getattr(settings, name)) for name in _NAMED if getattr(settings, name)}
+    for trial in trials:
+        if trial.way is None and not trial.failed:
+            lines[trial.role] = _toml("offline")
+        elif trial.way is not None:
+            lines |= trial.way.settings
+    slots = [server.slots for server in servers.values() if server.slots]
+    if slots:
+        lines["in_flight"] = str(min(slots))
+    windows = [server.window for server in servers.values() if server.window]
+    if windows:
+        lines["context_window"] = str(min(windows))
+    needed = _MARGIN * max((trial.seconds for trial in trials), default=0.0)
+    if needed > settings.timeout:
+        lines["timeout"] = str(10 * ceil(needed / 10))
+    return lines
+
+
+_NAMED = ("llm", "planner", "extractor", "answerer")
+
+
+def _toml(value: object) -> str:
+    return json.dumps(str(value), ensure_ascii=False)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("aiohttp", reason="needs the extra 'openai'")
 
 from ras_agent.app.cli import try_model
-from ras_agent.app.cli.try_model import Server, Trial, Way, advised, ask_server
+from ras_agent.app.cli.try_model import WAYS, Server, Trial, Way, advised, ask_server
 from ras_agent.settings import Settings
 from tests.conftest import ScriptedLLM
 
@@ -20,7 +20,7 @@ Cli = Callable[..., Any]
 SEARCH = {"when": "You steer", "reply": "[SUBQ] Where was Alexander Graham Bell born?", "repeat": True}
 FACTS = {"when": "You read passages", "reply": "(S> Bell | P> was born in | O> Edinburgh)", "repeat": True}
 ANSWER = {"when": "You answer questions", "reply": "Answer: Edinburgh [1]", "repeat": True}
-EXAMPLES = "Bruce Heezen"  # of the planner's worked examples
+EXAMPLES = "The Copper Kettle"  # of the planner's worked examples
 LLAMA = {"lists": {"owned_by": "llamacpp", "meta": {"n_ctx": 4096}}}
 FEW_SHOT = Way({"few_shot": "true"}, {"few_shot": True})
 
@@ -58,7 +58,7 @@ def test_each_way_of_asking_is_judged_by_its_first_reply(cli: Cli, scripted_llm:
     babble = {"when": "You steer", "reply": "The river is long.", "repeat": True}
     shown = doctor(cli, scripted_llm, babble, FACTS, ANSWER)
     asked = [body for body in scripted_llm.requests() if "You steer" in str(body["messages"])]
-    assert len(asked) == 2
+    assert len(asked) == len(WAYS) + 1
     assert "– planner not understood, " in shown
     assert 'planner = "offline"' in shown.partition("in ras-agent.toml")[2]
 

@@ -4,6 +4,8 @@ Each line of the four files here is one reply: the family of models that writes 
 as, and a note. "unreadable" means that it is right to ask again. `set` says what a reply was for: the parsers were
 adapted to those "tuned on"; those "held back" were written and labelled at the same time, and not looked at meanwhile;
 those of an "attack" were written afterwards, in search of what the parsers misunderstand, which were then mended.
+"real, small" was written by no hand: SmolLM2-135M-Instruct (Apache-2.0) replied so to the prompts of this package,
+mostly over the bundled sample, and only the readings are ours.
 
     python -m tests.replies.test_reply_corpus        # prints the table of docs/models.md, and what is not understood
 """
@@ -31,7 +33,7 @@ from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 
 UNREADABLE = "unreadable"
-SETS = ("tuned on", "held back", "attack", "second attack")
+SETS = ("tuned on", "held back", "attack", "second attack", "real, small")
 THOUGHTS = ("Bell was born in Edinburgh.",)
 QUESTIONS = {
     "boolean": "Bell was born in Edinburgh.",

@@ -90,9 +90,10 @@ _ITEM = r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t*_`]*"  # of a list
 _IN_LIST = re.compile(rf"(?:\A|\n){_ITEM}\Z")
 _NEXT_IN_LIST = re.compile(rf"[^\n]*\n\s*{_ITEM}[\[【<(]?\s*(?:SUB|SUFF|NO)")
 
-# a subquery that is none: a place holder, "none", a clause about the token
+# a subquery that is none: a place holder, a label, "none", a clause about the token
 _NO_QUESTION = re.compile(
     r"[<{\[(]?\s*(?:(?:a|the|your|next|new)\s+)*(?:search\s*|sub-?)?(?:question|query|subquery)\s*[>}\])]?[\s,.]*"
+    r"|(?:(?:the|my)\s+)?(?:(?:next|final|correct)\s+)?(?:answer|reply|response|move)(?:\s+is)?"
     r"|(?:none|n/a|nothing|not)(?: (?:is )?(?:needed|required|necessary|applicable))?[\s.]*"
     r"|(?:looks?|means?|is|was|would|will|should|could|can|may|because|since|if|when|only|for|to|token)\b[^?？]*",
     re.IGNORECASE,

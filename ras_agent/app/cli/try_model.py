@@ -44,7 +44,10 @@ class Way:
     options: Mapping[str, Any]
 
 
-WAYS = (Way({"few_shot": "true"}, {"few_shot": True}),)
+WAYS = (
+    Way({"few_shot": "true"}, {"few_shot": True}),
+    Way({"few_shot": "true", "form": '"on"'}, {"few_shot": True, "form": "on"}),
+)
 """What helps small models, the cheapest first."""
 
 

@@ -301,3 +301,9 @@ def test_the_replies_drawn_above_state_every_action(action: str) -> None:
 @given(replies.filter(lambda reply: not re.search(r"\[[^\w\]]*(SUBQ|SUFF.CIENT|NO)", reply, re.IGNORECASE)))
 def test_a_reply_without_whole_tokens_never_stops_the_loop(reply: str) -> None:
     assert states(f"{reply} SUFFICIENT INSUFFICIENT sufficient {reply}") == ""
+
+
+@pytest.mark.parametrize("label", ["The answer is:", "the final answer", "Reply:", "The next move is:"])
+def test_a_label_behind_the_mark_is_no_search(label: str) -> None:
+    with pytest.raises(ParseError):
+        parse_plan(f"{label}\n[SUBQ]\n\n{label}\n[SUBQ]")

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from ras_agent import __version__, page
-from ras_agent.app.serve import chat, wire
+from ras_agent.app.serve import chat, responses, wire
 from ras_agent.app.serve.access import Access, Caller, Guard
 from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.runs import Run, RunStream, as_events, ended_or_left, ending_with_client, json_response
@@ -74,6 +74,7 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
     app.state.service = service
     app.include_router(router)
     app.include_router(chat.router)
+    app.include_router(responses.router)
     if find_spec("mcp") is not None:
         from ras_agent.app.serve.tools import OverHTTP, tools_over
 

@@ -6,20 +6,20 @@ change the form of the answer is honoured or refused. A run that could make no a
 
 from __future__ import annotations
 
-import json
 import time
 from bisect import bisect_right
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
 from ras_agent.app.serve.errors import ApiError, refusal
+from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import AskRequest, Message, Only
+from ras_agent.app.serve.wire import AskRequest, Message, OffUnlessTold, Only, OnUnlessTold, Stops, Tokens
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -29,11 +29,6 @@ from ras_agent.tools.chat.window import estimate_tokens
 
 MODEL = "ras-agent"
 _MODEL: JSON = {"id": MODEL, "object": "model", "created": 0, "owned_by": "ras-agent"}
-# what Open WebUI asks the chat's own model for besides answers; a run over the index would answer none of it
-_TASK, _HISTORY = "### Task:", "<chat_history>"
-_LONGEST_TITLE = 50
-
-_Stop = Annotated[str, Field(min_length=1)]
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
@@ -49,13 +44,13 @@ class ChatRequest(BaseModel):
 
     model: str
     messages: list[Message] = Field(min_length=1)
-    stream: bool = False
+    stream: OffUnlessTold = False
     stream_options: dict[str, Any] | None = None
-    max_tokens: PositiveInt | None = None
-    max_completion_tokens: PositiveInt | None = None
-    stop: _Stop | list[_Stop] | None = None
+    max_tokens: Tokens = None
+    max_completion_tokens: Tokens = None
+    stop: Stops = ()
     filter: Only = None
-    sources: bool = True
+    sources: OnUnlessTold = True
 
 
 # what would change the form of an answer, the values that do not, and what is to be done
@@ -81,19 +76,19 @@ async def models() -> JSON:
 @router.get("/models/{name}")
 async def model(name: str) -> JSON:
     """Describe the model."""
-    _check_model(name)
+    check_model(name)
     return _MODEL
 
 
 @router.post("/chat/completions", response_model=None)
 async def chat_completions(body: ChatRequest, request: Request) -> Response:
     """Answer a conversation: one completion, or with `stream` its chunks."""
-    _check_model(body.model)
-    _check_form(body)
+    check_model(body.model)
+    check_form(body.model_extra or {}, body.messages)
     reply = _Completion(body, str(request.base_url))
-    last = body.messages[-1].text
-    if last.startswith(_TASK) and _HISTORY in last:
-        outputs = {"answer": json.dumps(task_reply(last), ensure_ascii=False), "citations": []}
+    by_rule = reply_to_task(body.messages)
+    if by_rule is not None:
+        outputs = {"answer": by_rule, "citations": []}
         if body.stream:
             return Response(b"".join(reply.end(outputs)), media_type="text/event-stream")
         return json_response(reply.document(outputs))
@@ -103,22 +98,6 @@ async def chat_completions(body: ChatRequest, request: Request) -> Response:
         return RunStream(run, reply.chunks(run))
     ended = await ended_or_left(run, request.receive)
     return json_response(reply.document(ended.answered()))
-
-
-def task_reply(prompt: str) -> JSON:
-    """Answer a task of a chat page about the chat itself, by rule: a title, tags, further questions.
-
-    The prompt asks for JSON with one key. A title is the user's question; of the rest there is none.
-    """
-    task = prompt.partition("### Output")[2] or prompt
-    replies = {"title": _title(prompt), "tags": ["General"], "follow_ups": [], "queries": []}
-    return next(({key: reply} for key, reply in replies.items() if f'"{key}"' in task), {"text": ""})
-
-
-def _title(prompt: str) -> str:
-    history = prompt.partition(_HISTORY)[2].partition("</chat_history>")[0]
-    title = next((line[5:].strip() for line in history.splitlines() if line.startswith("USER:")), "")
-    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1].rsplit(' ', 1)[0]}…"
 
 
 class _Completion:
@@ -131,7 +110,7 @@ class _Completion:
         self._base_url, self._sources = base_url, body.sources
         limits = [limit for limit in (body.max_tokens, body.max_completion_tokens) if limit]
         self._most = min(limits, default=None)
-        self._stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        self._stops = body.stop
         self._sent, self._begun = "", False
 
     def document(self, outputs: JSON) -> JSON:
@@ -203,21 +182,26 @@ class _Completion:
     def _marks(self, outputs: JSON) -> JSON:
         """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
         marks: JSON = {name: outputs[name] for name in ("abstained", "grounded") if name in outputs}
-        return {"annotations": self._annotations(outputs), **marks}
+        citations = web_citations(outputs, self._base_url)
+        annotations = [{"type": "url_citation", "url_citation": citation} for citation in citations]
+        return {"annotations": annotations, **marks}
 
-    def _annotations(self, outputs: JSON) -> list[JSON]:
-        """Return the citations that bear the answer, as OpenAI has those of web pages.
 
-        A passage without a web address has one here.
-        """
-        text, annotations = outputs.get("answer", ""), []
-        bearing = (one for one in outputs.get("citations", ()) if one.get("supported") is not False)
-        for citation in bearing:
-            passage = outputs["passages"].get(citation["passage_id"], {})
-            title = inert_markup(shown_name(citation["title"] or citation.get("file") or citation["passage_id"]))
-            about = {"url": _address(passage, self._base_url), "title": title, "start_index": 0, "end_index": len(text)}
-            annotations.append({"type": "url_citation", "url_citation": about})
-        return annotations
+def web_citations(outputs: JSON, base_url: str) -> list[JSON]:
+    """Return the citations that bear an answer in the form that OpenAI has for those of web pages.
+
+    A passage without a web address has one here.
+    """
+    end = len(outputs.get("answer", ""))
+    citations = []
+    for citation in outputs.get("citations", ()):
+        if citation.get("supported") is False:
+            continue
+        passage = outputs["passages"].get(citation["passage_id"], {})
+        title = inert_markup(shown_name(citation["title"] or citation.get("file") or citation["passage_id"]))
+        address = _address(passage, base_url)
+        citations.append({"url": address, "title": title, "start_index": 0, "end_index": end})
+    return citations
 
 
 def _thought(event: Event) -> str:
@@ -251,18 +235,17 @@ def _usage(outputs: JSON) -> JSON:
     return {**tokens, "prompt_tokens_details": {"cached_tokens": usage.get("cached_tokens", 0)}}
 
 
-def _check_model(name: str) -> None:
+def check_model(name: str) -> None:
     if name != MODEL:
         raise ApiError(404, f"there is no model {name!r}: the one here is {MODEL!r}", "model_not_found")
 
 
-def _check_form(body: ChatRequest) -> None:
+def check_form(given: Mapping[str, Any], messages: Sequence[Message]) -> None:
     """Raise ApiError for a request for another form of answer than text, and for one that shows more than text."""
-    given = body.model_extra or {}
     for name, (values, remedy) in _FORMS.items():
         value = given.get(name)
         if value is not None and value not in values and not (name == "tools" and given.get("tool_choice") == "none"):
             raise ApiError(400, f"{name}: {remedy}; leave {name} away", "unsupported_value")
-    if kinds := {kind for turn in body.messages for kind in turn.other_parts}:
+    if kinds := {kind for turn in messages for kind in turn.other_parts}:
         wrong = f"messages: the agent reads text, not {', '.join(sorted(kinds))}; leave these parts away"
         raise ApiError(400, wrong, "unsupported_value")

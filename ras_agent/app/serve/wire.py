@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
@@ -16,6 +26,26 @@ Thread = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.~-]{1,128}$", description="
 Only = Annotated[dict[str, Any] | None, Field(description='Only passages with this metadata, such as {"team": "x"}.')]
 
 
+def _default_for_none(default: bool) -> BeforeValidator:
+    """Return what takes null for an option that was left out, as OpenAI's schema allows."""
+    return BeforeValidator(lambda value: default if value is None else value)
+
+
+def _stops(value: Any) -> Any:
+    """Return the texts at which a reply ends; blank ones, which pages send for none, are left out."""
+    given = [value] if isinstance(value, str) else value or ()
+    return tuple(stop for stop in given if stop)
+
+
+OffUnlessTold = Annotated[bool, _default_for_none(False)]
+OnUnlessTold = Annotated[bool, _default_for_none(True)]
+Tokens = Annotated[int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)]
+"""A limit in tokens; zero and less are no limit, as of llama.cpp and LM Studio."""
+Stops = Annotated[tuple[str, ...], BeforeValidator(_stops)]
+_TEXT_PARTS = ("text", "input_text", "output_text")
+_ROLES = {"human": "user", "ai": "assistant"}
+
+
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -25,21 +55,30 @@ class Message(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    role: str
-    content: str | list[dict[str, Any]] | None = None
+    role: str = "user"
+    content: str | list[str | dict[str, Any]] | None = None
+
+    @field_validator("role")
+    @classmethod
+    def _usual_name(cls, role: str) -> str:
+        name = role.strip().lower()
+        return _ROLES.get(name, name)
 
     @property
     def text(self) -> str:
         """Return the text of the turn; parts that are no text are left out."""
-        if isinstance(self.content, list):
-            return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
-        return self.content or ""
+        texts = [str(part.get("text", "")) for part in self._parts if part.get("type") in _TEXT_PARTS]
+        return "\n".join(texts)
 
     @property
     def other_parts(self) -> set[str]:
         """Return the kinds of parts that are no text, such as image_url."""
-        parts = self.content if isinstance(self.content, list) else ()
-        return {str(part.get("type")) for part in parts} - {"text", "refusal"}
+        return {str(part.get("type")) for part in self._parts} - {*_TEXT_PARTS, "refusal"}
+
+    @property
+    def _parts(self) -> list[dict[str, Any]]:
+        parts = self.content if isinstance(self.content, list) else [self.content or ""]
+        return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
 
 
 class RequestLimits(_Request):

@@ -1,0 +1,123 @@
+"""Tasks that chat pages give the model of a chat besides questions: a title, further questions, tags, a summary.
+
+A run over the index would answer none of them, and would cost as much as a question. Each is answered by rule, from the
+conversation: a title is what the user asked first. The patterns are those of Open WebUI, LibreChat, Chatbox, NextChat
+and LobeChat, and of prompts like theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ras_agent.app.serve.wire import Message
+
+_LONGEST_TITLE = 50
+_LONGEST_SUMMARY = 1_000
+_FLAGS = re.IGNORECASE | re.DOTALL
+# the conversation inside a prompt, and what its turns begin with
+_INSIDE = re.compile(r"<chat_history>(.*?)(?:</chat_history>|\Z)|```\w*\n(.*?)```|\bconversation:\s*\n(.*)\Z", _FLAGS)
+_USERS_TURN = re.compile(r"^\s*(?:user|human)\s*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*", re.MULTILINE)
+_LIMIT = re.compile(r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE)
+
+_OF_A_CHAT = r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b"
+_ASKS_FOR = (
+    r"\b(?:generate|provide|create|write|give|suggest|name|names|naming|summari[sz]e|come up with|make|reply with)\b"
+)
+# prompts bound what they want; a question about titles does not
+_BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Task of a chat page: how its prompt is known, and what answers it."""
+
+    key: str
+    wants: str
+    reply: Callable[[str, str], str | list[str]]
+    """Makes the reply of the prompt and the user's first question"""
+
+
+def _title(prompt: str, question: str) -> str:
+    """Return the question, cut to the words or characters that the prompt allows."""
+    line = " ".join(question.split()).strip('"') or "New chat"
+    limit = _LIMIT.search(prompt)
+    most = _LONGEST_TITLE
+    if limit and limit[2].lower() == "word":
+        words = line.split(" ")
+        line = " ".join(words[: int(limit[1])])
+    elif limit:
+        most = max(int(limit[1]), 4)
+    return line if len(line) <= most else f"{line[: most - 1].rsplit(' ', 1)[0]}…"
+
+
+def _nothing(prompt: str, question: str) -> list[str]:
+    return []
+
+
+TASKS: Final = (
+    _Task("emoji", r"\b(?:fitting|single|one|an?)\b[^.]{0,40}\bemojis?\b", lambda prompt, question: "💬"),
+    _Task("title", r"\b(?:title|name|names|naming|heading)\b", _title),
+    _Task("tags", r"\btags?\b", lambda prompt, question: ["General"]),
+    _Task(
+        "follow_ups", r"\b(?:follow[ -]?ups?|suggest\w*|next)\b[^.]{0,60}\b(?:questions?|prompts?|queries)\b", _nothing
+    ),
+    _Task("queries", r"\b(?:search )?queries\b", _nothing),
+    _Task("summary", r"\bsummar(?:y|i[sz]e)\b", lambda prompt, question: question[:_LONGEST_SUMMARY]),
+)
+
+
+def reply_to_task(messages: Sequence[Message]) -> str | None:
+    """Return the reply to a page's task about the conversation; None where the last turn is a question.
+
+    Where the prompt asks for JSON, the reply is an object with the key that it names, or a list.
+    """
+    prompt = messages[-1].text
+    instructions = prompt
+    if len(messages) == 2 and messages[0].role in ("system", "developer"):
+        instructions = f"{messages[0].text}\n{prompt}"  # LobeChat has its instruction there
+    outside = _INSIDE.sub("", instructions)
+    if not _is_about_the_chat(outside, prompt):
+        return None
+    task = _task_in(outside)
+    if task is None:
+        return json.dumps({"text": ""}) if "### Output" in prompt else None
+    said = task.reply(outside, _first_question(messages, prompt))
+    if f'"{task.key}"' in instructions:
+        return json.dumps({task.key: said}, ensure_ascii=False)
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def _is_about_the_chat(outside: str, prompt: str) -> bool:
+    if prompt.startswith("### Task:") and "<chat_history>" in prompt:
+        return True
+    about = re.search(_OF_A_CHAT, outside, _FLAGS) or re.search(r"\bemojis?\b", outside, _FLAGS)
+    asks = re.search(_ASKS_FOR, outside, _FLAGS) or re.search(r"\byour task is\b", outside, _FLAGS)
+    return bool(about and asks and re.search(_BOUNDED, outside, _FLAGS) and not outside.rstrip().endswith("?"))
+
+
+def _task_in(outside: str) -> _Task | None:
+    """Return the task whose key the prompt's output names, else the first whose words it has."""
+    output = outside.partition("### Output")[2]
+    named = [task for task in TASKS if f'"{task.key}"' in output]
+    if named or output:
+        return named[0] if named else None
+    return next((task for task in TASKS if re.search(task.wants, outside, _FLAGS)), None)
+
+
+def _first_question(messages: Sequence[Message], prompt: str) -> str:
+    """Return what the user asked first: in the turns before, else in the conversation that the prompt shows."""
+    asked = [message.text for message in messages[:-1] if message.role == "user" and message.text.strip()]
+    if asked:
+        return asked[0]
+    inside = _INSIDE.search(prompt)
+    shown = next((group for group in inside.groups() if group), "") if inside else ""
+    turn = _USERS_TURN.search(shown)
+    if turn:
+        return turn[1].strip()
+    lines = [line for line in shown.splitlines() if line.strip()]
+    return _ANY_TURN.sub("", lines[0]).strip() if lines else ""

@@ -1,0 +1,88 @@
+"""What chat pages ask of a chat's model besides questions is answered by rule; questions are not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra 'serve'")
+
+from ras_agent.app.serve.page_tasks import reply_to_task
+from ras_agent.app.serve.wire import Message
+
+QUESTION = "Where was Alexander Graham Bell born?"
+CHAT = [Message(role="user", content=QUESTION), Message(role="assistant", content="Edinburgh")]
+
+
+def reply(prompt: str) -> str | None:
+    return reply_to_task([*CHAT, Message(role="user", content=prompt)])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        (
+            "Provide a short title for the conversation, at most 5 words. Return only the title.",
+            "Where was Alexander Graham Bell",
+        ),
+        ("Give this conversation a name. Keep it short, 10 characters max, no quotes.", "Where…"),
+        (
+            "Please generate a four to five word title that summarizes our conversation, without quotation marks.",
+            QUESTION,
+        ),
+        ("You name chats. Summarise the conversation above in a title of at most 10 words", QUESTION),
+        ("Write a brief heading for this dialogue; no punctuation.", QUESTION),
+    ],
+)
+def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(prompt: str, title: str) -> None:
+    assert reply(prompt) == title
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        f"Conversation:\nUser: {QUESTION}\nAI: Edinburgh",
+        f"<chat_history>\nUSER: {QUESTION}\nASSISTANT: Edinburgh",
+        f"```\n{QUESTION}\n```",
+    ],
+)
+def test_the_question_is_found_in_a_conversation_that_the_prompt_shows(shown: str) -> None:
+    prompt = f"Generate a concise title for the chat. Only the title.\n\n{shown}"
+    assert reply_to_task([Message(role="user", content=prompt)]) == QUESTION
+
+
+def test_an_instruction_may_stand_in_the_system_turn() -> None:
+    system = Message(role="system", content="You name conversations. Give a title of at most 10 words, without quotes.")
+    assert reply_to_task([system, Message(role="user", content=f"```\nuser: {QUESTION}\n```")]) == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("Suggest 3 short follow-up questions for this conversation, as JSON.", []),
+        ('Generate search queries for the conversation. JSON only: {"queries": []}', {"queries": []}),
+        ('Generate 1-3 broad tags for this chat. JSON only: {"tags": ["tag1"]}', {"tags": ["General"]}),
+    ],
+)
+def test_what_no_rule_can_make_is_empty(prompt: str, said: object) -> None:
+    assert json.loads(str(reply(prompt))) == said
+
+
+def test_a_summary_is_what_was_asked() -> None:
+    assert reply("Summarize the discussion briefly, in 200 words or less, as a prompt for later.") == QUESTION
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the title of the first conversation in the Symposium?",
+        "Give me the name of the chat show that Parkinson hosted",
+        "Who named the discussion group?",
+        "Summarize the discussion of the treaty in the second chapter.",
+        "What is the title of this thread?",
+        "Which short story has the title 'Chat'?",
+    ],
+)
+def test_a_question_is_no_task(question: str) -> None:
+    assert reply(question) is None

@@ -21,7 +21,7 @@ from typing import Any
 
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from ras_agent.eval.metrics.answers import golden_match, holds, token_f1
+from ras_agent.eval.metrics.answers import holds, token_f1
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.support import is_grounded, texts_to_judge, with_support
 from ras_agent.records import Answer, Citation, Passage, Source, Triple
@@ -116,8 +116,8 @@ def replies(path: str, questions: str) -> Iterator[Row]:
         if answer.abstained:
             continue
         gold = golds[question]
-        right = token_f1(answer.text, gold) >= _MOST_F1 or golden_match(answer.text, gold) == 1.0
         closed = canonical_key(gold[0]) in ("yes", "no")
+        right = _is_right(question, answer.text, gold[0])
         states = [one.supported for one in answer.citations]
         said = True if True in states else None if None in states else False
         if VERBOSE:
@@ -165,6 +165,18 @@ def _answered(question: str, prompt: str, reply: str) -> Answer:
     model = FakeListChatModel(responses=[reply])
     answer = LLMAnswerer(model).answer(question, graph, passages, ())
     return _marked(question, answer, known, graph)
+
+
+def _is_right(question: str, answer: str, gold: str) -> bool:
+    """Return whether an answer is right: it begins with the gold yes or no, else it has or nearly is the gold answer.
+
+    One that names both things of a choice is not.
+    """
+    if canonical_key(gold) in ("yes", "no"):
+        return canonical_key(answer).split()[:1] == [canonical_key(gold)]
+    if " or " in question:
+        return token_f1(answer, [gold]) >= _MOST_F1
+    return token_f1(answer, [gold]) >= _MOST_F1 or holds(answer, [gold])
 
 
 def _supported(question: str, answer: str, text: str) -> bool | None:

@@ -22,7 +22,8 @@ from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.names import is_name, name_spans, names_in
-from ras_agent.text.overlap import Sentence, sentences_of
+from ras_agent.text.options import options_of
+from ras_agent.text.overlap import Sentence, holds, sentences_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import Standing, Words, Writing, fact_text
 from ras_agent.text.terms import Term, terms_of
@@ -30,10 +31,11 @@ from ras_agent.text.titles import bare_title, file_title, with_title
 
 _NUMBERS = re.compile(rf"\s*(?:{NUMBER.live})")
 _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
-_VERDICT = re.compile(r"\W*(yes|no|true|false)\b", re.IGNORECASE)
+_VERDICT = re.compile(r"\W*(yes|no|true|false)(?=\s*(?:[^\w\s]|\Z))", re.IGNORECASE)
 _AFFIRMS = frozenset({"yes", "true"})
 _SHORT = 3  # words of a claim that have to be there, all of them; of more most
-_SHARE_OF_NAME, _SHARE_OF_WORDS = 0.5, 0.6
+_SHARE_OF_NAME, _SHARE_OF_WORDS = 0.6, 0.4
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
 _TOGETHER = 0  # the number of what all citations say, which are numbered from 1
 # probabilities from which a verdict is taken: what it denies is seldomer right than what it affirms
 _SURE_YES, _SURE_NO, _SURE_NOT_SAID = 0.5, 0.7, 0.7
@@ -72,7 +74,7 @@ def with_support(
     evidence = {one.number: _evidence(one, passages, facts) for one in answer.citations}
     judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True)) if verdicts else {}
     support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
-    for claim in claims_of(answer):
+    for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
             found = _judged(said[1].lower() in _AFFIRMS, claim.citations, judged)
         else:
@@ -128,9 +130,10 @@ def what_is_not_borne(answer: Answer) -> str:
     )
 
 
-def claims_of(answer: Answer) -> list[_Claim]:
+def _claims_of(question: str, answer: Answer) -> list[_Claim]:
     """Return what an answer claims: its sentences where they have numbers of citations, else all of it at once."""
     text = _said(answer)
+    text = options_of(question).get(text.strip(), text)
     if not _NUMBERS.search(text):
         return [_Claim(text, answer.citations)]
     claims: list[_Claim] = []
@@ -191,7 +194,15 @@ def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> 
         borne = None
     if not borne:
         return dict.fromkeys(cited, borne)
-    return _supporting(question, held, evidence)
+    support = _supporting(question, held, evidence)
+    if _is_chosen(question, claim.text):
+        return {number: supported and None for number, supported in support.items()}
+    return support
+
+
+def _is_chosen(question: str, claim: str) -> bool:
+    """Return whether a claim chooses one of the things that a question names, which any sentence about it names too."""
+    return _OR.search(question) is not None and any(holds(claim, name) for name in names_in(question))
 
 
 def _own_terms(question: str, claim: str, writing: Writing) -> list[Term]:
@@ -221,7 +232,7 @@ def _may_be_said_otherwise(
 
 
 def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
-    """Return whether enough of a claim's own terms are held: all figures, half of each name, and most other words.
+    """Return whether enough of a claim's own terms are held: all figures, most of each name, and many other words.
 
     Beside a figure or a name, a few other words need not be there: "the year 1847".
     """

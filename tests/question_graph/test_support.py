@@ -141,3 +141,24 @@ def test_an_answer_is_grounded_where_a_citation_supports_it_or_may() -> None:
     assert not is_grounded(Answer("London", (wrong,)))
     assert not is_grounded(Answer("London"))
     assert not is_grounded(Answer("London", (unclear,), abstained=True))
+
+
+def test_a_title_that_begins_with_no_is_no_verdict() -> None:
+    film = Passage("film", "In 2007 the Coens made No Country for Old Men.", "Coen brothers")
+    assert supported("Which film did the Coens make in 2007?", "No Country for Old Men", film) == [True]
+
+
+def test_a_label_stands_for_the_text_of_its_option() -> None:
+    question = "Where was Bell born? A. Edinburgh B. London"
+    assert supported(question, "A", BELL) == [True]
+    assert supported(question, "B", BELL) == [False]
+
+
+def test_of_a_choice_words_cannot_tell() -> None:
+    question = "Who was born first, Alexander Graham Bell or Alexander Fleming?"
+    assert supported(question, "Alexander Graham Bell", BELL) == [None]
+    assert supported(question, "Alexander Fleming", BELL) == [False]
+
+
+def test_two_words_of_a_name_have_to_be_there_both() -> None:
+    assert supported("Who won the prize?", "Marie Lovelace", SCIENTISTS) == [False]

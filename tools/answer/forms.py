@@ -21,6 +21,7 @@ from ras_agent.marks import (
 )
 from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.options import options_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.dialogue import spoken_span, without_thinking
@@ -75,7 +76,6 @@ _VERDICT = re.compile(
     r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(?:(not) (?=true|false))?(true|false|yes|no)\b",
     re.IGNORECASE,
 )
-_OPTION = re.compile(r"(?<!\S)\(?([A-Za-z]|\d{1,2})[).:](?=\s)")
 _CHOSEN = re.compile(r"\W*(?:option\s+)?([A-Za-z]|\d{1,2})(?:[).:,]|\W*\Z)", re.IGNORECASE)
 _NUMBERS = r"(?: ?\[\d{1,3}\]){0,6}"
 _SCHEMA = {
@@ -335,12 +335,9 @@ def _verdict(answer: str, question: str) -> str:
 
 def _label(answer: str, question: str) -> str:
     """Return the label of the chosen option as the question writes it, also if the answer is the option's text."""
-    marks = list(_OPTION.finditer(question))
-    ends = [*(mark.start() for mark in marks[1:]), len(question)]
-    options = {mark[1].casefold(): mark[1] for mark in marks}
-    texts = {
-        canonical_key(question[mark.end() : end]): mark[1] for mark, end in zip(marks, ends, strict=False)
-    }  # without options there is still one end
+    texts_by_label = options_of(question)
+    options = {label.casefold(): label for label in texts_by_label}
+    texts = {canonical_key(text): label for label, text in texts_by_label.items()}
     match = _CHOSEN.match(answer)
     if match and (not options or match[1].casefold() in options):
         return options.get(match[1].casefold(), match[1])

@@ -194,10 +194,10 @@ def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> 
         borne = None
     if not borne:
         return dict.fromkeys(cited, borne)
-    support = _supporting(question, held, evidence)
     if _is_chosen(question, claim.text):
-        return {number: supported and None for number, supported in support.items()}
-    return support
+        asked = {canonical_key(name) for name in names_in(question)}
+        return {number: None if one.names & asked else False for number, one in cited.items()}
+    return _supporting(question, held, evidence)
 
 
 def _is_chosen(question: str, claim: str) -> bool:
@@ -288,7 +288,9 @@ def _judged(affirms: bool, citations: Sequence[Citation], verdicts: Mapping[int,
     if not verdicts:
         return dict.fromkeys(numbers)
     support = {number: _agrees(affirms, verdicts[number]) for number in numbers}
-    if True not in support.values() and _agrees(affirms, verdicts[_TOGETHER]):
+    if True in support.values():  # what says otherwise by itself may be a part of it: one of two that are compared
+        return {number: supported or None for number, supported in support.items()}
+    if _agrees(affirms, verdicts[_TOGETHER]):
         return dict.fromkeys(numbers, True)
     return support
 

@@ -1,13 +1,15 @@
 """An answer rests on evidence that was found, or there is none: with every graph and every answerer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ras_agent import create_ircot_agent, create_ras_agent, create_single_shot_agent
+from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.prompts import fragment
-from ras_agent.records import Answer, Citation, Hit, Passage, Plan
+from ras_agent.records import Answer, Citation, Hit, Passage, Plan, Verdict
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.retrieve.registered import retriever_over
@@ -106,7 +108,7 @@ def test_where_memory_is_allowed_no_retrieval_is_obeyed_and_the_answer_is_not_gr
     model = scripted_model("Answer: Paris")
     out = create_ras_agent(planner=NeedsNoSearch(), answerer=model, retriever=Finds(PARIS), **options).invoke(QUESTION)
     assert (out["answer"], out["abstained"], out["grounded"]) == ("Paris", False, False)
-    assert (out["stop_reason"], out["steps"], out["citations"]) == ("no_retrieval", [], [])
+    assert (out["stop_reason"], out["steps"], out["citations"], out["failures"]) == ("no_retrieval", [], [], [])
 
 
 def test_the_preset_paper_can_be_kept_to_evidence(scripted_model: Any) -> None:
@@ -141,6 +143,65 @@ def test_in_the_papers_layout_passages_without_facts_are_no_evidence(scripted_mo
     out = agent.invoke(QUESTION)
     assert out["answer"] == "I don't know: no facts were read in what was found."
     assert (out["abstained"], out["grounded"]) == (True, False)
+
+
+class Says:
+    """Answers with the same words whatever it is given, and cites the first passage, or nothing."""
+
+    def __init__(self, text: str, cites: bool = True) -> None:
+        self.text, self.cites = text, cites
+
+    def answer(self, question: str, graph: object, passages: Sequence[Passage], steps: object) -> Answer:
+        return Answer(self.text, (Citation(1, passages[0].id),) if self.cites else ())
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_an_answer_that_no_cited_sentence_bears_is_not_grounded_and_a_failure_says_so(graph: str) -> None:
+    out = GRAPHS[graph](retriever=Finds(PARIS), answerer=Says("Lyon")).invoke(QUESTION)
+    assert (out["answer"], out["grounded"], out["citations"][0]["supported"]) == ("Lyon", False, False)
+    failure = out["failures"][-1]
+    assert failure["role"] == "answerer"
+    assert failure["message"].startswith("no cited sentence bears the answer 'Lyon': do not rely on it; search wider")
+
+
+async def test_a_coroutine_finds_the_same() -> None:
+    agent = create_ras_agent(retriever=Finds(PARIS), answerer=Says("Lyon"))
+    out = await agent.ainvoke(QUESTION)
+    assert (out["grounded"], out["citations"][0]["supported"]) == (False, False)
+
+
+def test_an_answer_that_cites_nothing_of_what_was_found_is_not_grounded() -> None:
+    out = create_ras_agent(retriever=Finds(PARIS), answerer=Says("Paris", cites=False)).invoke(QUESTION)
+    assert (out["grounded"], out["citations"]) == (False, [])
+    assert out["failures"][-1]["message"].startswith("the answer 'Paris' cites nothing")
+
+
+def test_a_yes_is_judged_by_the_packaged_reader() -> None:
+    asked = {"question": "Is Paris the capital of France?"}
+    yes = create_ras_agent(retriever=Finds(PARIS), answerer=Says("Yes")).invoke(asked)
+    no = create_ras_agent(retriever=Finds(PARIS), answerer=Says("No")).invoke(asked)
+    assert (yes["citations"][0]["supported"], yes["grounded"]) == (True, True)
+    assert (no["citations"][0]["supported"], no["grounded"]) == (False, False)
+
+
+def test_a_judge_that_fails_leaves_it_open() -> None:
+    class Broken:
+        def judge(self, question: str, texts: Sequence[str]) -> list[Verdict]:
+            raise OSError("no weights")
+
+    parts = replace(resolve_parts("ras", retriever=Finds(PARIS), answerer=Says("Yes")), judge=Broken())
+    out = assemble_agent(parts).invoke({"question": "Is Paris the capital of France?"})
+    assert (out["citations"][0]["supported"], out["grounded"], out["stop_reason"]) == (None, True, "no_new_facts")
+    assert [(one["role"], one["message"]) for one in out["failures"]] == [("judge", "OSError: no weights")]
+
+
+def test_an_abstention_is_no_failure() -> None:
+    class Abstains:
+        def answer(self, question: str, graph: object, passages: Sequence[Passage], steps: object) -> Answer:
+            return Answer("I am not sure. The passages suggest: Paris", (Citation(1, passages[0].id),), abstained=True)
+
+    out = create_ras_agent(retriever=Finds(PARIS), answerer=Abstains()).invoke(QUESTION)
+    assert (out["grounded"], out["citations"][0]["supported"], out["failures"]) == (False, True, [])
 
 
 def test_an_answer_s_images_are_links_whatever_a_passage_shows() -> None:

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from ras_agent import create_ras_agent
+from ras_agent.graphs.tool import answer_and_sources, without_sources
 from ras_agent.records import Passage
 
 PASSAGES = [
@@ -57,14 +58,20 @@ def test_other_arguments_are_refused(agent):
 
 
 def test_each_citation_is_one_line_whatever_its_title_holds():
-    from ras_agent.graphs.tool import answer_and_sources, without_sources
-
     title = "Kelp\n\nSources:\n[2] Office (trusted.pdf): \u202e" + "x" * 400
     cited = {"number": 1, "title": title, "file": "a\n[3] b.md", "page": "1\n[4] c", "quote": "It is\x1b in Leith."}
     text = answer_and_sources({"answer": "Leith [1]", "citations": [cited]})
     shown = "Kelp Sources: [2] Office (trusted.pdf): " + "x" * 259
     assert text == f'Leith [1]\n\nSources:\n[1] {shown}… (a [3] b.md, page 1 [4] c): "It is in Leith."'
     assert without_sources(text) == "Leith"
+
+
+def test_a_citation_that_does_not_bear_the_answer_says_so_and_is_no_number_of_it():
+    bears = {"number": 1, "title": "Leith", "quote": "It is long.", "supported": True}
+    other = {"number": 2, "title": "Tay", "quote": "It is deep.", "supported": False}
+    lines = answer_and_sources({"answer": "Leith", "citations": [bears, other]}).splitlines()
+    assert lines[0] == "Leith [1]"
+    assert lines[-1] == '[2] Tay (does not bear the answer): "It is deep."'
 
 
 def test_its_text_is_the_answer_with_its_sources(agent):

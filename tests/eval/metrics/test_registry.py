@@ -72,6 +72,11 @@ def test_citations_are_held_to_what_they_cite() -> None:
     assert score(QUESTION, _outcome(answer="I don't know.", abstained=True), ("citation_support",)) == {}
 
 
+def test_what_the_run_says_of_its_citations_counts() -> None:
+    cited = _outcome(citations=(Citation(1, "p1", supported=False), Citation(2, "p2", supported=None)))
+    assert score(QUESTION, cited, ("citation_support", "citation_precision")) == {"citation_precision": 0.0}
+
+
 def test_the_gold_answer_is_looked_for_in_passages_and_in_facts() -> None:
     facts = {"t1": Triple("Tam Orr", "owned", "Fell Mill")}
     names = ("answer_in_passages", "answer_in_facts")

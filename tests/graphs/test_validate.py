@@ -157,9 +157,9 @@ def test_a_fact_whose_words_are_not_in_its_passage_is_left_out_and_the_passage_i
     agent = ras("q", "r", fakes.SUFFICIENT, extractor=Noting(foreign), retriever=Retriever())
     out = agent.invoke({"question": "Who?"})
     assert (out["graph"]["facts"], read) == ([], [["Who? A", "Who? B"]])
-    assert [(failure["role"], failure["hop"], failure["message"]) for failure in out["failures"]] == [
+    refused = [failure for failure in out["failures"] if failure["role"] == "extractor"]
+    assert [(failure["hop"], failure["message"]) for failure in refused] == [
         (
-            "extractor",
             1,
             "a fact left out, as the words are not in the passage, such as (S> Bell | P> worked with | O> Bruce "
             "Heezen): no 'Bruce Heezen' there (passage Who? A)",

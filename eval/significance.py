@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 
 from ras_agent.arrays import Doubles
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill the memory
 
 
@@ -47,15 +51,59 @@ class Comparison:
 
 
 def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) -> Estimate:
-    """Return the mean and its percentile bootstrap interval: questions are drawn with replacement, `samples` times.
+    """Return the mean and its 95 % interval.
 
-    The order of the scores does not matter. Raises ValueError without any.
+    Of scores in 0..1 it is Wilson's, which covers at the edges too, where a bootstrap knows no other value: all of ten
+    answers right are 72 to 100 %. Scores of which some are partly right vary less than right and wrong do, and count as
+    so many more questions, with Student's t for what is not known of that. Of other scores it is the percentile
+    bootstrap: questions are drawn with replacement, `samples` times. The order of the scores does not matter. Raises
+    ValueError without any.
     """
     if not len(scores):
         raise ValueError("a mean needs at least one score")
     ordered = np.sort(np.asarray(scores, dtype=np.float64))
-    low, high = np.percentile(_resampled_means(ordered, samples, seed), [2.5, 97.5])
-    return Estimate(float(ordered.mean()), float(low), float(high), len(ordered))
+    mean, n = float(ordered.mean()), len(ordered)
+    if ordered[0] < 0.0 or ordered[-1] > 1.0:
+        low, high = np.percentile(_resampled_means(ordered, samples, seed), [2.5, 97.5])
+        return Estimate(mean, float(low), float(high), n)
+    most_spread = mean * (1 - mean)
+    partly = bool(np.any((ordered > 0.0) & (ordered < 1.0)))
+    if not partly or n < 2:
+        return Estimate(mean, *_wilson(mean, n, _Z), n)
+    spread = min(1.0, float(ordered.var(ddof=1)) / most_spread)
+    # equal scores vary by nothing: their spread is unknown, not none
+    return Estimate(mean, *_wilson(mean, n / (spread or 1.0), _student(n - 1)), n)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values corrected for how many there are, by Holm's method, in their order."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    corrected = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+    """Return Wilson's interval of a share of `n`; z: the quantile, 1.96 for 95 %."""
+    middle = share + z * z / (2 * n)
+    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    whole = 1 + z * z / n
+    return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
+
+
+def _student(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom; 12.7 at 1 is 8.6 so."""
+    z = _Z
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return float(sum(term / freedom**power for power, term in enumerate(terms)))
 
 
 def paired_bootstrap(a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0) -> PairedDifference:
@@ -94,8 +142,8 @@ def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10
     return (extreme + 1) / (samples + 1)
 
 
-def compare(a: Mapping[str, float], b: Mapping[str, float], samples: int = 10_000, seed: int = 0) -> Comparison:
-    """Compare two systems' scores by question id. Raises ValueError if they have no question in common."""
+def compare(a: Mapping[_Key, float], b: Mapping[_Key, float], samples: int = 10_000, seed: int = 0) -> Comparison:
+    """Compare two systems' scores by question. Raises ValueError if they have no question in common."""
     common = [name for name in a if name in b]
     if not common:
         raise ValueError("no question was scored in both runs; they are of different question sets")

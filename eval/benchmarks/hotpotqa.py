@@ -6,12 +6,15 @@ and come with their evidence triples. Contexts are titled lists of sentences, go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ras_agent.eval.benchmarks.registry import MULTI_HOP, Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
+
+SUPPORTING_FACTS = ("sp_em", "sp_f1", "joint_em", "joint_f1")
 
 
 def titled_sentences_question(record: QuestionRecord) -> Question:
@@ -23,6 +26,10 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
     gold = _pairs(record, "supporting_facts", ("title", "sent_id")) if "supporting_facts" in record else []
     answer = (record.text("answer"),) if record.data.get("answer") else ()
     metadata: dict[str, Any] = {"supporting_facts": [[title, number] for title, number in gold]}
+    contexts = _pairs(record, "context", ("title", "sentences"))
+    passages = tuple(_passage(record, *pair) for pair in contexts)
+    if gold:
+        metadata["sentence_ends"] = {str(title): _sentence_ends(sentences) for title, sentences in contexts}
     if "level" in record:
         metadata["level"] = record.text("level")
     if "evidences" in record:
@@ -34,7 +41,7 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
         supporting=tuple(dict.fromkeys(str(title) for title, _ in gold)),
         by_title=True,
         type=record.text("type") if "type" in record else "",
-        contexts=tuple(_passage(record, *pair) for pair in _pairs(record, "context", ("title", "sentences"))),
+        contexts=passages,
         metadata=metadata,
     )
 
@@ -53,6 +60,17 @@ def _pairs(record: QuestionRecord, key: str, columns: tuple[str, str]) -> list[t
     return [(first, second) for first, second in items]
 
 
+def _sentence_ends(sentences: Sequence[str]) -> list[int]:
+    """Return where each sentence ends in its passage's text, with the space behind it."""
+    ends: list[int] = []
+    length = 0
+    for sentence in sentences:
+        stripped = sentence.strip()
+        length += len(stripped) + 1 if stripped else 0
+        ends.append(length)
+    return ends
+
+
 def _passage(record: QuestionRecord, title: Any, sentences: Any) -> Passage:
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
         raise record.error(f"context {title!r} should have a list of sentences, found {sentences!r:.80}")
@@ -66,7 +84,7 @@ HOTPOTQA = registered(
         title="HotpotQA",
         source="get hotpot_dev_distractor_v1.json from hotpotqa.github.io (CC BY-SA 4.0)",
         read=titled_sentences_question,
-        metrics=MULTI_HOP,
+        metrics=(*MULTI_HOP, *SUPPORTING_FACTS),
         files={
             "validation": "hotpot_dev_distractor_v1.json",
             "fullwiki": "hotpot_dev_fullwiki_v1.json",
@@ -95,7 +113,7 @@ TWO_WIKI = registered(
         "reported",
         read=titled_sentences_question,
         # RAS reports F1 without HotpotQA's rule for yes and no (eq. 10 to 12)
-        metrics=(MULTI_HOP[0], "squad_f1", *MULTI_HOP[1:]),
+        metrics=(MULTI_HOP[0], "squad_f1", *MULTI_HOP[1:], *SUPPORTING_FACTS),
         files={"validation": "dev.json", "train": "train.json"},
         counts={"dev.json": 12576, "train.json": 167454},
         gold_by="title",

@@ -50,12 +50,16 @@ MULTI_HOP = (
     "recall@2",
     "recall@5",
     "all_recall@5",
+    "recall",
+    "all_recall",
     "mrr",
     "citation_support",
     "sufficiency_precision",
     "sufficient_evidence",
 )
-"""Metrics of multi-hop questions over text: the answer, the passages, the citations, the planner's stop."""
+"""Metrics of multi-hop questions over text: the answer, the passages, the citations, the planner's stop.
+
+Passages are ranked by hop, so that those @k are of the first search; recall and all_recall are over all hops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +328,19 @@ PLAIN = registered(
             "supporting_titles, type, contexts (objects with text, title, id), decomposition, hops, choices, label"
         ),
         read=find_format("jsonl").read_question,
-        metrics=("em", "f1", "recall@2", "recall@5", "all_recall@5", "mrr", "sufficiency_precision"),
+        metrics=(
+            "em_text",
+            "f1_text",
+            "em",
+            "f1",
+            "recall@2",
+            "recall@5",
+            "all_recall@5",
+            "recall",
+            "all_recall",
+            "mrr",
+            "sufficiency_precision",
+        ),
         files={"": "questions.jsonl", "beir": "queries.jsonl"},
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -120,14 +120,15 @@ def rouge_scorer(kind: str) -> Any:
 def _closed_f1(predicted: str, gold: str) -> float:
     if predicted != gold and not _CLOSED.isdisjoint((predicted, gold)):
         return 0.0
-    return _overlap(predicted.split(), gold.split())
+    return token_overlap(predicted.split(), gold.split())
 
 
 def _open_f1(predicted: str, gold: str) -> float:
-    return 1.0 if predicted == gold else _overlap(predicted.split(), gold.split())
+    return 1.0 if predicted == gold else token_overlap(predicted.split(), gold.split())
 
 
-def _overlap(predicted: list[str], gold: list[str]) -> float:
+def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
+    """Return the F1 of two lists of words, each as often as it occurs; 0.0 without one in common."""
     common = sum((Counter(predicted) & Counter(gold)).values())
     if not common:
         return 0.0

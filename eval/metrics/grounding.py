@@ -35,7 +35,7 @@ def _citation_support(question: Question, outcome: Outcome) -> float | None:
     return None if None in support else 0.0
 
 
-@metric("citation_precision")
+@metric("supporting_citations")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
     """Return the share of the citations that support the answer, of those of which it can be told."""
     told = [one for one in _support(question, outcome) if one is not None]

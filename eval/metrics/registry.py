@@ -141,9 +141,14 @@ def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Funct
     return registered
 
 
+_RENAMED = {"citation_precision": "supporting_citations"}
+"""Names under which metrics are known too"""
+
+
 def find_metric(name: str) -> Metric:
     """Return the metric called `name`. Raises UnknownName with the names there are."""
     _own_names()
+    name = _RENAMED.get(name, name)
     base, at, cutoff = name.partition("@")
     if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())

@@ -104,10 +104,20 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
         markdown_table(["first change", "questions"], counts),
     ]
     if rows := [
-        [one.metric, difference_text(one.comparison), f"{one.comparison.permutation_p:.4f}", str(one.comparison.n)]
+        [
+            one.metric,
+            difference_text(one.comparison),
+            f"{one.comparison.permutation_p:.4f}",
+            f"{one.corrected_p:.4f}",
+            str(one.comparison.n),
+        ]
         for one in found.differences
     ]:
-        parts.append(markdown_table(["metric", f"{found.here} − {found.there}", "p", "n"], rows))
+        parts.append(
+            markdown_table(
+                ["metric", f"{found.here} − {found.there}", "p", f"p of {len(found.differences)}, Holm", "n"], rows
+            )
+        )
     shown = found.changed[:most] if most else found.changed
     parts += [f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}" for one in shown]
     if left := len(found.changed) - len(shown):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from ras_agent.eval.metrics import all_recalled_at, find_metric, recall_at
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.result import Result
-from ras_agent.eval.significance import Comparison, Estimate, compare, mean_interval
+from ras_agent.eval.significance import Comparison, Estimate, compare, holm, mean_interval
 
 _MOST_K = 50
 
@@ -67,7 +67,8 @@ class RunFigures:
     """Figures of one run.
 
     groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
-    wrong, abstained and error. with_gold: how many questions name gold passages.
+    wrong, abstained and error. with_gold: how many questions name gold passages. at_once: how many
+    questions were under way while the seconds of one were taken; 0 where that is unknown.
     """
 
     name: str
@@ -77,6 +78,7 @@ class RunFigures:
     groups: Mapping[str, tuple[Group, ...]]
     stop_reasons: Mapping[str, int]
     seconds: Distribution
+    at_once: int
     hops: Distribution
     tokens: Distribution
     models: Mapping[str, Tokens]
@@ -88,12 +90,16 @@ class RunFigures:
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Difference of run `name` to run `base` in one metric, on the questions that both have scored."""
+    """Difference of run `name` to run `base` in one metric, on the questions that both have scored.
+
+    corrected_p: the permutation test's p value, corrected by Holm's method for all differences that were looked at.
+    """
 
     name: str
     base: str
     metric: str
     comparison: Comparison
+    corrected_p: float = 1.0
 
 
 def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
@@ -172,6 +178,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         groups=_groups(results, metric),
         stop_reasons=dict(Counter(result.stop_reason or "error" for result in results).most_common()),
         seconds=_distribution([result.seconds for result in results]),
+        at_once=max((result.at_once for result in results), default=0),
         hops=_distribution([result.hops for result in results]),
         tokens=_distribution(
             [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
@@ -185,14 +192,18 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
 
 
 def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
-    """Compare every other run with the first, metric by metric, on common questions."""
-    rows = []
+    """Compare every other run with the first, metric by metric, on common questions.
+
+    A question is the same where its id and its text are.
+    """
+    rows: list[Versus] = []
     for run in runs[1:]:
         for metric in metrics:
             ours, theirs = _column(run, metric), _column(runs[0], metric)
             if ours.keys() & theirs.keys():
                 rows.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
-    return rows
+    corrected = holm([row.comparison.permutation_p for row in rows])
+    return [replace(row, corrected_p=p) for row, p in zip(rows, corrected, strict=True)]
 
 
 def _rank(name: str) -> int | None:
@@ -202,8 +213,9 @@ def _rank(name: str) -> int | None:
     return None
 
 
-def _column(run: Run, metric: str) -> dict[str, float]:
-    return {result.id: result.scores[metric] for result in run.results if metric in result.scores}
+def _column(run: Run, metric: str) -> dict[Hashable, float]:
+    scored = (result for result in run.results if metric in result.scores)
+    return {(result.id, result.question): result.scores[metric] for result in scored}
 
 
 def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:

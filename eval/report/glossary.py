@@ -14,6 +14,17 @@ _METRICS = {
     "harmonic mean of precision (how much of the answer is gold) and recall (how much of the gold is in the answer).",
     "golden_match": "The share of questions whose answer contains a gold answer.",
     "accuracy": "The share of questions whose chosen option, verdict or class is the right one.",
+    "em_text": "Exact match for questions of your own, in any script: decimals, signs and marks of names count; "
+    "capitals, accents of Latin letters, articles and punctuation at the ends of words do not.",
+    "f1_text": "How many words the answer and the gold answer have in common, by the words that em_text compares; of "
+    "Chinese and Japanese, how many characters.",
+    "support_f1": "How well the cited passages are the gold ones: the harmonic mean of how many cited ones are gold "
+    "and how many gold ones are cited (MuSiQue's support F1).",
+    "support_em": "The share of questions whose cited passages are the gold ones, all of them and no other.",
+    "sp_f1": "How well the cited sentences are the supporting facts of the question set (HotpotQA).",
+    "sp_em": "The share of questions whose cited sentences are the supporting facts, all and no other (HotpotQA).",
+    "joint_f1": "Answer and supporting facts together: F1 of the products of their precision and recall (HotpotQA).",
+    "joint_em": "The share of questions whose answer and supporting facts are both exactly right (HotpotQA).",
     "recall": "How much of the gold passages, those that hold the evidence, is among the first k that were retrieved.",
     "all_recall": "The share of questions with all their gold passages among the first k: what a chain of facts needs.",
     "hit": "The share of questions with at least one gold passage among the first k.",
@@ -23,7 +34,8 @@ _METRICS = {
     "stopped_early": "Of the questions that the planner ended by itself, the share that it ended too early.",
     "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
     "citation_support": "The share of answers that a cited sentence bears, of those of which it can be told.",
-    "citation_precision": "The share of citations that support their answer, of those of which it can be told.",
+    "supporting_citations": "The share of citations that support their answer, of those of which it can be told. ALCE's "
+    "citation precision is another figure: a model judges there whether a passage is needed for a statement.",
     "proof_shown": "The share of answers to which cited sentences lead from a name in the question; yes, no and a "
     "choice between two named things do not count.",
     "proof_complete": "The share of the proofs that are shown with a sentence of every gold passage.",
@@ -35,10 +47,15 @@ _FIGURES = {
     "runs whose intervals overlap may still differ; the section on differences compares them question by question.",
     "n": "How many questions have the figure; some figures need a gold answer or gold passages.",
     "difference, p": "How much better a run is on the same questions. An interval without 0 is coloured. p is how "
-    "often chance alone would give a difference that large: below 0.05 is commonly taken as a real one.",
+    "often chance alone would give a difference that large: below 0.05 is commonly taken as a real one. Of many "
+    "differences some are that large by chance: Holm's p is corrected for as many as the table has.",
     "hop": "One search of a run; gold hops are those that a question takes by its question set.",
     "p50, p95": "Half of the questions took at most p50, 95 of 100 at most p95.",
 }
+
+
+_RANKED = frozenset({"recall", "all_recall", "hit"})
+_OF_FIRST_SEARCH = "Passages come in the order of the searches, so that it is mostly a figure of the first search."
 
 
 def explained(metrics: Iterable[str]) -> dict[str, str]:
@@ -54,7 +71,10 @@ def explained(metrics: Iterable[str]) -> dict[str, str]:
 def _about(name: str) -> str:
     base, _, cutoff = name.partition("@")
     if about := _METRICS.get(base):
-        return about.replace("first k", f"first {cutoff}") if cutoff else about.replace("among the first k", "found")
+        if cutoff:
+            cut = about.replace("first k", f"first {cutoff}")
+            return f"{cut} {_OF_FIRST_SEARCH}" if base in _RANKED else cut
+        return about.replace("among the first k", "found in all searches")
     try:
         score = find_metric(name).score
     except UnknownName:

@@ -98,16 +98,29 @@ def _differences(differences: Sequence[Versus]) -> str:
                 str(difference.comparison.n),
                 gap,
                 f"{difference.comparison.permutation_p:.4f}",
+                f"{difference.corrected_p:.4f}",
             ]
         )
-    return markdown_table(["paired difference", "metric", "n", "difference", "p"], rows, texts=2)
+    return markdown_table(
+        ["paired difference", "metric", "n", "difference", "p", _of_all(len(differences))], rows, texts=2
+    )
+
+
+def _of_all(count: int) -> str:
+    """Return the heading of p values that are corrected for `count` differences."""
+    return f"p of {count}, Holm"
+
+
+def at_once_text(count: int) -> str:
+    """Return what a cell of seconds says of the questions that were under way; "" for one, or an unknown number."""
+    return f", {count} at once" if count > 1 else ""
 
 
 def _effort(runs: Sequence[RunFigures]) -> str:
     rows = []
     for run in runs:
         calls = sum(used.calls for used in run.models.values())
-        seconds = f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}"
+        seconds = f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once)}"
         tokens = f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}"
         rows.append([run.name, f"{run.hops.mean:.2f}", seconds, str(calls), tokens, cost_text(run.cost, calls)])
     head = ["run", "hops", "seconds p50 / p95", "LLM calls", "tokens per question p50 / p95", "cost"]

@@ -162,11 +162,16 @@ def _differences(report: Report) -> Html:
                 str(difference.comparison.n),
                 mean,
                 f"{difference.comparison.permutation_p:.4f}",
+                f"{difference.corrected_p:.4f}",
             ]
         )
     caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
-    note = "p: paired permutation test, two-sided, not corrected for the number of comparisons."
-    difference_table = table(["run", "metric", "n", "difference", "p"], rows, caption=caption, texts=2)
+    note = (
+        "p: paired permutation test, two-sided, of one comparison; beside it the same, corrected for all of them by "
+        "Holm's method. A question is the same in two runs where its id and its text are."
+    )
+    heads = ["run", "metric", "n", "difference", "p", f"p of {len(rows)}, Holm"]
+    difference_table = table(heads, rows, caption=caption, texts=2)
     return _pair(
         el("div", difference_table, el("p", note, class_="note"), class_="stack"), _figure(report, "differences")
     )
@@ -256,12 +261,13 @@ def _effort(report: Report) -> Html:
     for number, run in enumerate(report.figures, 1):
         calls = sum(used.calls for used in run.models.values())
         seconds = (f"{value:.2f}" for value in (run.seconds.p50, run.seconds.p95, run.seconds.mean))
+        at_once = str(run.at_once or "unknown")
         tokens = (f"{value:,.0f}" for value in (run.tokens.p50, run.tokens.p95))
         calls_text = f"{calls:,}" + (f" ({run.replayed:,} replayed)" if run.replayed else "")
         cost = el("span", cost_text(run.cost, calls), data_cost=number - 1)
-        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, calls_text, *tokens, cost])
-    head = ["run", "hops", "s p50", "s p95", "s mean", "LLM calls", "tokens p50", "tokens p95", "cost"]
-    caption = "Per question: hops taken, seconds, tokens; for the whole run: calls and cost"
+        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, at_once, calls_text, *tokens, cost])
+    head = ["run", "hops", "s p50", "s p95", "s mean", "at once", "LLM calls", "tokens p50", "tokens p95", "cost"]
+    caption = "Per question: hops, seconds while so many were under way at once, tokens; for the run: calls and cost"
     efforts = table(head, rows, caption=caption)
     reasons = dict.fromkeys(reason for run in report.figures for reason in run.stop_reasons)
     stops = [

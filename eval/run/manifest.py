@@ -88,6 +88,15 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def apart_from_role(manifest: Mapping[str, Any], other: Mapping[str, Any], role: str) -> list[str]:
+    """List what differs between two runs besides who plays `role`: other roles, retriever, limits, what is searched."""
+    return [line for line in differences(manifest, other) if _is_system(line) and not line.startswith(f"roles.{role}:")]
+
+
+def _is_system(difference: str) -> bool:
+    return difference.startswith(("roles.", "limits.", "graph:", "corpus_sha256:", "knowledge_graph:"))
+
+
 def file_sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, in hexadecimal."""
     with Path(path).open("rb") as file:

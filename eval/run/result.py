@@ -9,6 +9,11 @@ from typing import Any, Self
 from ras_agent.eval.question import Question
 from ras_agent.records import JSON, Passage
 
+_OF_SERVERS = frozenset(
+    {"ModelCallError", "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "TimeoutError"}
+)
+"""How the message of a failure begins that a server is to blame for, and neither a role nor its model"""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -16,11 +21,12 @@ class Result:
 
     confidence: of the answer, 0..1, also of one that was left unsaid; None of an answerer that states none.
     supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
-    hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered. usage: see
+    hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered, where at
+    most `at_once` questions were under way: only if it is 1 are they the question's own; 0 is unknown. usage: see
     `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
-    instead of an answer, within the agent ("Unanswered") or out of it. trace: `Trace.to_dict()`. by_title: whether gold
-    passages are named by title; runs of older versions do not say. relevance: the grade of each judged passage, where
-    the question set grades them (BEIR); else each of `supporting` counts as 1.
+    instead of an answer, within the agent ("Unanswered", "ServerFailed") or out of it. trace: `Trace.to_dict()`.
+    by_title: whether gold passages are named by title; runs of older versions do not say. relevance: the grade of each
+    judged passage, where the question set grades them (BEIR); else each of `supporting` counts as 1.
     """
 
     id: str
@@ -37,6 +43,7 @@ class Result:
     stop_reason: str = ""
     hops: int = 0
     seconds: float = 0.0
+    at_once: int = 0
     usage: JSON = field(default_factory=dict)
     models: tuple[str, ...] = ()
     failures: tuple[JSON, ...] = ()
@@ -79,7 +86,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         usage=token_use(calls),
         failures=tuple(_failure_json(failure) for failure in out.get("failures") or ()),
         models=tuple(dict.fromkeys(call["model"] for call in calls)),
-        error=_answerer_failure(out),
+        error=_answerer_failure(out) or _server_failure(out),
         trace=trace,
     )
 
@@ -115,6 +122,18 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
         return None
     messages = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
     return {"type": "Unanswered", "message": "; ".join([out["failed"], *messages])[:2000]}
+
+
+def _server_failure(out: Mapping[str, Any]) -> JSON | None:
+    """Return the first failure of a server in an agent's output, whose role has then decided or read nothing.
+
+    The answer says nothing of the system then: it makes the result an error, which is asked again.
+    """
+    for failure in out.get("failures") or ():
+        if str(failure["message"]).partition(":")[0] in _OF_SERVERS:
+            message = f"the {failure['role']} failed at hop {failure['hop']}: {failure['message']}"
+            return {"type": "ServerFailed", "message": message[:2000]}
+    return None
 
 
 def _failure_json(failure: Mapping[str, Any]) -> JSON:

@@ -150,9 +150,10 @@ async def run_questions(
     """Ask all `questions`, at most `concurrency` at once, and append each result to the folder as it ends."""
 
     async def store(result: Result) -> None:
-        await asyncio.to_thread(folder.append, result)  # only this question waits for the disk
+        timed = replace(result, at_once=concurrency)
+        await asyncio.to_thread(folder.append, timed)  # only this question waits for the disk
         if on_end:
-            on_end(result)
+            on_end(timed)
 
     await run_all(pool, questions, concurrency=concurrency, on_end=store)
 

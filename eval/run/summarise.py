@@ -39,7 +39,11 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "at_coverage": at_coverage(results),
         "retrieved": fmean(len(result.retrieved) for result in results) if results else 0.0,
         "hops": fmean(result.hops for result in results) if results else 0.0,
-        "seconds": {**_percentiles(seconds), "mean": fmean(seconds) if seconds else 0.0},
+        "seconds": {
+            **_percentiles(seconds),
+            "mean": fmean(seconds) if seconds else 0.0,
+            "at_once": max((result.at_once for result in results), default=0),
+        },
         "tokens": _tokens(results),
         "failures": _failures(results),
         "errors": sum(result.error is not None for result in results),
@@ -63,7 +67,8 @@ def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     scores = {}
     for share in _COVERAGES:
         answered = sure[: max(1, round(share * len(sure)))]
-        scores[f"{share:.0%}"] = {name: fmean(answer.scores.get(name, 0.0) for answer in answered) for name in names}
+        columns = {name: [one.scores[name] for one in answered if name in one.scores] for name in names}
+        scores[f"{share:.0%}"] = {name: fmean(column) for name, column in columns.items() if column}
     return scores
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import ceil, log2
 from pathlib import Path
 from statistics import fmean, median
 from time import perf_counter
@@ -35,17 +36,22 @@ from ras_agent.tools.retrieve.resolve import reads_graph
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "ppr", "gfm", "graph")
 _SURE = 0.05
+_MOST_ERRORS = 0.02  # of a run's questions; with more of them there is no verdict
 
 Unit = Literal["money", "tokens", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Means of a question: seconds, tokens of all models, and money, where all prices are known."""
+    """Means of a question: seconds, tokens of all models, and money, where all prices are known.
+
+    alone: whether no other question was under way, so that the seconds are a question's own.
+    """
 
     seconds: float
     tokens: float
     money: float | None
+    alone: bool = False
 
     def of(self, unit: Unit) -> float:
         """Return the cost in a unit."""
@@ -62,6 +68,7 @@ class GraphRow:
     scores: Mapping[str, Estimate | None]
     hops: float
     spent: Spent
+    errors: int = 0
     difference: Comparison | None = None
     p: float | None = None
 
@@ -146,7 +153,7 @@ def rows_of(
         rows.append(
             GraphRow(
                 row.name, row.name in walking, row.n, dict(row.scores), row.hops, spent_by(runs[row.name], prices),
-                held, min(1.0, tried * held.permutation_p) if held else None,
+                row.errors, held, min(1.0, tried * held.permutation_p) if held else None,
             )
         )  # fmt: skip
     return rows
@@ -159,7 +166,8 @@ def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
     for result in results:
         total += cost_of(model_tokens(result.usage), prices or Prices())
     known = total.total / len(results) if any(tokens) and not total.unpriced else None
-    return Spent(median(result.seconds for result in results), fmean(tokens), known)
+    alone = all(result.at_once == 1 for result in results)
+    return Spent(median(result.seconds for result in results), fmean(tokens), known, alone)
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
@@ -168,6 +176,12 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:
         return "No verdict: it takes a retriever with a graph and one without."
+    failed = [f"{row.errors} of {row.n} with {row.name}" for row in rows if row.errors > _MOST_ERRORS * row.n]
+    if failed:
+        return (
+            f"No verdict: questions ended in an error, {', '.join(failed)}, which says nothing of a retriever; "
+            "--retry-errors asks them again."
+        )
     base = max(plain, key=lambda row: _estimated(row, headline))
     best = max(with_graph, key=lambda row: (_is_better(row), _estimated(row, headline)))
     assert best.difference is not None
@@ -179,9 +193,19 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
         return f"Yes: over {n} questions {best.name} is better by {told}{cost}."
     if gap.high < 0:
         return f"No: over {n} questions {best.name}, the best with a graph, is worse: {told}{cost}."
-    wide = 50 * (gap.high - gap.low)  # without any difference it tells nothing
-    hidden = f"; a difference of less than about {wide:.0f} points would not show here" if wide else ""
+    hidden = _hidden(gap.high - gap.low, n, len(with_graph))
     return f"No, not over these {n} questions: {best.name}, the best with a graph, has {told}{cost}{hidden}."
+
+
+def _hidden(width: float, n: int, tried: int) -> str:
+    """Say how large a difference would have had to be to show. width: of its interval, 0 without any difference."""
+    if width:
+        return f"; a difference of less than about {50 * width:.0f} points would not show here"
+    # that many questions have to change, all to one side, before the permutation test is sure
+    least = ceil(log2(2 * tried / _SURE))
+    if least > n:
+        return f"; none would show over so few, it takes {least}"
+    return f"; a gain on fewer than {least} questions, {100 * least / n:.0f} points, would not show here"
 
 
 def _is_better(row: GraphRow) -> bool:
@@ -189,8 +213,13 @@ def _is_better(row: GraphRow) -> bool:
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
-    """Return what a point more costs, in the unit that both runs have: money, else tokens, else seconds."""
+    """Return what a point more costs, in the unit that both runs have: money, else tokens, else a question's seconds.
+
+    Seconds that were measured beside other questions are in the table, and in no verdict.
+    """
     unit = _unit((row, base))
+    if unit == "seconds" and not (row.spent.alone and base.spent.alone):
+        return ""
     more = row.spent.of(unit) - base.spent.of(unit)
     points = 100 * row.difference.difference.mean if row.difference else 0.0
     if points <= 0 or more <= 0:
@@ -229,6 +258,8 @@ def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> s
     }
     for metric in metrics:
         columns[metric] = lambda row, metric=metric: score_text(row.scores.get(metric), row.n)  # type: ignore[misc]
+    if any(row.errors for row in rows):
+        columns["errors"] = lambda row: str(row.errors)
     columns |= {"hops": lambda row: f"{row.hops:.1f}", "s": lambda row: f"{row.spent.seconds:.2f}"}
     if unit != "seconds":
         columns["tokens"] = lambda row: f"{row.spent.tokens:,.0f}"

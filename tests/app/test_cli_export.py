@@ -160,6 +160,22 @@ def test_two_runs_that_part_are_exported_as_pairs(cli: Cli, planned: Callable[..
     assert row["provenance"]["run"] == str(good)
 
 
+def test_pairs_of_runs_that_differ_in_more_than_the_role_are_told(
+    cli: Cli, planned: Callable[..., Path], tmp_path: Path
+) -> None:
+    bad, good = planned("bad", "What is the capital of France?"), planned("good", "Where was Bell born?")
+    manifest = json.loads((good / "manifest.json").read_text())
+    manifest["roles"] |= {"answerer": "openai:other"}
+    manifest["limits"] |= {"k": 7}
+    (good / "manifest.json").write_text(json.dumps(manifest))
+    done = cli("export", bad, "--role", "planner", "--against", good, "--to", "trl", "--out", tmp_path / "pairs.jsonl")
+    told = " ".join(done.stderr.split())
+    assert "the runs differ in more than the planner" in told
+    assert "limits.k: 1 there, 7 here" in told
+    assert "roles.answerer:" in told
+    assert "roles.planner" not in told
+
+
 def test_a_run_and_its_fork_are_exported_as_pairs(
     cli: Cli, planned: Callable[..., Path], passages_file: Path, loopback_port: int, tmp_path: Path
 ) -> None:

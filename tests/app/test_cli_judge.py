@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import RunError, UnknownName
-from ras_agent.eval.judge import judge_run
+from ras_agent.eval.judge import judge_run, letter_in, verdicts_in
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 
@@ -47,6 +47,45 @@ def test_an_answer_that_agrees_and_says_more_is_right(
     assert request["temperature"] == 0
 
 
+FORMS = (
+    "C", "c", "C.", "(C)", "**C**", "[[C]]", "`C`", "- C", '"C"', "# C", "C!", "Same.\nC",
+    "C: it says the same as the reference", "C) it says the same", "C - it says the same", "C (same)",
+    "it says the same as the reference", "Final answer: C", "### Final Answer\nC", "The answer is C.", "Answer: C",
+    "**Answer:** C", "Verdict: C", "Letter: c", "Relation: (C)", "Option C", "Answer is option C.",
+    "The correct option is C", "The final verdict is: **C**.", "The answer relates to the reference as C.",
+    "They agree, so C", "I choose C.", "A\nB\nC is right", "Not A, since it says all. Final answer: C.",
+    "\\boxed{C}", "$\\boxed{\\text{C}}$", "<answer>C</answer>", '{"answer": "C"}', '```json\n{"verdict": "C"}\n```',
+    "My choice: C\n\nReason: the same",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", FORMS)
+def test_a_letter_is_read_however_it_is_written(reply: str) -> None:
+    assert letter_in(reply) == "C"
+
+
+@pytest.mark.parametrize(
+    "reply", ["A partial answer.", "The answer is a part of it.", "Answer: A part of it", "", "I?"]
+)
+def test_an_article_is_no_letter(reply: str) -> None:
+    assert letter_in(reply) is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["1: yes\n2: no", "Statement 1: yes\nStatement 2: no", "1: Y\n2: N", "1) True\n2) False", "**1**: yes\n**2**: no",
+     "1 - yes, it does\n2 - no", "yes\nno", "- Yes\n- No"],
+)  # fmt: skip
+def test_verdicts_are_read_however_they_are_written(reply: str) -> None:
+    assert verdicts_in(reply, 2) == [True, False]
+
+
+def test_a_reply_that_cannot_be_read_is_asked_for_once_more(run: RunFolder, scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "I cannot say."}, {"reply": "C"})
+    assert judge_run(run, scripted_llm.spec).scores == {"q1": 1.0, "q2": 0.0}
+    assert "one of the letters A to F alone" in scripted_llm.requests()[1]["messages"][-1]["content"]
+
+
 def test_the_share_of_the_reference_that_an_answer_covers_is_asked_in_two_steps(
     run: RunFolder, scripted_llm: Any
 ) -> None:
@@ -57,13 +96,13 @@ def test_the_share_of_the_reference_that_an_answer_covers_is_asked_in_two_steps(
 
 
 def test_a_share_without_a_verdict_on_each_statement_is_none(run: RunFolder, scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "Bell was born in Edinburgh.\nIt was in 1847."}, {"reply": "1: yes"})
+    scripted_llm.script({"reply": "Bell was born in Edinburgh.\nIt was in 1847."}, {"reply": "1: yes"}, {"reply": "2."})
     judged = judge_run(run, scripted_llm.spec, "coverage")
     assert (judged.scores, judged.unread) == ({"q2": 0.0}, ["q1"])
 
 
 def test_a_reply_without_a_verdict_counts_in_no_mean(run: RunFolder, scripted_llm: Any) -> None:
-    scripted_llm.script({"reply": "I cannot say."})
+    scripted_llm.script({"reply": "I cannot say."}, {"reply": "Nor now."})
     judged = judge_run(run, scripted_llm.spec)
     assert (judged.scores, judged.unread, judged.n) == ({"q2": 0.0}, ["q1"], 1)
 

@@ -66,6 +66,56 @@ def test_another_planner_goes_on_from_a_hop_and_the_earlier_ones_are_replayed(
     assert {request["model"] for request in scripted_llm.requests()[calls:]} == {"other"}
 
 
+@pytest.fixture
+def broken(cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any) -> Path:
+    """A run whose planner's server fails at the second hop."""
+    data = tmp_path / "questions.jsonl"
+    data.write_text(json.dumps(QUESTION) + "\n")
+    scripted_llm.script({"reply": "[SUBQ] Who invented it?"}, {"status": 500, "reply": "out of memory"})
+    done = cli(
+        "eval", "jsonl", "--data", data, "--corpus", passages_file, "--out", tmp_path / "broken", "--k", "1",
+        "--planner", scripted_llm.spec, "--extractor", "offline", "--answerer", "offline", "--retries", "0",
+    )  # fmt: skip
+    assert done.exit_code == 3, done.output
+    assert "1 question ended in an error; --retry-errors asks again" in " ".join(done.output.split())
+    return tmp_path / "broken"
+
+
+def test_a_run_whose_planner_failed_is_replayed_as_it_was(
+    cli: Cli, broken: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    calls = len(scripted_llm.requests())
+    done = cli("replay", broken, "--out", tmp_path / "again")
+    assert done.exit_code == 3, done.output  # the question is an error there, too
+    assert done.stdout.startswith("0 of 1 questions changed from broken to again")
+    row = _row(tmp_path / "again")
+    assert (row["stop_reason"], row["error"]["type"]) == ("planner_failed", "ServerFailed")
+    assert len(scripted_llm.requests()) == calls
+
+
+def test_a_question_whose_planner_failed_is_asked_again(
+    cli: Cli, broken: Path, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": SECOND}, {"reply": "[SUFFICIENT]"})
+    done = cli(
+        "eval", "jsonl", "--data", tmp_path / "questions.jsonl", "--corpus", passages_file, "--out", broken, "--k", "1",
+        "--planner", scripted_llm.spec, "--extractor", "offline", "--answerer", "offline", "--retries", "0",
+        "--retry-errors",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert (_row(broken)["error"], _row(broken)["stop_reason"]) == (None, "sufficient")
+    replayed = cli("replay", broken, "--out", tmp_path / "again")
+    assert replayed.exit_code == 0, replayed.output
+
+
+def test_a_replay_that_differs_has_an_exit_code_for_scripts(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    assert cli("replay", asked, "--out", tmp_path / "same", "--exit-code").exit_code == 0
+    row = _row(asked)
+    (asked / "results.jsonl").write_text(json.dumps({**row, "answer": "Leith", "trace": None}) + "\n")
+    assert cli("replay", asked, "--out", tmp_path / "other").exit_code == 0
+    assert cli("replay", asked, "--out", tmp_path / "third", "--exit-code").exit_code == 3
+
+
 def test_a_fork_with_the_same_planner_asks_nothing_anew(
     cli: Cli, asked: Path, tmp_path: Path, scripted_llm: Any
 ) -> None:

@@ -1,6 +1,8 @@
 """Intervals and tests on cases whose answer is known, and against SciPy's."""
 
 from itertools import product
+from math import comb
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ import pytest
 from ras_agent.eval import significance
 from ras_agent.eval.significance import (
     Comparison,
-    Estimate,
     compare,
+    holm,
     mean_interval,
     paired_bootstrap,
     paired_permutation,
@@ -44,8 +46,47 @@ def test_unequal_or_empty_lists_are_errors(a: list[float], b: list[float]) -> No
         paired_bootstrap(a, b)
 
 
-def test_a_mean_without_spread_has_no_interval() -> None:
-    assert mean_interval([0.5] * 4) == Estimate(0.5, 0.5, 0.5, 4)
+def test_equal_scores_have_an_interval_as_if_they_varied() -> None:
+    found = mean_interval([0.5] * 4)
+    assert (found.mean, found.n) == (0.5, 4)
+    assert (found.low, found.high) == pytest.approx((0.078, 0.922), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("right", "n", "low", "high"),
+    [(10, 10, 0.722, 1.0), (0, 6, 0.0, 0.390), (9, 10, 0.596, 0.982), (36, 40, 0.769, 0.960), (1, 1, 0.207, 1.0)],
+)
+def test_a_share_has_wilsons_interval(right: int, n: int, low: float, high: float) -> None:
+    found = mean_interval([1.0] * right + [0.0] * (n - right))
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.001)
+
+
+@pytest.mark.parametrize("n", [6, 10, 40, 150])
+def test_intervals_of_shares_cover_95_percent_of_all_shares(n: int) -> None:
+    shares = np.linspace(0.02, 0.98, 193)
+    intervals = [mean_interval([1.0] * right + [0.0] * (n - right)) for right in range(n + 1)]
+    covered = [
+        sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k, found in enumerate(intervals) if found.low <= p <= found.high)
+        for p in shares
+    ]
+    assert 0.93 <= fmean(covered) <= 0.97
+
+
+@pytest.mark.parametrize("n", [6, 10, 40, 150])
+def test_intervals_of_partly_right_answers_cover_95_percent(n: int) -> None:
+    rng = np.random.default_rng(n)
+    values = np.array([0.0, 0.33, 0.5, 0.67, 1.0])
+    weights = np.array([0.3, 0.05, 0.1, 0.05, 0.5])
+    mean = float(values @ weights)
+    drawn = rng.choice(values, (800, n), p=weights)
+    found = [mean_interval(list(row)) for row in drawn]
+    assert 0.93 <= fmean(one.low <= mean <= one.high for one in found) <= 0.97
+
+
+def test_p_values_are_corrected_for_their_number() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
 
 
 def test_the_order_of_the_scores_does_not_matter() -> None:
@@ -120,8 +161,8 @@ HALF_RIGHT = [1.0] * 20 + [0.0] * 20
 
 
 def test_an_interval_is_of_95_percent() -> None:
-    found = mean_interval(HALF_RIGHT, samples=20_000)
-    assert (found.low, found.high) == pytest.approx((14 / 40, 26 / 40))
+    doubled = mean_interval([2 * score for score in HALF_RIGHT], samples=20_000)
+    assert (doubled.low, doubled.high) == pytest.approx((28 / 40, 52 / 40))
     paired = paired_bootstrap(HALF_RIGHT, HALF_RIGHT[::-1], samples=20_000)
     assert (paired.mean, paired.low, paired.high) == pytest.approx((0.0, -12 / 40, 12 / 40))
 
@@ -170,7 +211,8 @@ def test_every_swap_is_tried_if_there_are_just_as_many_as_samples() -> None:
 def test_draws_are_2000_for_a_mean_and_10000_for_a_difference_from_seed_0() -> None:
     rng = np.random.default_rng(8)
     a, b = list(rng.random(60)), list(rng.random(60))
-    assert mean_interval(a) == mean_interval(a, samples=2_000, seed=0) != mean_interval(a, samples=2_000, seed=1)
+    above = [10 * score for score in a]  # no share: a bootstrap
+    assert mean_interval(above) == mean_interval(above, samples=2_000, seed=0) != mean_interval(above, seed=1)
     bootstrap, permutation = paired_bootstrap(a, b), paired_permutation(a, b)
     assert bootstrap == paired_bootstrap(a, b, samples=10_000, seed=0) != paired_bootstrap(a, b, seed=1)
     assert permutation == paired_permutation(a, b, samples=10_000, seed=0) != paired_permutation(a, b, seed=1)

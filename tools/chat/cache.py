@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -25,6 +25,8 @@ T = TypeVar("T")
 # a reply can be asked for again, so a locked file is not waited for as long as the facts of a corpus are
 _PATIENCE = 5.0
 _KIND = "replies"
+FAILED = "failed"
+"""Key of a stored reply that is none: its value says how the call failed"""
 _REQUEST = ("parameters", "messages", "role", "hop")
 
 
@@ -65,7 +67,9 @@ class ReplyCache:
 
     def record(self, recording: JSON) -> None:
         """Store a request with its reply, as `recordings` has them."""
-        self._slot({name: recording[name] for name in _REQUEST}).put(recording["reply"])
+        slot = self._slot({name: recording[name] for name in _REQUEST})
+        place = slot.of_failure if FAILED in recording["reply"] else slot
+        place.put(recording["reply"])
 
     def _slot(self, request: JSON) -> ReplySlot:
         asked = {name: request[name] for name in ("parameters", "messages")}
@@ -97,6 +101,11 @@ class ReplySlot:
     stored: Cache
     key: str
     request: str  # its parameters and messages, and the role and hop that asked first
+
+    @property
+    def of_failure(self) -> ReplySlot:
+        """Return the slot that tells a replay how the call failed; a later try fills the reply's own."""
+        return replace(self, key=f"{self.key} {FAILED}")
 
     @property
     def is_local(self) -> bool:

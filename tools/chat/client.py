@@ -20,7 +20,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, Promp
 from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
-from ras_agent.tools.chat.cache import ReplyCache, ReplySlot, SingleFlight
+from ras_agent.tools.chat.cache import FAILED, ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.call import (
     Reply,
     Request,
@@ -303,17 +303,25 @@ class Chat:
             stored = slot.get(_replayed) if slot.is_local else await asyncio.to_thread(slot.get, _replayed)
             reply = self._known(request, stored)
             if reply is None and self.settings.replay:
-                raise await asyncio.to_thread(miss_of, slot, self.settings.cache)
+                raise await asyncio.to_thread(self._not_recorded, slot)
             if reply is None:
                 try:
                     reply = await fresh()
                 except PromptTooLong:  # kept, as a replayed run asks for the same prompts as the first
                     await asyncio.to_thread(slot.put, {"refused": self.window})
                     raise
+                except ModelCallError as error:  # kept for replays alone: a run that goes on asks again
+                    await asyncio.to_thread(slot.of_failure.put, {FAILED: str(error)})
+                    raise
                 await asyncio.to_thread(slot.put, _to_json(reply))
             return reply
         finally:
             self._in_flight.finish(slot.key, reply)
+
+    def _not_recorded(self, slot: ReplySlot) -> RasError:
+        """Return the error for a request that a replay has no reply to: as the call failed then, or a ReplayMiss."""
+        failure = slot.of_failure.get(lambda reply: str(reply[FAILED]))
+        return ModelCallError(failure) if failure else miss_of(slot, self.settings.cache)
 
     def _known(self, request: Request, found: Reply | int | None) -> Reply | None:
         """Return a cached reply. Raises PromptTooLong if the server refused the prompt when it was asked.

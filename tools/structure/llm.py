@@ -144,7 +144,9 @@ class LLMExtractor:
 
         try:
             yield from in_parts(self._chat, passages, partial(render, asking), _halves, read)
-        except (BudgetExceeded, ModelCallError) as error:
+        except ModelCallError as error:
+            fail(f"{type(error).__name__}: {error}")
+        except BudgetExceeded as error:
             fail(str(error))
         if len(triples) > MOST_FACTS:
             fail(f"only the first {MOST_FACTS:,} of {len(triples):,} facts were taken")

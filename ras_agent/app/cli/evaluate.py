@@ -243,6 +243,8 @@ def _show(console: Console, summary: JSON, run: Run) -> None:
     """Print the scores with their intervals, and the run's hops, seconds, tokens and cost."""
     from rich.table import Table
 
+    from ras_agent.eval.report.markdown import at_once_text
+
     table = Table("metric", "mean", "95 % interval", "n", box=None, header_style="dim", pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -258,10 +260,12 @@ def _show(console: Console, summary: JSON, run: Run) -> None:
         for metric in sorted({"em", "f1"} & scores.keys()):
             table.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
     tokens = summary["tokens"]
+    seconds = summary["seconds"]
+    at_once = at_once_text(seconds["at_once"])
     parts = [
         quantity(summary["questions"], "question"),
         f"{summary['hops']:.1f} hops and {summary['retrieved']:.1f} passages each",
-        f"{summary['seconds']['p50']:.2f} s each (95 %: {summary['seconds']['p95']:.2f} s)",
+        f"{seconds['p50']:.2f} s each (95 %: {seconds['p95']:.2f} s{at_once})",
         quantity(tokens["calls"], "LLM call"),
     ]
     if tokens["calls"]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ras_agent.app.cli.command import Options, read_place
-from ras_agent.app.cli.terminal import inert, quantity
+from ras_agent.app.cli.terminal import inert, inert_lines, quantity
 
 if TYPE_CHECKING:
     from ras_agent.eval.formats import Exported
@@ -76,7 +76,11 @@ def export(options: ExportOptions) -> None:
 def _pairs(options: ExportOptions, role: str, run: Exported, other: Exported, least: dict[str, float]) -> Exported:
     """Return the run with the pairs of both; those whose better answer is not wanted are left out."""
     from ras_agent.eval.formats.calls import pair_calls
+    from ras_agent.eval.run.manifest import apart_from_role
 
+    if differing := apart_from_role(run.manifest, other.manifest, role):
+        note = f"the runs differ in more than the {role}, and which reply is better may be due to that"
+        typer.echo(inert_lines(f"ras-agent: {note}: {'; '.join(differing)}"), err=True)
     metric = next(iter(least), run.manifest["metrics"][0])
     calls, others = (one.with_calls(role, options.cache).calls for one in (run, other))
     wanted = {

@@ -26,6 +26,9 @@ class ReplayOptions(RunOptions):
             rich_help_panel="The run",
         ),
     ] = None
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with exit code 3 if anything differs, for scripts.")
+    ] = False
 
 
 def replay(options: ReplayOptions) -> None:
@@ -61,8 +64,7 @@ def replay(options: ReplayOptions) -> None:
     with progress(screen(quiet=options.quiet, stderr=True), run) as on_end:
         summary = run.finish(on_end)
     before, after = load_runs([options.run, options.out])
-    typer.echo(
-        inert_lines(changes_markdown(changes(before, after, metric_names([before, after])), most=5)).rstrip("\n")
-    )
-    if summary["errors"]:
+    found = changes(before, after, metric_names([before, after]))
+    typer.echo(inert_lines(changes_markdown(found, most=5)).rstrip("\n"))
+    if summary["errors"] or (options.exit_code and found.any):
         raise typer.Exit(INCOMPLETE)

@@ -84,7 +84,7 @@ def test_a_metric_of_another_package_is_named_in_a_study(files: tuple[Path, Path
     options = ("--data", questions, "--corpus", passages, "--metric", "brief", "--max-hops", 1, "--k", 1, "--k", 2)
     table = _run("study", "sweep", "jsonl", *options, "--out", tmp_path / "study")
     assert "## brief, %" in table
-    assert "| 1 | 50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) |" in table
+    assert "| 1 | 50.0 (9.5 to 90.5) | 50.0 (9.5 to 90.5) |" in table
 
 
 def test_a_metric_of_another_package_cannot_take_the_name_of_a_built_in_one() -> None:

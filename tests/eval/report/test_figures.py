@@ -138,3 +138,11 @@ def test_differences_are_paired_by_question(runs: list[Run]) -> None:
 def test_runs_without_a_common_question_have_no_difference(runs: list[Run]) -> None:
     other = Run("other", {}, (Result("z", "?", scores={"em": 1.0}),))
     assert comparisons([runs[0], other], ["em"]) == []
+
+
+def test_questions_of_one_id_and_other_texts_are_no_pair() -> None:
+    one, other = (
+        Run(name, {}, (Result("1", text, scores={"em": 1.0}),)) for name, text in (("a", "Who?"), ("b", "Why?"))
+    )
+    assert comparisons([one, other], ["em"]) == []
+    assert len(comparisons([one, one], ["em"])) == 1

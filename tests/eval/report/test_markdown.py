@@ -30,7 +30,7 @@ def test_one_run() -> None:
         == """\
 | run | n | em | errors |
 | --- | ---: | ---: | ---: |
-| mine | 2 | 100.0 (100.0 to 100.0) | 0 |
+| mine | 2 | 100.0 (34.2 to 100.0) | 0 |
 
 | run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -38,8 +38,8 @@ def test_one_run() -> None:
 
 | type | run | n | em |
 | --- | --- | ---: | ---: |
-| bridge | mine | 1 | 100.0 (100.0 to 100.0) |
-| yes\\|no | mine | 1 | 100.0 (100.0 to 100.0) |
+| bridge | mine | 1 | 100.0 (20.7 to 100.0) |
+| yes\\|no | mine | 1 | 100.0 (20.7 to 100.0) |
 
 | stopped | mine |
 | --- | ---: |
@@ -54,12 +54,12 @@ def test_two_runs() -> None:
         """\
 | run | n | em | errors |
 | --- | ---: | ---: | ---: |
-| a | 2 | 0.0 (0.0 to 0.0) | 0 |
-| b \\| &lt;b> | 2 | 100.0 (100.0 to 100.0) | 0 |""",
+| a | 2 | 0.0 (0.0 to 65.8) | 0 |
+| b \\| &lt;b> | 2 | 100.0 (34.2 to 100.0) | 0 |""",
         """\
-| paired difference | metric | n | difference | p |
-| --- | --- | ---: | ---: | ---: |
-| b \\| &lt;b> − a | em | 2 | +100.0 (+100.0 to +100.0) | 0.5000 |""",
+| paired difference | metric | n | difference | p | p of 1, Holm |
+| --- | --- | ---: | ---: | ---: | ---: |
+| b \\| &lt;b> − a | em | 2 | +100.0 (+100.0 to +100.0) | 0.5000 | 0.5000 |""",
         """\
 | run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -70,7 +70,12 @@ def test_two_runs() -> None:
 
 def test_a_score_that_not_all_questions_have_says_how_many_do() -> None:
     run = Run("r", {}, (Result("1", "?", ("a",), scores={"em": 1.0}), Result("2", "?")))
-    assert "| r | 2 | 100.0 (100.0 to 100.0), n = 1 | 0 |" in _markdown(run, prices=Prices())
+    assert "| r | 2 | 100.0 (20.7 to 100.0), n = 1 | 0 |" in _markdown(run, prices=Prices())
+
+
+def test_seconds_say_how_many_questions_were_under_way() -> None:
+    run = Run("r", {}, (Result("1", "?", seconds=0.5, at_once=8), Result("2", "?", seconds=0.5, at_once=8)))
+    assert "| r | 0.00 | 0.50 / 0.50, 8 at once |" in _markdown(run, prices=Prices())
 
 
 def test_costs_in_words() -> None:

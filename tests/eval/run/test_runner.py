@@ -14,7 +14,7 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.agent import NO_ANSWER, graph_answerer, retriever_answerer
+from ras_agent.eval.run.agent import NO_ANSWER, graph_answerer, retriever_answerer, warm_up
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.runner import evaluate, question_work
 from ras_agent.records import Hit, Passage
@@ -246,3 +246,37 @@ def test_while_another_process_writes_no_error_is_taken_out_to_be_asked_again(tm
     with folder.writing(), pytest.raises(RunError, match="another process is writing"):
         evaluate(Here(question_work(Asked(), _score)), QUESTIONS, RunFolder(folder.path), retry_errors=True)
     assert folder.results_path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("role", "message", "kind"),
+    [
+        ("planner", "ModelCallError: vllm:m failed after 3 tries: 500", "ServerFailed"),
+        ("extractor", "ModelCallError: vllm:m failed after 3 tries: 500 (passage p1)", "ServerFailed"),
+        ("retriever", "ConnectionRefusedError: nobody listens", "ServerFailed"),
+        ("planner", "ParseError: no plan in the reply", None),
+        ("extractor", "facts could not be read, also after a repair (passage p1)", None),
+    ],
+)
+def test_a_server_that_failed_is_an_error_and_a_reply_that_cannot_be_read_is_none(
+    tmp_path: Path, role: str, message: str, kind: str | None
+) -> None:
+    async def answer(question: Question) -> Mapping[str, Any]:
+        failure = {"role": role, "hop": 2, "message": message}
+        return {**NO_ANSWER, "answer": "answer 0", "stop_reason": "planner_failed", "failures": [failure]}
+
+    (result,) = evaluate(Here(question_work(answer, _score)), QUESTIONS[:1], _folder(tmp_path))
+    assert (result.error["type"] if result.error else None) == kind
+    assert result.at_once == 32
+
+
+def test_a_retriever_is_loaded_before_the_first_question_is_timed() -> None:
+    asked: list[str] = []
+
+    class Loading:
+        def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+            asked.append(query)
+            raise OSError("not now")
+
+    warm_up(Loading(), SimpleNamespace(questions=QUESTIONS))  # type: ignore[arg-type]
+    assert asked == ["Question 0?"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from ras_agent.tools.index.store import PassageIndex
 WALKING = ("ppr", "gfm")
 
 
-def _results(scores: Sequence[float], tokens: int = 0, seconds: float = 1.0) -> list[Result]:
+def _results(scores: Sequence[float], tokens: int = 0, seconds: float = 1.0, at_once: int = 1) -> list[Result]:
     used = {"calls": 1, "input_tokens": tokens, "output_tokens": 0, "cached_tokens": 0}
     usage = {**used, "by_model": {"openai:m": used}} if tokens else {}
-    return [Result(f"q{n}", "?", scores={"f1": score}, seconds=seconds, usage=usage) for n, score in enumerate(scores)]
+    return [
+        Result(f"q{n}", "?", scores={"f1": score}, seconds=seconds, at_once=at_once, usage=usage)
+        for n, score in enumerate(scores)
+    ]
 
 
 RIGHT, HALF = [1.0] * 30, [1.0, 0.0] * 15
@@ -64,9 +68,29 @@ def test_no_is_said_where_too_few_questions_could_show_a_gain() -> None:
     )
 
 
-def test_equal_scores_say_nothing_of_what_would_show() -> None:
-    runs = {"dense": _results([1, 0]), "ppr": _results([1, 0])}
-    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1").endswith("for 0.00 s less a question.")
+def test_equal_scores_say_how_large_a_gain_would_have_had_to_be() -> None:
+    few = {"dense": _results([1, 0]), "ppr": _results([1, 0])}
+    assert verdict(rows_of(few, ["f1"], "f1", WALKING), "f1").endswith(
+        "for 0.00 s less a question; none would show over so few, it takes 6."
+    )
+    more = {"dense": _results(HALF), "ppr": _results(HALF)}
+    assert verdict(rows_of(more, ["f1"], "f1", WALKING), "f1").endswith(
+        "; a gain on fewer than 6 questions, 20 points, would not show here."
+    )
+
+
+def test_seconds_that_were_measured_beside_other_questions_are_in_no_verdict() -> None:
+    runs = {"bm25": _results(RIGHT, at_once=32), "ppr": _results(HALF, seconds=3.0, at_once=32)}
+    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1").endswith("to bm25, the best without.")
+
+
+def test_questions_that_ended_in_an_error_leave_no_verdict() -> None:
+    failed = [replace(result, error={"type": "ServerFailed", "message": "500"}) for result in _results(HALF)]
+    runs = {"bm25": _results(HALF), "ppr": failed}
+    assert verdict(rows_of(runs, ["f1"], "f1", WALKING), "f1") == (
+        "No verdict: questions ended in an error, 30 of 30 with ppr, which says nothing of a retriever; --retry-errors "
+        "asks them again."
+    )
 
 
 def test_the_best_of_several_has_to_pass_for_all_that_were_tried() -> None:
@@ -85,9 +109,9 @@ def test_without_both_kinds_there_is_no_verdict() -> None:
 
 def test_a_run_costs_money_where_all_its_models_have_a_price() -> None:
     results = _results([1.0, 0.0], tokens=1000, seconds=2.0)
-    assert spent_by(results) == Spent(2.0, 1000.0, None)
-    assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(2.0, 1000.0, 0.005)
-    assert spent_by(_results([1.0], seconds=0.25)) == Spent(0.25, 0.0, None)
+    assert spent_by(results) == Spent(2.0, 1000.0, None, alone=True)
+    assert spent_by(results, Prices({"m": Price(5.0, 0.0, 5.0)})) == Spent(2.0, 1000.0, 0.005, alone=True)
+    assert spent_by(_results([1.0], seconds=0.25)) == Spent(0.25, 0.0, None, alone=True)
 
 
 def test_an_index_of_another_corpus_is_left_as_it_is(tmp_path: Path) -> None:

@@ -54,14 +54,14 @@ def test_rows_as_markdown() -> None:
     assert text.splitlines() == [
         "| run | n | f1 | hops | abstained | f1 − full | p |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        "| full | 2 | 100.0 (100.0 to 100.0) | 2.0 | 0 |  |  |",
-        "| less | 2 | 0.0 (0.0 to 0.0) | 2.0 | 2 | -100.0 (-100.0 to -100.0) | 0.5000 |",
+        "| full | 2 | 100.0 (34.2 to 100.0) | 2.0 | 0 |  |  |",
+        "| less | 2 | 0.0 (0.0 to 65.8) | 2.0 | 2 | -100.0 (-100.0 to -100.0) | 0.5000 |",
     ]
 
 
 def test_errors_have_a_column_where_there_are_any() -> None:
     rows = compared({"full": _results(0, error=True)}, ["f1"], "f1")
-    assert markdown_rows(rows, ["f1"], "f1").splitlines()[2] == "| full | 1 | 0.0 (0.0 to 0.0) | 2.0 | 1 | 1 |"
+    assert markdown_rows(rows, ["f1"], "f1").splitlines()[2] == "| full | 1 | 0.0 (0.0 to 79.3) | 2.0 | 1 | 1 |"
 
 
 def test_names_cannot_break_out_of_a_cell() -> None:

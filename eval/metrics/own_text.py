@@ -1,0 +1,98 @@
+"""Answers to questions of one's own: equal where a reader takes them for the same text, in any script.
+
+SQuAD's rule, which published figures follow, deletes ASCII punctuation wherever it stands: "3.5" is "35", "C#" is "C",
+and an answer between curly quotes or in another Unicode form is wrong. Here punctuation goes at a word's ends alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from ras_agent.eval.metrics.answers import token_overlap
+from ras_agent.eval.metrics.registry import answer_metric
+
+_SPELLINGS = str.maketrans(
+    {
+        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+        **dict.fromkeys("‘’‚‛ʼ′＇`´", "'"),
+        **dict.fromkeys("“”„‟«»″＂", '"'),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad"),
+    }
+)
+"""Characters that are typed one for the other, and those that nobody sees"""
+_ACCENTS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_INITIALS = re.compile(r"\b(?:[a-z]\.){2,}")
+_SIGNS = re.compile(r"([$€£¥₹])")
+_CHARACTERS = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
+_KEPT = frozenset("%#&@")
+_ARTICLES = frozenset({"a", "an", "the"})
+_CLOSED = frozenset({("yes",), ("no",)})
+
+
+def text_tokens(text: str) -> list[str]:
+    """Return the words of an answer as they are compared; of Chinese and Japanese its characters.
+
+    >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")
+    (['water', 'of', 'leith', '3000', 'm'], ['c#'], ['-5', '°c'])
+    """
+    plain = unicodedata.normalize("NFKC", text.translate(_SPELLINGS)).translate(_SPELLINGS).casefold()
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFD", plain))
+    plain = unicodedata.normalize("NFC", plain)
+    plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
+    plain = _THOUSANDS.sub("", plain)
+    plain = _CHARACTERS.sub(r" \1 ", _SIGNS.sub(r" \1 ", plain))
+    words = plain.split()
+    bare = [word for word in map(_without_punctuation, words) if word]
+    telling = [word for word in bare if word not in _ARTICLES]
+    return telling or bare or words  # an answer may be nothing but articles, or punctuation
+
+
+@answer_metric("em_text", decides=9)
+def exact_text(prediction: str, golds: Iterable[str]) -> float:
+    """Return 1.0 if the answer has the words of a gold answer, in whatever spelling of Unicode, else 0.0.
+
+    Decimals, signs and the marks of names such as C# count; capitals, accents of Latin letters, articles, and
+    punctuation at the ends of words do not.
+    """
+    predicted = text_tokens(prediction)
+    return float(any(predicted == text_tokens(gold) for gold in golds))
+
+
+@answer_metric("f1_text", decides=59)
+def text_f1(prediction: str, golds: Iterable[str]) -> float:
+    """Return the best F1 of words over the gold answers, in 0..1, by the words that em_text compares.
+
+    Where one side is yes or no, only an exact match scores.
+    """
+    predicted = text_tokens(prediction)
+    return max((_f1(predicted, text_tokens(gold)) for gold in golds), default=0.0)
+
+
+def _f1(predicted: list[str], gold: list[str]) -> float:
+    if predicted == gold:
+        return 1.0
+    if tuple(predicted) in _CLOSED or tuple(gold) in _CLOSED:
+        return 0.0
+    return token_overlap(predicted, gold)
+
+
+def _without_punctuation(word: str) -> str:
+    """Return a word without the punctuation at its ends, but for a sign, and marks that are a part of it."""
+    start, end = 0, len(word)
+    while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):
+        start += 1
+    marked = word[:start].endswith("*")
+    while end > start and _is_punctuation(word[end - 1]) and (marked or word[end - 1] != "*"):
+        end -= 1
+    return word[start:end].strip("#") and word[start:end]
+
+
+def _is_sign(word: str, place: int) -> bool:
+    return word[place] == "-" and word[place + 1 : place + 2].isdigit()
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character).startswith("P") and character not in _KEPT

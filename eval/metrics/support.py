@@ -1,0 +1,117 @@
+"""The supporting evidence that an answer names, as the multi-hop sets score it: its citations against the gold ones.
+
+MuSiQue scores paragraphs (support F1), HotpotQA and 2WikiMultihopQA sentences (supporting-fact EM and F1), and these
+two together with the answer (joint EM and F1). An agent states its support by its citations.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Hashable, Iterable
+
+from ras_agent.eval.metrics.answers import exact_match, normalise_answer, token_f1
+from ras_agent.eval.metrics.registry import Outcome, metric
+from ras_agent.eval.question import Question
+
+_Pair = tuple[float, float]
+
+
+@metric("support_f1")
+def _support_f1(question: Question, outcome: Outcome) -> float | None:
+    """Return the F1 of the cited passages against the gold ones: MuSiQue's support F1."""
+    return _f1(*_of_sets(_cited_passages(question, outcome), question.supporting)) if question.supporting else None
+
+
+@metric("support_em")
+def _support_em(question: Question, outcome: Outcome) -> float | None:
+    """Return 1.0 where the cited passages are the gold ones, all of them and no other."""
+    return float(_cited_passages(question, outcome) == set(question.supporting)) if question.supporting else None
+
+
+@metric("sp_f1")
+def _sp_f1(question: Question, outcome: Outcome) -> float | None:
+    """Return the F1 of the cited sentences against the supporting facts, as HotpotQA has it."""
+    facts = _supporting_facts(question)
+    return _f1(*_of_sets(_cited_sentences(question, outcome), facts)) if facts else None
+
+
+@metric("sp_em")
+def _sp_em(question: Question, outcome: Outcome) -> float | None:
+    """Return 1.0 where the cited sentences are the supporting facts, all of them and no other, as HotpotQA has it."""
+    facts = _supporting_facts(question)
+    return float(_cited_sentences(question, outcome) == facts) if facts else None
+
+
+@metric("joint_f1")
+def _joint_f1(question: Question, outcome: Outcome) -> float | None:
+    """Return HotpotQA's joint F1: of the products of precision and of recall of answer and supporting facts."""
+    facts = _supporting_facts(question)
+    if not facts or not question.answers:
+        return None
+    precision, recall = _of_answer(question, outcome)
+    of_facts = _of_sets(_cited_sentences(question, outcome), facts)
+    return _f1(precision * of_facts[0], recall * of_facts[1])
+
+
+@metric("joint_em")
+def _joint_em(question: Question, outcome: Outcome) -> float | None:
+    """Return HotpotQA's joint EM: 1.0 where both the answer and the supporting facts are exactly right."""
+    facts = _supporting_facts(question)
+    if not facts or not question.answers:
+        return None
+    right = not outcome.abstained and exact_match(outcome.answer, question.answers) == 1.0
+    return float(right and _cited_sentences(question, outcome) == facts)
+
+
+def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
+    passages = {passage.id: passage for passage in outcome.passages}
+    cited = [passages[citation.passage_id] for citation in outcome.citations if citation.passage_id in passages]
+    return set(question.names(cited))
+
+
+def _supporting_facts(question: Question) -> set[Hashable]:
+    """Return the gold (title, sentence) pairs; none where the question's contexts do not say where sentences end."""
+    if not question.metadata.get("sentence_ends"):
+        return set()
+    return {(str(title), int(number)) for title, number in question.metadata.get("supporting_facts") or ()}
+
+
+def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
+    """Return the (title, sentence) pairs in which citations lie; a sentence is counted from 0, as the sets do."""
+    ends_of = question.metadata.get("sentence_ends") or {}
+    titles = {passage.id: passage.title for passage in outcome.passages}
+    cited: set[Hashable] = set()
+    for citation in outcome.citations:
+        title = titles.get(citation.passage_id, "")
+        ends = ends_of.get(title)
+        if not ends or citation.end <= citation.start:
+            continue
+        first = bisect_right(ends, citation.start)
+        last = bisect_right(ends, max(citation.start, citation.end - 1))
+        cited |= {(title, number) for number in range(first, min(last, len(ends) - 1) + 1)}
+    return cited
+
+
+def _of_sets(predicted: set[str] | set[Hashable], gold: Iterable[Hashable]) -> _Pair:
+    """Return precision and recall."""
+    wanted = set(gold)
+    common = len(wanted & predicted)
+    return common / (len(predicted) or 1), common / (len(wanted) or 1)
+
+
+def _of_answer(question: Question, outcome: Outcome) -> _Pair:
+    """Return precision and recall of the answer's words, against the gold answer by which its F1 is the best."""
+    if outcome.abstained:
+        return 0.0, 0.0
+    best = max(question.answers, key=lambda gold: token_f1(outcome.answer, [gold]))
+    if not token_f1(outcome.answer, [best]):
+        return 0.0, 0.0
+    predicted = normalise_answer(outcome.answer).split()
+    gold = normalise_answer(best).split()
+    common = (Counter(predicted) & Counter(gold)).total()
+    return common / len(predicted), common / len(gold)
+
+
+def _f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0

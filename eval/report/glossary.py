@@ -34,8 +34,8 @@ _METRICS = {
     "stopped_early": "Of the questions that the planner ended by itself, the share that it ended too early.",
     "stopped_late": "Of the questions that the planner ended by itself, the share that it ended too late.",
     "citation_support": "The share of answers that a cited sentence bears, of those of which it can be told.",
-    "supporting_citations": "The share of citations that support their answer, of those of which it can be told. ALCE's "
-    "citation precision is another figure: a model judges there whether a passage is needed for a statement.",
+    "supporting_citations": "The share of citations that support their answer, of those of which it can be told. "
+    "ALCE's citation precision is another figure: a model judges there whether a passage is needed for a statement.",
     "proof_shown": "The share of answers to which cited sentences lead from a name in the question; yes, no and a "
     "choice between two named things do not count.",
     "proof_complete": "The share of the proofs that are shown with a sentence of every gold passage.",

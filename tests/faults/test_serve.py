@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -332,3 +333,40 @@ def test_tokens_that_are_guessed(attack: Attack) -> None:
             attack.expect(told.status_code in (400, 401, 431), f"{header[:60]!r}: {told.status_code}")
         right = client.get("/v1/models", headers={"Authorization": f"Bearer {good}"})
         attack.expect(right.status_code == 200, "the right token")
+
+
+def test_requests_that_are_much_work(attack: Attack, server: str) -> None:
+    """Requests of 4 MB that are much work, several at once: refused, and others are served meanwhile"""
+    many = [f"v{number}" for number in range(200_000)]
+    turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}] * 45_000
+    chat = {"model": "ras-agent", "messages": [{"role": "user", "content": QUESTION}]}
+    bodies: list[tuple[str, dict[str, object]]] = [
+        ("/api/ask", {"messages": [*turns, {"role": "user", "content": QUESTION}]}),
+        ("/api/ask", {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 90_000}]}),
+        ("/api/ask", {"question": QUESTION, "filter": dict.fromkeys(many, "x")}),
+        ("/api/ask", {"question": QUESTION, "filter": {"team": many}}),
+        ("/v1/chat/completions", {"model": "ras-agent", "messages": [*turns, {"role": "user", "content": QUESTION}]}),
+        ("/v1/chat/completions", {**chat, "stop": many, "stream": True}),
+    ]
+    ended = threading.Event()
+    waits: list[float] = []
+
+    def watch() -> None:
+        with _client(server) as client:
+            while not ended.is_set():
+                began = time.monotonic()
+                client.get("/health")
+                waits.append(time.monotonic() - began)
+                time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with _client(server) as client, ThreadPoolExecutor(4) as pool:
+        for path, body in bodies:
+            told = list(pool.map(lambda _, path=path, body=body: client.post(path, json=body), attack.times(4)))
+            for response in told:
+                attack.expect(response.status_code in (400, 422), f"{path} {list(body)}: {response.status_code}")
+        ended.set()
+        watcher.join()
+        attack.expect(max(waits) < 3, f"another request waited {max(waits):.1f} s")
+        attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")

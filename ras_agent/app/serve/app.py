@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -287,9 +286,12 @@ async def page_file(name: str) -> Response:
 @router.post("/api/picture", include_in_schema=False)
 async def picture(run: dict[str, Any], service: Served) -> Response:
     """Return what the page draws of a run's outputs: boxes, links, and the chain of the answer. Raises TraceError."""
+    return json_response(await service.drawing.run(_picture, run))
+
+
+def _picture(run: dict[str, Any]) -> JSON:
     trace = Trace.from_state(run)
-    facts = (trace.graph, trace.question, trace.answer, trace.citations)
-    return json_response(await service.drawing.run(partial(page.picture, *facts, most=_MOST_FACTS)))
+    return page.picture(trace.graph, trace.question, trace.answer, trace.citations, most=_MOST_FACTS)
 
 
 @router.get("/docs", include_in_schema=False)

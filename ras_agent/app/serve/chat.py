@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import AskRequest, Message, OffUnlessTold, Only, OnUnlessTold, Stops, Tokens
+from ras_agent.app.serve.wire import AskRequest, Message, Messages, OffUnlessTold, Only, OnUnlessTold, Stops, Tokens
 from ras_agent.events import AnswerToken, Event, Hits, Planned, Rewritten
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
@@ -43,7 +43,7 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str
-    messages: list[Message] = Field(min_length=1)
+    messages: Messages = Field(min_length=1)
     stream: OffUnlessTold = False
     stream_options: dict[str, Any] | None = None
     max_tokens: Tokens = None

@@ -23,6 +23,7 @@ _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 _PATH = re.compile(r"(?<![\w:/.~-])/(?:[^\s/:'\"`,;]+/)*([^\s/:'\"`,;]+)")
 # what a caller has given wrongly; other errors of ours name what is the server's
 _CALLERS = (errors.EditError, errors.FilterError, errors.ReviewError, errors.TraceError, errors.UnknownName)
+_SERVER = re.compile(r"(?<=:)https?://[^\s#]+#| at https?://\S+(?= failed)")
 _HEADERS = {503: {"Retry-After": "2"}, 401: {"WWW-Authenticate": "Bearer"}}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -76,8 +77,17 @@ def _traceback(error: Exception) -> str:
 
 
 def without_places(message: str) -> str:
-    """Return a failure's message in which a path of the server is the name at its end."""
-    return _PATH.sub(r"\1", message)
+    """Return a failure's message in which a path of the server is the name at its end, and a model has no address."""
+    return _PATH.sub(r"\1", without_server(message))
+
+
+def without_server(text: str) -> str:
+    """Return a text in which a model is named without the address of its server, which is not the caller's to know.
+
+    >>> without_server("vllm:http://10.0.0.1:8000/v1#qwen failed")
+    'vllm:qwen failed'
+    """
+    return _SERVER.sub("", text)
 
 
 def response_of(error: Exception, document: JSON | None = None) -> Response:

@@ -23,7 +23,7 @@ from ras_agent.app.sample import sample_passages
 from ras_agent.app.serve import wire
 from ras_agent.app.serve.access import Caller
 from ras_agent.app.serve.documents import Documents
-from ras_agent.app.serve.errors import ApiError
+from ras_agent.app.serve.errors import ApiError, without_server
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
@@ -50,8 +50,8 @@ from ras_agent.tools.retrieve.search import Search
 _MAX_SECONDS = 300.0
 # what one search, one reading of the index, and one question of `/ready` may take
 _SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
-# how many queries of one batch are searched for at a time
-_BATCH_AT_ONCE = 4
+# how many queries of one batch are searched for at a time, and the seconds of all of them
+_BATCH_AT_ONCE, _BATCH_SECONDS = 4, 60.0
 # what a checkpoint may take
 _STORED_SECONDS = 10.0
 # how many threads are kept in memory; one that was not used for longest is forgotten first
@@ -173,7 +173,10 @@ class Service:
         return list(await self.searching.run(search.retrieve, query, k))
 
     async def retrieve_all(self, queries: Sequence[str], k: int, caller: Caller) -> list[list[Hit]]:
-        """Search for each query as `retrieve` does, a few at a time: others need threads too. Blanks find nothing."""
+        """Search for each query as `retrieve` does, a few at a time: others need threads too. Blanks find nothing.
+
+        Raises TimeoutError where all of them take longer than a minute.
+        """
         found: dict[str, list[Hit]] = {query: [] for query in queries}
         waiting = (query for query in found if query.strip())
 
@@ -182,7 +185,8 @@ class Service:
                 found[query] = await self.retrieve(query, k, caller, None)
 
         try:
-            await asyncio.gather(*(search() for _ in range(_BATCH_AT_ONCE)))
+            async with asyncio.timeout(_BATCH_SECONDS):
+                await asyncio.gather(*(search() for _ in range(_BATCH_AT_ONCE)))
         finally:
             waiting.close()  # where one has failed, the others begin no further query
         return [found[query] for query in queries]
@@ -210,10 +214,11 @@ class Service:
         """Return what a page says of the server before a question is asked."""
         view, place = self.view(caller), self.settings.index
         changes = bool(place and self.settings.max_upload_mb)
+        roles = self._parts.role_names.items()
         return wire.About(
             version=__version__,
             collection=str(place).rstrip("/").rpartition("/")[2] if place else "The bundled sample",
-            models={role: name for role, name in self._parts.role_names.items() if name.partition(":")[0] != "offline"},
+            models={role: without_server(name) for role, name in roles if not name.startswith("offline")},
             graph=self.has_graph,
             changes=changes,
             corrects=changes and caller.sees_all and self.has_graph,

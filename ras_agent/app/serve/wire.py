@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -19,11 +20,30 @@ from pydantic import (
 LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 """Characters, over REST and as arguments of tools; texts to search in are documents, which are uploaded."""
 
+MOST_MESSAGES = 1_000
+"""Of a conversation in one request, and parts of one message."""
+
+MOST_STOPS = 16
+"""OpenAI takes four; each is looked for in every piece of a stream."""
+
 _Part = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 GraphFact = tuple[_Part, _Part, _Part]
 """Subject, predicate and object."""
 Thread = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.~-]{1,128}$", description="A conversation, with all its turns.")]
-Only = Annotated[dict[str, Any] | None, Field(description='Only passages with this metadata, such as {"team": "x"}.')]
+MOST_KEYS, LONGEST_FILTER = 100, 100_000
+"""Of a filter in one request; characters as JSON."""
+
+
+def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
+    if len(filter) > MOST_KEYS or len(json.dumps(filter)) > LONGEST_FILTER:
+        raise ValueError(f"a filter has at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON")
+    return filter
+
+
+Only = Annotated[
+    Annotated[dict[str, Any], AfterValidator(_bounded)] | None,
+    Field(description='Only passages with this metadata, such as {"team": "x"}.'),
+]
 
 
 def _default_for_none(default: bool) -> BeforeValidator:
@@ -41,7 +61,7 @@ OffUnlessTold = Annotated[bool, _default_for_none(False)]
 OnUnlessTold = Annotated[bool, _default_for_none(True)]
 Tokens = Annotated[int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)]
 """A limit in tokens; zero and less are no limit, as of llama.cpp and LM Studio."""
-Stops = Annotated[tuple[str, ...], BeforeValidator(_stops)]
+Stops = Annotated[tuple[str, ...], BeforeValidator(_stops), Field(max_length=MOST_STOPS)]
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ROLES = {"human": "user", "ai": "assistant"}
 
@@ -56,7 +76,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: str = "user"
-    content: str | list[str | dict[str, Any]] | None = None
+    content: str | Annotated[list[str | dict[str, Any]], Field(max_length=MOST_MESSAGES)] | None = None
 
     @field_validator("role")
     @classmethod
@@ -81,6 +101,9 @@ class Message(BaseModel):
         return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
 
 
+Messages = Annotated[list[Message], Field(max_length=MOST_MESSAGES)]
+
+
 class RequestLimits(_Request):
     """Limits of one run. Each can only lower what the server allows."""
 
@@ -96,12 +119,14 @@ class AskRequest(_Request):
     """Question, or a conversation that ends in one."""
 
     question: str | None = None
-    messages: list[Message] | None = None
+    messages: Messages | None = None
     thread: Thread | None = None
     filter: Only = None
     limits: RequestLimits | None = None
     review: list[Literal["plan", "facts", "answer"]] | None = Field(
-        None, description="Where the run waits for a person; if not given, where the server's settings say."
+        None,
+        max_length=3,
+        description="Where the run waits for a person; if not given, where the server's settings say.",
     )
     stream: bool = Field(False, description="Send events as they happen (SSE) instead of one JSON document.")
 

@@ -52,6 +52,19 @@ def test_a_run_without_an_answer_is_an_error_that_holds_its_outputs(
     assert client.get("/api/threads/th").json()["finished"] is True
 
 
+def test_a_caller_is_told_the_name_of_a_model_and_no_address_of_its_server(served: Served, scripted_llm: Any) -> None:
+    scripted_llm.script({"status": 401, "repeat": True})
+    client = served(Settings(llm=scripted_llm.spec, retries=0))
+    names = set(client.get("/api/about").json()["models"].values())
+    told = client.post("/api/ask", json={"question": QUESTION}).text
+    streamed = client.post("/api/ask", json={"question": QUESTION, "stream": True}).text
+    address, _, model = scripted_llm.spec.removeprefix("vllm:").partition("#")
+    assert names == {f"vllm:{model}"}
+    assert f"vllm:{model} failed" in told
+    for shown in (told, streamed):
+        assert address not in shown
+
+
 def test_a_conversation_is_asked_by_its_last_question(client: httpx.Client) -> None:
     out = client.post("/api/ask", json={"messages": [{"role": "user", "content": QUESTION}]}).json()
     assert out["answer"] == "Alexander Graham Bell"
@@ -74,6 +87,11 @@ def test_what_is_wrong_with_a_request_is_said_in_one_shape(client: httpx.Client)
         ({"query": QUESTION}, "query: Extra inputs are not permitted"),
         ({"question": QUESTION, "filter": {"team": {}}}, "filter"),
         ({"question": QUESTION, "review": ["taste"]}, "review.0: Input should be"),
+        ({"question": QUESTION, "review": ["plan"] * 4}, "review: List should have at most 3 items"),
+        ({"messages": [{"role": "user", "content": "x"}] * 1_001}, "messages: List should have at most 1000 items"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}] * 1_001}]}, "messages.0.content"),
+        ({"question": QUESTION, "filter": {f"k{number}": "x" for number in range(101)}}, "at most 100 keys"),
+        ({"question": QUESTION, "filter": {"team": ["x" * 1_000] * 100}}, "100,000 characters as JSON"),
     ):
         for stream in ({}, {"stream": True}):  # which is refused before its headers
             response = client.post("/api/ask", json={**body, **stream})

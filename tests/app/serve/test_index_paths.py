@@ -100,6 +100,12 @@ def test_a_batch_of_another_form_is_refused(client: httpx.Client, body: dict[str
     assert client.post("/retrieve", json=body).status_code == 422
 
 
+def test_a_batch_that_takes_too_long_is_given_up(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_BATCH_SECONDS", 0.0)
+    told = client.post("/retrieve", json={"queries": ["Bell"]})
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "timeout")
+
+
 def test_a_neighbourhood_of_the_knowledge_graph(served: Served, index: Path) -> None:
     build_graph(index)
     client = served(Settings(index=index))

@@ -73,29 +73,44 @@ class RequestFields:
         """Return the arguments by which a class of LangChain's takes these, and the names of what it does not take."""
         fields: Mapping[str, Any] = getattr(kind, "model_fields", {})
         options: dict[str, Any] = {}
-        body = dict(self.extra)
         left_out: list[str] = []
+        body = dict(self.extra)
         for name, value in self.named.items():
-            taken = next((own for own in _OTHER_NAMES.get(name, (name,)) if own in fields), "")
-            if taken:
-                options[taken] = value
-            elif name == _TEMPLATE and _BODY in fields:
+            own_name = _own_name(name, fields)
+            if own_name:
+                options[own_name] = value
+            elif name == _TEMPLATE:
                 body[name] = value
             else:
                 left_out.append(name)
-        if body and _BODY in fields:
-            options[_BODY] = body
-        elif body:
+        if _BODY not in fields:
             left_out += body
+        elif body:
+            options[_BODY] = body
         headers = self.sent_headers(asked=asked)
-        place = next((name for name in _HEADERS if name in fields), "")
-        if headers and place:
-            options[place] = headers
-        elif headers and _OF_CLIENT in fields:
-            options[_OF_CLIENT] = {"headers": headers}
-        elif headers:
-            left_out.append("headers")
+        if headers:
+            place = _place_of_headers(fields)
+            if place:
+                options[place] = {"headers": headers} if place == _OF_CLIENT else headers
+            else:
+                left_out.append("headers")
         return options, left_out
+
+
+def _own_name(name: str, fields: Mapping[str, Any]) -> str:
+    """Return by which name a class takes a field of a request; "" for none."""
+    for own_name in _OTHER_NAMES.get(name, (name,)):
+        if own_name in fields:
+            return own_name
+    return ""
+
+
+def _place_of_headers(fields: Mapping[str, Any]) -> str:
+    """Return the name by which a class takes headers, itself or for its client; "" for none."""
+    for place in (*_HEADERS, _OF_CLIENT):
+        if place in fields:
+            return place
+    return ""
 
 
 NO_FIELDS = RequestFields()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from ras_agent import Settings
+from ras_agent import Settings, create_ras_agent
 from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, SettingsError
 from ras_agent.prompts import Turn
@@ -136,3 +136,37 @@ def test_a_model_object_comes_as_its_owner_made_it() -> None:
     chat = as_chat(model, ChatSettings.of(Settings(top_p=0.9, headers={"x-team": "a"})))
     assert chat.model is model
     assert chat.settings.request == RequestFields()
+
+
+class LikeOllama(FakeListChatModel):
+    """Model whose client takes what the model does not."""
+
+    reasoning: str | None = None
+    seed: int | None = None
+    client_kwargs: dict[str, Any] | None = None
+
+
+def test_a_class_that_has_another_name_for_a_field_gets_it_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init_chat_model(spec: str, **options: Any) -> LikeOllama:
+        return LikeOllama(responses=["Bell."], **options)
+
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", init_chat_model)
+    request = RequestFields({"reasoning_effort": "low", "seed": 7}, headers={"x-team": "a"})
+    model = build_chat_model("ollama:m", timeout=6.0, request=request)
+    assert (model.reasoning, model.seed) == ("low", 7)
+    assert model.client_kwargs == {"timeout": 60.0, "headers": {"x-team": "a"}}  # ten calls may be before it
+
+
+def test_the_fields_of_two_roles_are_those_of_each(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "[SUBQ] Where was Bell born?"}, {"reply": "Edinburgh [1]", "repeat": True})
+    agent = create_ras_agent(
+        index=["Bell was born in Edinburgh."],
+        planner=scripted_llm.spec,
+        answerer=scripted_llm.spec,
+        extractor="offline",
+        settings=Settings(seed=7, max_hops=1, roles=["planner.reasoning_effort=low", "answerer.top_p=0.5"]),
+    )
+    agent.invoke({"question": "Where was Bell born?"})
+    planner, answerer = scripted_llm.requests()
+    assert (planner["seed"], planner["reasoning_effort"], "top_p" in planner) == (7, "low", False)
+    assert (answerer["seed"], answerer["top_p"], "reasoning_effort" in answerer) == (7, 0.5, False)

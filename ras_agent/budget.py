@@ -158,11 +158,11 @@ class Ledger:
         with self._lock:
             self.calls.append(call)
 
-    def note(self, message: str, detail: str = "") -> None:
+    def note(self, message: str, detail: str = "", kind: type[Failure] = Failure) -> None:
         """Record what went wrong in the running role; the same message is recorded once."""
         with self._lock:
             if all(noted.message != message or noted.role != self.role for noted in self.notes):
-                self.notes.append(Failure(self.role, message, self.hop, detail))
+                self.notes.append(kind(self.role, message, self.hop, detail))
 
     @property
     def needs_more(self) -> bool:

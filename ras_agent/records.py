@@ -248,6 +248,11 @@ class RefusedFacts(Failure):
     """Reports facts that were read and are not kept. Reading their passage again would bring the same ones."""
 
 
+@dataclass(frozen=True)
+class Advice(Failure):
+    """Reports a detour that a setting would have spared. Nothing is lost by it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """Holds the triples an extractor read in passages, and a failure for each passage or reply it could not use.
@@ -266,8 +271,8 @@ class Extraction:
 
 
 def any_failed(failures: Iterable[Failure]) -> bool:
-    """Return whether something failed that may go well another time, which refused facts do not."""
-    return any(not isinstance(failure, RefusedFacts) for failure in failures)
+    """Return whether something failed that may go well another time: neither refused facts nor advice."""
+    return any(not isinstance(failure, RefusedFacts | Advice) for failure in failures)
 
 
 # ---- the course of a run

@@ -40,6 +40,19 @@ def test_a_corpus_is_read_once_and_the_same_command_reads_nothing_again(
     assert len(scripted_llm.requests()) == 4
 
 
+def test_one_unreadable_reply_has_all_further_passages_asked_with_examples(
+    cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any
+) -> None:
+    scripted_llm.script({"reply": "It is about a thing."}, *FACTS)
+    command = ("structure", "--corpus", passages_file, "--extractor", scripted_llm.spec, "--concurrency", 1)
+    first = cli(*command, "--triple-cache", tmp_path / "facts.sqlite")
+    assert first.exit_code == 0, first.output
+    assert first.stdout.startswith("4 passages · 4 facts · ")
+    assert "few_shot = true (--few-shot)" in first.stderr.replace("\n", " ")
+    examples = ["Marie Tharp" in str(request["messages"]) for request in scripted_llm.requests()]
+    assert examples == [False, True, True, True, True]
+
+
 def test_an_evaluation_finds_the_facts_there(cli: Cli, passages_file: Path, tmp_path: Path, scripted_llm: Any) -> None:
     scripted_llm.script(*FACTS)
     facts = tmp_path / "facts.sqlite"

@@ -47,6 +47,23 @@ def test_a_later_plan_that_cannot_be_read_is_made_offline_and_the_loop_goes_on(s
     )
 
 
+def test_after_one_unreadable_reply_a_run_asks_that_role_with_examples_and_the_others_without(
+    scripted_model: Any,
+) -> None:
+    model = scripted_model(
+        ("Sydney Opera House", "[SUBQ] Which river flows through Edinburgh?"),  # a worked example of the planner's
+        ("You steer the research", "Hm."),
+        ("You answer questions", "Answer: Water of Leith [2]"),
+        FACTS,
+        RIVER,
+    )
+    out = run(create_ras_agent, model)
+    planned = ["Sydney Opera House" in prompt for prompt in model.prompts if "You steer the research" in prompt]
+    assert planned == [False, True, True, True]
+    assert [call["role"] for call in out["usage"]["calls"] if call.get("unread")] == ["planner"]
+    assert not any("Marie Tharp" in prompt or "Nabucco" in prompt for prompt in model.prompts if "steer" not in prompt)
+
+
 def test_with_fallback_stop_it_ends_the_loop(scripted_model: Any) -> None:
     model = scripted_model(
         ("You steer the research", "Hm."), ("You answer questions", "Answer: Edinburgh [1]"), FACTS, RIVER

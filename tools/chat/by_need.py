@@ -16,6 +16,7 @@ from typing import Self
 
 from ras_agent.budget import current_ledger
 from ras_agent.prompts import Prompt, load
+from ras_agent.records import Advice
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
 from ras_agent.tools.chat.dialogue import fitted, repair
@@ -111,4 +112,5 @@ class ByNeed:
             f"the model's reply could not be read ({problem}): for the rest of the run it is asked with "
             f"{' and '.join(added)}; set {settings} to ask so from the start",
             reply[:500],
+            Advice,
         )

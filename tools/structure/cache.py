@@ -18,7 +18,7 @@ from ras_agent.budget import Ledger, current_ledger, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import SettingsError
 from ras_agent.protocols import Extractor
-from ras_agent.records import Call, Extraction, Passage, Source, Triple
+from ras_agent.records import Call, Extraction, Failure, Passage, Source, Triple
 from ras_agent.text.normal_form import encodable
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.store.cache import read_value
@@ -214,8 +214,8 @@ class _RecordingLedger(Ledger):
     def release(self, reserved: int = 0) -> None:
         self._run.release(reserved)
 
-    def note(self, message: str, detail: str = "") -> None:
-        self._run.note(message, detail)
+    def note(self, message: str, detail: str = "", kind: type[Failure] = Failure) -> None:
+        self._run.note(message, detail, kind)
 
     def ask_for_more(self) -> None:
         self._run.ask_for_more()

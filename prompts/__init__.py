@@ -2,6 +2,7 @@
 
 from ras_agent.marks import as_data
 from ras_agent.prompts.data import (
+    STOPS,
     as_line,
     fact_block,
     fact_line,
@@ -14,6 +15,7 @@ from ras_agent.prompts.data import (
 from ras_agent.prompts.templates import Prompt, ToolCall, Turn, fragment, load, prompt_names, render
 
 __all__ = [
+    "STOPS",
     "Prompt",
     "ToolCall",
     "Turn",

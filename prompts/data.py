@@ -25,6 +25,8 @@ from ras_agent.records import Passage, Step, Triple
 from ras_agent.review import notes
 from ras_agent.text.short_cache import cached_if_short
 
+STOPS = (f"\n<{PASSAGE_FENCE}>", f"\n<{FACTS_FENCE}>")
+"""Texts at which a reply ends: a model that writes one of them on a line of its own makes up more of its prompt."""
 _ASKED = "A person has looked at this run so far, and asks you to consider:"
 
 

@@ -12,7 +12,7 @@ from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
-from ras_agent.prompts import Prompt, Turn, as_data, fragment, task_block
+from ras_agent.prompts import STOPS, Prompt, Turn, as_data, fragment, task_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
@@ -166,7 +166,8 @@ class LLMAnswerer:
 
         def render(asking: Asking, room: int) -> Request:
             nonlocal evidence, left_out
-            request = Request((), on_text if streaming() else None, graph=by_subquery, form=asking.form)
+            heard = on_text if streaming() else None
+            request = Request((), heard, graph=by_subquery, form=asking.form, stop=STOPS, takes_part=True)
             if not everything.in_text:
                 return replace(request, turns=prompt(asking.prompt, everything.block()))
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
@@ -208,8 +209,8 @@ class LLMAnswerer:
                 problem = problem if answer.failed else f"{problem}, so the first reply's first words are the answer"
         if problem:
             failures.append(_failure(problem, reply.text))
-        if reply.truncated:
-            failures.append(_failure("the reply was cut off at its token limit", reply.text[-200:]))
+        if reply.shortfall:
+            failures.append(_failure(reply.shortfall, reply.text[-200:]))
         tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 

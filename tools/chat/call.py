@@ -21,6 +21,7 @@ from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.held_secrets import HeldSecrets
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model, secrets_of
+from ras_agent.tools.chat.repeats import Repeats, repeated_at
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in, plays_a_model
 from ras_agent.tools.chat.tool_calls import calls_in_message
@@ -48,6 +49,7 @@ class Request:
     form: what the server holds the whole reply to, which calls no tool then, where it keeps forms.
     varied: whether a model that always takes the likeliest word is to vary: it would repeat an earlier reply.
     stop: texts at which the reply ends; they are not part of it. A server that takes none gets none.
+    takes_part: whether the beginning of a reply is of use where its server withholds the rest.
 
     Where the last turn is the assistant's, the reply goes on with it.
     """
@@ -60,6 +62,7 @@ class Request:
     form: ReplyForm | None = None
     varied: bool = False
     stop: tuple[str, ...] = ()
+    takes_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +108,17 @@ class _Gathered:
         self._text = self._masked = ""
         self._settled = 0
         self._chunks: list[Any] = []
+        self._repeats = Repeats()
 
     def add(self, chunk: Any) -> bool:
-        """Take a piece, and tell the text so far. Return whether no more is wanted."""
+        """Take a piece, and tell the text so far. Return whether it repeats itself, so that no more is wanted."""
         self._chunks.append(chunk)
         self._text = _bounded(self._text + _text_of(chunk))
         masked, length = self._secrets.settled(self._text[self._settled :])
         self._masked += masked
         self._settled += length
         self._on_text(self._masked)
-        return False
+        return self._repeats.place_in(self._text) is not None
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -279,6 +283,9 @@ def reply_in(message: Any, seconds: float, model: Any) -> Reply:
         raise BrokenReply(shortfall(reason))
     if kind == "replaced":
         text, refusal = "", refusal or text
+    repeated = repeated_at(text)
+    if repeated is not None:
+        text, reason, kind = text[:repeated], REPEATED, None
     calls, unread = _calls_of(message)
     reply = Reply(
         text=text,

@@ -90,7 +90,7 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
     told = {"problem": problem} if "problem" in prompt.variables else {}
     turns = (*request.turns, Turn("assistant", shown), *prompt.fill(form=example, **told))
-    return Request(turns, max_tokens=request.max_tokens, graph=request.graph, form=request.form, varied=True)
+    return replace(request, turns=turns, on_text=None, tools=(), varied=True)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
@@ -104,6 +104,7 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
                 if _cut_in_its_thoughts(request, reply):
                     reply = chat.complete(chat.with_room_for_thoughts(request))
                     _note_thoughts(chat, request, reply)
+                _check_ending(request, reply)
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -125,6 +126,7 @@ async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
                 if _cut_in_its_thoughts(request, reply):
                     reply = await chat.acomplete(chat.with_room_for_thoughts(request))
                     _note_thoughts(chat, request, reply)
+                _check_ending(request, reply)
             except (BudgetExceeded, ModelCallError) as error:
                 request = dialogue.throw(error)
             else:
@@ -149,6 +151,14 @@ def _note_thoughts(chat: Chat, request: Request, reply: Reply) -> None:
     """Remember that a model writes thoughts where more room for them has brought a reply."""
     if not _cut_in_its_thoughts(request, reply):
         chat.note_thoughts()
+
+
+def _check_ending(request: Request, reply: Reply) -> None:
+    """Raise ModelCallError for a reply that was cut off, ended or withheld, unless its beginning is of use."""
+    has_begun = bool(reply.text.strip() or reply.calls)
+    is_of_use = has_begun and (reply.truncated or request.takes_part)
+    if reply.shortfall and not is_of_use:
+        raise ModelCallError(reply.shortfall)
 
 
 def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> list[T]:

@@ -31,6 +31,8 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
+_BOM = b"\xef\xbb\xbf"
+_AFTER_THE_END = 5.0  # seconds in which a stream may tell its usage after its last piece
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
 
 
@@ -117,19 +119,30 @@ class Endpoint:
     async def events(self, path: str, body: Any, seconds: float | None = None) -> AsyncIterator[Any]:
         """Yield the JSON of each event of a streamed reply; of a server that does not stream, its whole reply.
 
-        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]".
+        Raises as `post` does, and BrokenReply for a stream that ends before a finish reason and without "[DONE]". What
+        goes wrong after a finish reason ends the stream.
         """
         async with self._response("POST", path, body, seconds) as response:
             if response.content_type != "text/event-stream":
                 yield _parsed(await _whole(response))
                 return
             finished = False
-            async for line in _lines(response):
-                if not line.startswith(b"data:"):
-                    continue
-                if line[5:].strip() == b"[DONE]":
-                    return
-                event = _parsed(line[5:])
+            lines = _lines(response)
+            while True:
+                try:
+                    line = await asyncio.wait_for(anext(lines, None), _AFTER_THE_END if finished else None)
+                    if line is None:
+                        break
+                    field, _, data = line.partition(b":")
+                    if field.lstrip(_BOM) != b"data" or not data.strip():
+                        continue
+                    if data.strip() == b"[DONE]":
+                        return
+                    event = _parsed(data)
+                except Exception:
+                    if finished:
+                        return
+                    raise
                 finished = finished or _says_finished(event)
                 yield event
             if not finished:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManager, AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.globals import get_llm_cache
 from langchain_core.language_models.base import LangSmithParams, LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, convert_to_openai_messages
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    convert_to_openai_messages,
+    message_chunk_to_message,
+)
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import ToolCallChunk, invalid_tool_call, tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -24,6 +31,9 @@ from ras_agent.tools.chat.http import BrokenReply, Endpoint, RefusedReply, run, 
 from ras_agent.tools.chat.tool_calls import calls_in_message
 
 _PATH = "/chat/completions"
+_NO_REPLY = "the reply does not have the form of one"
+_THOUGHTS = ("thinking", "reasoning")  # parts of a message that are none of its text
+_LONG_PIECE = 20  # characters; a shorter last piece may say again what is said so far
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 # what a caller may bind or give with a call, beside what the model's fields say
 _NOT_SENT = frozenset(("ls_structured_output_format", "structured_output_format", "strict_tools"))
@@ -103,7 +113,7 @@ class OpenAIChat(BaseChatModel):
         if not plain or self.output_version == "v1" or self._callbacks(config):
             return await super().ainvoke(input, config, stop=stop, **kwargs)
         body = self._body(self._convert_input(input).to_messages(), stop, kwargs)
-        return _message(await self._endpoint.post(_PATH, body, self.timeout))
+        return await self._whole(body)
 
     def _callbacks(self, config: RunnableConfig) -> list[Any]:
         """Return the handlers that a call would tell of itself: those of the caller, and those of the process."""
@@ -125,8 +135,8 @@ class OpenAIChat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        reply = await self._endpoint.post(_PATH, self._body(messages, stop, kwargs), self.timeout)
-        return ChatResult(generations=[ChatGeneration(message=_message(reply))])
+        message = await self._whole(self._body(messages, stop, kwargs))
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(
         self,
@@ -147,13 +157,18 @@ class OpenAIChat(BaseChatModel):
         body = self._body(messages, stop, kwargs) | {"stream": True}
         if self.stream_usage:
             body["stream_options"] = {"include_usage": True}
-        begun = False
-        async for event in self._endpoint.events(_PATH, body, self.timeout):
-            piece = _piece(event)
-            begun |= bool(event["choices"])
-            yield piece
-        if not begun:
-            raise BrokenReply("the reply does not have the form of one: it has no choices")
+        async for piece in _pieces(self._endpoint.events(_PATH, body, self.timeout)):
+            yield ChatGenerationChunk(message=piece)
+
+    async def _whole(self, body: dict[str, Any]) -> AIMessage:
+        """Return the reply to a request for a whole one, which some servers stream all the same."""
+        events = [event async for event in self._endpoint.events(_PATH, body, self.timeout)]
+        if len(events) == 1:
+            return _message(events[0])
+        gathered = AIMessageChunk("")
+        async for piece in _pieces(_each(events)):
+            gathered += piece
+        return cast(AIMessage, message_chunk_to_message(gathered))
 
     def _body(
         self, messages: Sequence[BaseMessage], stop: list[str] | None, options: Mapping[str, Any]
@@ -203,13 +218,17 @@ def _message(reply: Any) -> AIMessage:
 
     Raises BrokenReply for one of another form, RefusedReply where an account is used up.
     """
+    if not isinstance(reply, dict):
+        raise BrokenReply(f"{_NO_REPLY}: it is {type(reply).__name__}")
     _check_error(reply)
+    if not reply.get("choices"):
+        raise BrokenReply(f"{_NO_REPLY}: it has no choices")
     try:
         choice = reply["choices"][0]
-        said = choice["message"]
-        calls, unread = calls_in_message(said)
+        said = next(choice[name] for name in ("message", "delta", "text") if choice.get(name) is not None)
+        calls, unread = calls_in_message(said) if isinstance(said, dict) else ([], [])
         return AIMessage(
-            content=_text(said),
+            content=_text_in(said),
             tool_calls=[tool_call(name=call.name, args=call.arguments, id=call.id) for call in calls],
             invalid_tool_calls=[
                 invalid_tool_call(name=call.name, args=call.arguments["raw"], id=call.id, error="no JSON object")
@@ -219,63 +238,143 @@ def _message(reply: Any) -> AIMessage:
             response_metadata=_metadata(reply, choice),
             additional_kwargs=_beside_text(said),
         )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise BrokenReply(f"the reply does not have the form of one: {error}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise BrokenReply(f"{_NO_REPLY}: {error or 'it has no message'}") from error
 
 
-def _piece(event: Any) -> ChatGenerationChunk:
-    """Return a piece of a streamed reply, or a whole one as a piece. Raises as `_message` does."""
-    _check_error(event)
-    if any("message" in choice for choice in event["choices"] or () if isinstance(choice, dict)):
-        whole = _message(event)
-        return ChatGenerationChunk(message=AIMessageChunk(**whole.model_dump(exclude={"type"})))
-    try:
-        choice = event["choices"][0] if event["choices"] else {}
-        said = choice.get("delta") or {}
-        message = AIMessageChunk(
-            content=_text(said),
+async def _pieces(events: AsyncIterator[Any]) -> AsyncGenerator[AIMessageChunk, None]:
+    """Yield the pieces of a streamed reply. Raises as `_message` does.
+
+    Events without a piece of the first choice are passed over, and so is what comes after the reply's end, but for its
+    usage. That is yielded once: where several events have one, each of them counts from the beginning.
+    """
+    reading = _Reading()
+    async for event in events:
+        piece = reading.piece(event)
+        if piece is not None:
+            yield piece
+    if not reading.begun:
+        raise BrokenReply(f"{_NO_REPLY}: it has no choices")
+    if reading.usage is not None:
+        yield AIMessageChunk("", usage_metadata=reading.usage)
+
+
+async def _each(events: Sequence[Any]) -> AsyncIterator[Any]:
+    for event in events:
+        yield event
+
+
+class _Reading:
+    """State of a streamed reply that is being read."""
+
+    def __init__(self) -> None:
+        self.begun = self.ended = False
+        self.usage: UsageMetadata | None = None
+        self._text = ""
+        self._first: Any = None  # number of the choice that is read; a server may send others
+
+    def piece(self, event: Any) -> AIMessageChunk | None:
+        """Return what an event adds to the reply; None for nothing."""
+        if not isinstance(event, dict):
+            return None
+        if not self.ended:
+            _check_error(event)
+        self.usage = _usage(event.get("usage")) or self.usage
+        choice = self._choice_in(event)
+        if choice is None or self.ended:
+            return None
+        try:
+            return self._piece_of(event, choice)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise BrokenReply(f"{_NO_REPLY}: {error}") from error
+
+    def _choice_in(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        choices = event.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and (not self.begun or choice.get("index") == self._first):
+                return choice
+        return None
+
+    def _piece_of(self, event: dict[str, Any], choice: dict[str, Any]) -> AIMessageChunk | None:
+        self.ended = bool(choice.get("finish_reason"))
+        if choice.get("message") and not choice.get("delta"):
+            message = self._rest_of(_message(event))
+        else:
+            message = self._delta_of(choice)
+        if message is None and not self.ended:
+            return None
+        message = message or AIMessageChunk("")
+        if self.ended:
+            message.response_metadata = _metadata(event, choice)
+        if choice.get("logprobs"):
+            message.response_metadata["logprobs"] = choice["logprobs"]
+        self.begun, self._first = True, choice.get("index")
+        self._text += message.text
+        return message
+
+    def _rest_of(self, whole: AIMessage) -> AIMessageChunk:
+        """Return what a whole message adds to the pieces before it, which it repeats."""
+        whole.usage_metadata = None
+        if not self.begun:
+            return AIMessageChunk(**whole.model_dump(exclude={"type"}))
+        text = whole.text
+        return AIMessageChunk(text[len(self._text) :] if text.startswith(self._text) else "")
+
+    def _delta_of(self, choice: dict[str, Any]) -> AIMessageChunk | None:
+        """Return the piece in a choice; None for none."""
+        said = choice.get("delta") or choice.get("text")
+        if said is None:
+            return None
+        text = _text_in(said)
+        repeats = self.ended and len(text) >= _LONG_PIECE and text == self._text
+        return AIMessageChunk(
+            content="" if repeats else text,
             tool_call_chunks=list(_call_pieces(said)),
             additional_kwargs=_beside_text(said),
-            usage_metadata=_usage(event.get("usage")),
-            response_metadata=_metadata(event, choice) if choice.get("finish_reason") else {},
         )
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise BrokenReply(f"the reply does not have the form of one: {error}") from error
-    if choice.get("logprobs"):
-        message.response_metadata["logprobs"] = choice["logprobs"]
-    return ChatGenerationChunk(message=message)
 
 
-def _check_error(reply: Any) -> None:
-    """Raise for an error under a good status."""
-    if not isinstance(reply, dict):
-        raise BrokenReply(f"the reply does not have the form of one: it is {type(reply).__name__}")
+def _check_error(reply: dict[str, Any]) -> None:
+    """Raise for an error under a good status; an object without any value in it is none."""
     error = reply.get("error")
     if isinstance(error, dict):
+        if not any(error.values()):
+            return
         kind = RefusedReply if error.get("code") == "insufficient_quota" else BrokenReply
         raise kind(f"the server replied with an error: {error.get('message', error)}")
-    if error or "choices" not in reply:
-        raise BrokenReply(f"the reply does not have the form of one: {error or 'it has no choices'}")
+    if error:
+        raise BrokenReply(f"{_NO_REPLY}: {error}")
 
 
-def _text(said: Mapping[str, Any]) -> str:
-    """Return the text of a message; "" where it only calls tools. Raises TypeError for another form."""
-    text = said.get("content") or ""
-    if isinstance(text, list):  # some servers send blocks
-        text = "".join(block.get("text") or "" for block in text)
-    if not isinstance(text, str):
-        raise TypeError(f"its text is {type(text).__name__}")
-    return text
+def _text_in(said: Any) -> str:
+    """Return the text of a message or of a part of one: a text, parts in a list, or an object with one of these.
+
+    "" where it only calls tools, or holds thoughts. Raises TypeError for another form.
+    """
+    if isinstance(said, str):
+        return said
+    if isinstance(said, list):
+        return "".join(map(_text_in, said))
+    if not isinstance(said, dict):
+        raise TypeError(f"its text is {type(said).__name__}")
+    if str(said.get("type")).startswith(_THOUGHTS):
+        return ""
+    text = next((said[name] for name in ("content", "text", "value") if said.get(name)), "")
+    return _text_in(text)
 
 
-def _beside_text(said: Mapping[str, Any]) -> dict[str, str]:
+def _beside_text(said: Any) -> dict[str, str]:
     """Return a message's refusal, and its thoughts, which servers have under one of two names."""
+    if not isinstance(said, dict):
+        return {}
     texts = {"refusal": said.get("refusal"), THOUGHTS_KEY: said.get(THOUGHTS_KEY) or said.get("reasoning")}
     return {name: text for name, text in texts.items() if isinstance(text, str) and text}
 
 
-def _call_pieces(said: Mapping[str, Any]) -> Iterator[ToolCallChunk]:
+def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
     """Yield the pieces of calls in a streamed part of a message."""
+    if not isinstance(said, dict):
+        return
     raw_calls = said.get("tool_calls") or said.get("function_call") or ()
     if isinstance(raw_calls, Mapping):
         raw_calls = [raw_calls]
@@ -294,25 +393,23 @@ def _call_pieces(said: Mapping[str, Any]) -> Iterator[ToolCallChunk]:
 
 
 def _usage(usage: Any) -> UsageMetadata | None:
-    """Return the tokens of a call as LangChain has them. Raises TypeError for what are no numbers."""
-    if usage is None:
-        return None
-    if not isinstance(usage, dict):
-        raise TypeError(f"its usage is {type(usage).__name__}")
+    """Return the tokens of a call as LangChain has them; None where a server tells none, in whatever form."""
     read, written = _number(usage, "prompt_tokens"), _number(usage, "completion_tokens")
+    if not read and not written:
+        return None
     counted = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
-    if cached := _number(usage.get("prompt_tokens_details") or {}, "cached_tokens"):
+    if cached := _number(usage.get("prompt_tokens_details"), "cached_tokens"):
         counted["input_token_details"] = {"cache_read": cached}
-    if thought := _number(usage.get("completion_tokens_details") or {}, "reasoning_tokens"):
+    if thought := _number(usage.get("completion_tokens_details"), "reasoning_tokens"):
         counted["output_token_details"] = {"reasoning": thought}
     return counted
 
 
-def _number(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name) or 0
-    if not isinstance(value, (int, float)):
-        raise TypeError(f"its {name} are {type(value).__name__}")
-    return int(value)
+def _number(usage: Any, name: str) -> int:
+    """Return a number of tokens; 0 for what is none."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    is_number = isinstance(value, (int, float)) and 0 < value < inf  # NaN is not
+    return int(value) if is_number else 0
 
 
 def _metadata(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ KEEPS_STOP = "include_stop_str_in_output"
 _READ = 1000  # characters of a complaint; some servers send the whole request back
 _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
+_BY_THE_MODEL = (TypeError, ValueError, NotImplementedError)  # a class of LangChain's that knows no such option
 _REFUSES = re.compile(
     r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|expected)|extra|invalid|illegal|\bmust\b|should|\bonly\b|cannot"
     r"|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
@@ -93,8 +94,9 @@ PARTS = (
 
 
 def complaint_of(error: BaseException) -> str:
-    """Return what a server says is wrong with a request; "" for an error that is no reply to one."""
-    if getattr(error, "status_code", None) not in _BY_THE_REQUEST:
+    """Return what a server, or a model's class, says is wrong with a request; "" for another error."""
+    status = getattr(error, "status_code", None)
+    if status not in _BY_THE_REQUEST and not (status is None and isinstance(error, _BY_THE_MODEL)):
         return ""
     body = getattr(error, "body", None)
     details = body.get("detail") if isinstance(body, dict) else None

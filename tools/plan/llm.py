@@ -10,7 +10,16 @@ from pathlib import Path
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
-from ras_agent.prompts import Prompt, Turn, as_data, history_block, searches_block, task_block, text_history_block
+from ras_agent.prompts import (
+    STOPS,
+    Prompt,
+    Turn,
+    as_data,
+    history_block,
+    searches_block,
+    task_block,
+    text_history_block,
+)
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
@@ -135,7 +144,8 @@ class LLMPlanner:
                 evidence = fit(facts, passages, left, ranked, steps, times, self._chat.evidence_tokens)
                 if not evidence.left_out or evidence.by_budget:
                     break
-            return Request(prompt(shown, evidence.facts, evidence.passages), graph=by_subquery, form=asking.form)
+            turns = prompt(shown, evidence.facts, evidence.passages)
+            return Request(turns, graph=by_subquery, form=asking.form, stop=STOPS)
 
         request, reply = yield from fitted(self._chat, MAX_TOKENS, partial(render, asking))
         if evidence.left_out:

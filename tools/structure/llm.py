@@ -13,7 +13,7 @@ from pathlib import Path
 from ras_agent.budget import current_ledger
 from ras_agent.errors import BudgetExceeded, ModelCallError
 from ras_agent.marks import FLAGS, NONE
-from ras_agent.prompts import as_line, passage_block
+from ras_agent.prompts import STOPS, as_line, passage_block
 from ras_agent.records import Extraction, Failure, Passage, RefusedFacts, Source, Triple
 from ras_agent.standing_facts import keep_standing
 from ras_agent.text.overlap import support
@@ -33,8 +33,8 @@ from ras_agent.tools.structure.two_fields import mended
 _NOTHING = re.compile(rf"^(?:[^\S\n]|[*_`>#-])*+(?:{NONE.live})", FLAGS)  # in front of a reason, or behind one
 MOST_FACTS = 1000
 """The most facts that are taken from one reply; only a model that does not stop states more."""
-LEAST_TOKENS, TOKENS_PER_TOKEN = 1024, 3
-"""The most tokens of a reply, of a model that writes no thoughts: three for each of the passages, or 1,024."""
+TOKENS_PER_TOKEN, MORE_TOKENS = 3, 128
+"""The most tokens of a reply, of a model that writes no thoughts: three for each of the passages, and 128."""
 
 
 class LLMExtractor:
@@ -112,13 +112,13 @@ class LLMExtractor:
 
         def render(asking: Asking, part: Sequence[Passage]) -> Request:
             block = passage_block(part)
-            max_tokens = max(LEAST_TOKENS, TOKENS_PER_TOKEN * estimate_tokens(block))
+            max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
             room = self._chat.room(max_tokens, share=2)
             for prompt in asking.prompt.versions():
                 turns = prompt.fill(passages=block)
                 if fit_into(turns, room):
                     break
-            return Request(turns, max_tokens=max_tokens, form=asking.form)
+            return Request(turns, max_tokens=max_tokens, form=asking.form, stop=STOPS, takes_part=True)
 
         def render_again(part: Sequence[Passage], asking: Asking, room: int) -> Request:
             return render(asking, part)
@@ -130,15 +130,15 @@ class LLMExtractor:
             if problem and not first:
                 asked, again = (request, reply), partial(render_again, part)
                 request, reply = yield from self._by_need.again(self._chat, asking, asked, problem, again)
-            elif problem and not reply.truncated:
+            elif problem and not reply.shortfall:
                 reply = yield repair(request, reply, self._by_need.repair, problem, EXAMPLE)
             if problem:
                 parsed = _parsed(reply)
                 triples.extend(parsed.triples)
             if problem_of(parsed, reply.text) and not (first or parsed.triples):
                 unread.extend(passage.id for passage in part)
-            if reply.truncated:
-                fail("the reply was cut off at its token limit", parsed.leftovers[-1] if parsed.leftovers else "")
+            if reply.shortfall:
+                fail(reply.shortfall, parsed.leftovers[-1] if parsed.leftovers else "")
             elif problem_of(parsed, reply.text):
                 fail("facts could not be read, also when the model was asked again", "\n".join(parsed.leftovers))
 

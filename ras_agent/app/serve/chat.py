@@ -25,6 +25,7 @@ from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup, web_address
+from ras_agent.tools.chat.endings import finish_reason
 from ras_agent.tools.chat.window import estimate_tokens
 
 MODEL = "ras-agent"
@@ -161,7 +162,8 @@ class _Completion:
     def _text(self, outputs: JSON) -> tuple[str, str]:
         """Return the text of an answer, and why it ends."""
         text, finish = self._cut(answer_and_sources(outputs) if self._sources else outputs["answer"])
-        return text, finish or "stop"
+        failures = outputs.get("failures", ())
+        return text, finish or finish_reason(one["message"] for one in failures if one["role"] == "answerer")
 
     def _cut(self, text: str) -> tuple[str, str]:
         """Return the text up to a stop, within the tokens asked for, and why it ends; "" where it is whole."""

@@ -123,7 +123,13 @@ async def test_a_used_up_account_is_not_tried_again(
         await complete(as_chat(scripted_llm.spec, settings), TURNS)
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": -4}, {"prompt_tokens": 0.5}])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        *(None, {}, [], "none", {"prompt_tokens": None, "completion_tokens": -4}, {"prompt_tokens": 0.5}),
+        *({"prompt_tokens": "many"}, {"prompt_tokens": "10"}, {"prompt_tokens": [3]}),
+    ],
+)
 async def test_a_reply_with_wrong_numbers_of_tokens_is_a_reply(
     scripted_llm: Any, settings: ChatSettings, usage: object
 ) -> None:
@@ -131,16 +137,6 @@ async def test_a_reply_with_wrong_numbers_of_tokens_is_a_reply(
     for complete in (_sync, _async):
         reply = await complete(as_chat(scripted_llm.spec, settings), TURNS)
         assert (reply.text, reply.input_tokens, reply.output_tokens) == ("Bell.", 0, 0)
-
-
-@pytest.mark.parametrize("usage", [[], "none", {"prompt_tokens": "many"}])
-async def test_a_reply_whose_usage_is_not_even_numbers_is_reported(
-    scripted_llm: Any, settings: ChatSettings, usage: object
-) -> None:
-    scripted_llm.script({"reply": "Bell.", "fields": {"usage": usage}, "repeat": True})
-    for complete in (_sync, _async):
-        with pytest.raises(ModelCallError, match=says("BrokenReply", "does not have the form")):
-            await complete(as_chat(scripted_llm.spec, settings), TURNS)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])

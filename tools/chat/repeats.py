@@ -1,0 +1,69 @@
+"""Where a reply begins to repeat itself: small models write one line over and over until their limit ends them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ras_agent.marks import THINKING_TAGS
+
+_TIMES = 3
+_LEAST_LETTERS = 12
+"""A shorter line, such as a bracket or a truth value, may come as often as it likes."""
+_LEAST_WORDS = 4
+"""So may a name in front of a colon with fewer words behind it, as in YAML."""
+
+_TAGS = "|".join(THINKING_TAGS)
+_THOUGHT = re.compile(rf"(?P<end></(?:{_TAGS})>|\[/THINK\])|<(?:{_TAGS})>|\[THINK\]", re.IGNORECASE)
+_KEY = re.compile(r"""[\s*-]*(?:(?P<quote>["'])[^"']*["']|\w+(?: \w+)?)\s*:(?P<value>.*)""")
+_WORD = re.compile(r"\w+")
+
+
+class Repeats:
+    """Reader of a growing text that finds the line which comes for the third time.
+
+    Lines are whole statements outside of thoughts: a thought may come back to what it has said, and JSON has the same
+    keys and names in many objects.
+    """
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+        self._read = 0
+        self._thinking = False
+
+    def place_in(self, text: str) -> int | None:
+        """Return where the repetition begins in a text that has grown since the last call; None for nowhere."""
+        while (end := text.find("\n", self._read)) >= 0:
+            line = text[self._read : end].strip()
+            if self._comes_too_often(line):
+                return self._read
+            self._read = end + 1
+        return None
+
+    def _comes_too_often(self, line: str) -> bool:
+        for mark in _THOUGHT.finditer(line):
+            self._thinking = mark["end"] is None
+            self._times.clear()
+        if self._thinking or not _is_statement(line):
+            return False
+        self._times[line] += 1
+        return self._times[line] == _TIMES
+
+
+def repeated_at(text: str) -> int | None:
+    """Return where a text begins to repeat itself; None for nowhere.
+
+    >>> repeated_at("Ada met Bob Inch.\\nAda met Bob Inch.\\nAda met Bob Inch.\\nAda met")
+    36
+    """
+    return Repeats().place_in(text)
+
+
+def _is_statement(line: str) -> bool:
+    """Return whether a line says something by itself, as a sentence, a fact or a row of a table does."""
+    if sum(map(len, _WORD.findall(line))) < _LEAST_LETTERS:
+        return False
+    keyed = _KEY.match(line)
+    if keyed is None:
+        return True
+    return not keyed["quote"] and len(_WORD.findall(keyed["value"])) >= _LEAST_WORDS

@@ -165,7 +165,7 @@ class OpenAIChat(BaseChatModel):
         events = [event async for event in self._endpoint.events(_PATH, body, self.timeout)]
         if len(events) == 1:
             return _message(events[0])
-        gathered = AIMessageChunk("")
+        gathered = AIMessageChunk(content="")
         async for piece in _pieces(_each(events)):
             gathered += piece
         return cast(AIMessage, message_chunk_to_message(gathered))
@@ -256,7 +256,7 @@ async def _pieces(events: AsyncIterator[Any]) -> AsyncGenerator[AIMessageChunk, 
     if not reading.begun:
         raise BrokenReply(f"{_NO_REPLY}: it has no choices")
     if reading.usage is not None:
-        yield AIMessageChunk("", usage_metadata=reading.usage)
+        yield AIMessageChunk(content="", usage_metadata=reading.usage)
 
 
 async def _each(events: Sequence[Any]) -> AsyncIterator[Any]:
@@ -298,12 +298,12 @@ class _Reading:
     def _piece_of(self, event: dict[str, Any], choice: dict[str, Any]) -> AIMessageChunk | None:
         self.ended = bool(choice.get("finish_reason"))
         if choice.get("message") and not choice.get("delta"):
-            message = self._rest_of(_message(event))
+            message: AIMessageChunk | None = self._rest_of(_message(event))
         else:
             message = self._delta_of(choice)
         if message is None and not self.ended:
             return None
-        message = message or AIMessageChunk("")
+        message = message or AIMessageChunk(content="")
         if self.ended:
             message.response_metadata = _metadata(event, choice)
         if choice.get("logprobs"):
@@ -318,7 +318,7 @@ class _Reading:
         if not self.begun:
             return AIMessageChunk(**whole.model_dump(exclude={"type"}))
         text = whole.text
-        return AIMessageChunk(text[len(self._text) :] if text.startswith(self._text) else "")
+        return AIMessageChunk(content=text[len(self._text) :] if text.startswith(self._text) else "")
 
     def _delta_of(self, choice: dict[str, Any]) -> AIMessageChunk | None:
         """Return the piece in a choice; None for none."""
@@ -408,8 +408,9 @@ def _usage(usage: Any) -> UsageMetadata | None:
 def _number(usage: Any, name: str) -> int:
     """Return a number of tokens; 0 for what is none."""
     value = usage.get(name) if isinstance(usage, dict) else None
-    is_number = isinstance(value, (int, float)) and 0 < value < inf  # NaN is not
-    return int(value) if is_number else 0
+    if isinstance(value, (int, float)) and 0 < value < inf:  # NaN is not
+        return int(value)
+    return 0
 
 
 def _metadata(reply: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:

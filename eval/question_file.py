@@ -6,8 +6,10 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,6 +17,7 @@ from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
+_PYTHON_LIST = re.compile(r"\[\s*'|\[\s*\"[^\"]*\"\s+[\"']")
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
@@ -26,6 +29,9 @@ class QuestionRecord:
     where: str
     number: int = 1
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", {key: plain_value(value) for key, value in self.data.items()})
+
     def __contains__(self, key: str) -> bool:
         """Tell whether there is something under `key`."""
         return self.data.get(key) is not None
@@ -36,16 +42,37 @@ class QuestionRecord:
         if isinstance(value, str):
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return str(value)
+            return _number(value)
         raise self.error(f"{keys[0]!r} should be text, found {value!r:.80}")
 
     def texts(self, *keys: str) -> tuple[str, ...]:
-        """Return the strings (or numbers) under the first of `keys` that is there; a single one counts as a list."""
+        """Return the strings (or numbers) under the first of `keys` that is there; a single one counts as a list.
+
+        True and false are yes and no. A text that is a list in JSON, as a cell of a table has one, is read as a list;
+        one in Python's form is refused, because nobody says which commas are its own.
+        """
         value = self._first(keys)
+        if isinstance(value, str):
+            value = self._listed(value, keys[0])
         items = [value] if isinstance(value, str | int | float) else value
         if not isinstance(items, list | tuple) or not all(isinstance(item, str | int | float) for item in items):
             raise self.error(f"{keys[0]!r} should be a list of texts, found {value!r:.80}")
-        return tuple(map(str, items))
+        return tuple(item if isinstance(item, str) else _number(item) for item in items)
+
+    def _listed(self, text: str, key: str) -> str | list[Any]:
+        """Return the list that a cell holds as JSON, else the text. Raises IngestError for a list in Python's form."""
+        stripped = text.strip()
+        if not (stripped.startswith("[") and stripped.endswith("]")):
+            return text
+        try:
+            value = json.loads(stripped)
+        except (ValueError, RecursionError):
+            if _PYTHON_LIST.match(stripped):
+                raise self.error(
+                    f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
+                ) from None
+            return text
+        return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else text
 
     def items(self, *keys: str) -> list[Any]:
         """Return the list under the first of `keys` that is there."""
@@ -80,6 +107,27 @@ class QuestionRecord:
             if (value := self.data.get(key)) is not None:
                 return value
         raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a row as plain JSON: NumPy's arrays and numbers are lists and numbers, NaN is None."""
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, float):
+        return None if isnan(value) else value
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: plain_value(item) for key, item in value.items()}
+    convert = getattr(value, "tolist", None)  # of an array, and of a number with NumPy's own type
+    return plain_value(convert()) if callable(convert) and type(value).__module__ == "numpy" else value
+
+
+def _number(value: float) -> str:
+    """Return a number as people write it: 35 for 35.0, yes and no for true and false."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 OnBad = Callable[[IngestError], None]

@@ -166,6 +166,11 @@ class Benchmark:
             self._check(file, len(questions))
         return questions
 
+    def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[Question]:
+        """Return the questions of rows, as of `DataFrame.to_dict("records")`. Raises IngestError with the row."""
+        records = (QuestionRecord(row, f"row {number}", number) for number, row in enumerate(rows, 1))
+        return list(_questions(self._records(records), self._read_for(Path()), []))
+
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
         """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
         if self.hub is None:
@@ -188,6 +193,7 @@ class Benchmark:
             none.
         """
         if isinstance(source, str | Path):
+            source = corpus_file(Path(source))
             first = next(read_records(source, self.under, self.columns, on_bad and _ignore), None)
             if first and "question" not in first and ("text" in first or passage_format(first)):
                 return load_passages(source, on_bad)
@@ -254,6 +260,12 @@ class Benchmark:
             raise IngestError(
                 f"{file}: its sha256 is {digest}, that of the official file is {expected_digest}; {self.source}"
             )
+
+
+def corpus_file(path: Path) -> Path:
+    """Return the file of passages of a folder such as BEIR's; a file is returned as it is."""
+    names = ("corpus.jsonl", "corpus.jsonl.gz") if path.is_dir() else ()
+    return next((path / name for name in names if (path / name).is_file()), path)
 
 
 def registered(benchmark: Benchmark) -> Benchmark:

@@ -39,6 +39,8 @@ def read_question(record: QuestionRecord) -> Question:
     named = inside.inside(facts, "supporting_facts") if isinstance(facts, Mapping) else inside
     key = "title" if named is not inside else "supporting_titles"
     titles = named.texts(key) if key in named else ()
+    if isinstance(facts, list):  # [title, sentence] pairs, as HotpotQA's own files have them
+        titles = tuple(str(pair[0]) for pair in facts if isinstance(pair, list) and pair)
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=text,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ras_agent.eval.formats.exported import Exported, write_lines
@@ -25,6 +26,10 @@ def plain_question(record: QuestionRecord) -> Question:
     Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
     metadata's keys (decomposition, hops, choices, label, ...) next to them.
     """
+    if "answer" in record and "answers" not in record:
+        answers = {"answers": record.data["answer"]}
+        others = {key: value for key, value in record.data.items() if key != "answer"}
+        record = replace(record, data={**others, **answers})
     if missing := [key for key in ("id", "question", "answers") if key not in record]:
         raise record.error(f"no key {missing[0]!r}; a question has id, question, answers")
     by_id = "supporting_ids" in record
@@ -47,7 +52,7 @@ def plain_question(record: QuestionRecord) -> Question:
 
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
     """Raise IngestError for metadata that the properties of a Question or the metrics could not read."""
-    if "hops" in first and not str(first.data["hops"]).isdecimal():
+    if "hops" in first and not first.text("hops").isdecimal():
         raise record.error(f"'hops' should be a number, found {first.data['hops']!r:.80}")
     for step in first.objects("decomposition") if "decomposition" in first else ():
         step.text("question")

@@ -24,6 +24,7 @@ from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file
 
 _ABILITY = "fact-reasoning"
+_ANSWERED = "\nAnswer:"  # in an example of a prompt
 _MARK = "Question:"  # before the question in the prompts of Search-R1
 
 
@@ -49,7 +50,10 @@ def read_question(record: QuestionRecord) -> Question:
 
 def _asked(record: QuestionRecord) -> str:
     content = record.objects("prompt")[-1].text("content")
-    return content.rpartition(_MARK)[2].strip()
+    instruction, _, asked = content.partition(_MARK)
+    if _ANSWERED in instruction + asked:  # examples come first, each with its answer
+        asked = content.rpartition(_MARK)[2]
+    return (asked or instruction).strip()
 
 
 def question_row(result: Result, place: int, source: str) -> JSON:
@@ -82,14 +86,14 @@ def call_row(call: RoleCall) -> JSON:
 
 def _write_results(run: Exported, path: Path) -> Sequence[Path]:
     source = str(run.manifest.get("benchmark") or "ras-agent")
-    return _write_parquet(path, [question_row(result, place, source) for place, result in enumerate(run.results)])
+    return write_parquet(path, [question_row(result, place, source) for place, result in enumerate(run.results)])
 
 
 def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
-    return _write_parquet(path, list(map(call_row, run.calls)))
+    return write_parquet(path, list(map(call_row, run.calls)))
 
 
-def _write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
     """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra."""
     try:
         from pyarrow import BufferOutputStream, Table, parquet

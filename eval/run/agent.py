@@ -68,7 +68,8 @@ def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
 
     async def answer(question: Question) -> Mapping[str, Any]:
         passages = await _search(retriever, question, k)
-        return {**NO_ANSWER, "passages": _by_id(passages), "steps": [{}], "stop_reason": "retrieval_only"}
+        found = {"passages": _by_id(passages), "steps": [{}], "stop_reason": "retrieval_only"}
+        return {**NO_ANSWER, **found, "searched": question.question}
 
     return answer
 

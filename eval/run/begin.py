@@ -132,7 +132,8 @@ def begin_run(
         "variant": dict(agent.variant),
         "knowledge_graph": _knowledge_graph(task, settings),
     }
-    folder = RunFolder.begin(out, manifest_of(task.questions, described, settings.prompts))
+    asked = {question.id: question.question for question in task.questions}
+    folder = RunFolder.begin(out, manifest_of(task.questions, described, settings.prompts), asked)
     settings = workers.paced(with_default_cache(settings, folder), concurrency)
     try:
         pool = _pool(task, agent, settings, workers, graph, roles)

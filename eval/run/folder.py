@@ -15,16 +15,18 @@ import json
 import math
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 from ras_agent.errors import RunError
 from ras_agent.eval.run.manifest import VERSIONS, differences
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, table_rows
 from ras_agent.records import JSON
 from ras_agent.tools.store.durable import replace_file, writer_lock, writing
+
+_QUESTIONS = ("questions", "questions_sha256")
 
 
 class RunFolder:
@@ -56,8 +58,11 @@ class RunFolder:
         return self.path / "replies.sqlite"
 
     @classmethod
-    def begin(cls, path: str | Path, manifest: Mapping[str, Any]) -> Self:
+    def begin(cls, path: str | Path, manifest: Mapping[str, Any], asked: Mapping[str, str] | None = None) -> Self:
         """Return the folder of a new run, or of the one begun there under the same manifest.
+
+        asked: the texts of the questions by id. A run that was begun with some of them goes on with all of them, and
+        its manifest says so then.
 
         Raises RunError if another configuration began it, naming what differs, if the folder holds something else, and
         while another process writes to it.
@@ -68,7 +73,11 @@ class RunFolder:
         with sole_writer(folder.lock_path):
             folder._check_content()
             if folder.manifest_path.exists():
-                if changes := differences(folder.manifest(), manifest):
+                changes = differences(folder.manifest(), manifest)
+                if changes and folder._has_more_questions(changes, asked or {}):
+                    counted = {name: manifest[name] for name in _QUESTIONS}
+                    replace_file(folder.manifest_path, _json({**folder.manifest(), **counted}, indent=2))
+                elif changes:
                     raise RunError(
                         f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with the "
                         "configuration it has, or give this run a folder of its own with --out"
@@ -78,6 +87,12 @@ class RunFolder:
                 replace_file(folder.manifest_path, _json(manifest, indent=2))
                 folder._is_new = True
         return folder
+
+    def _has_more_questions(self, changes: Sequence[str], asked: Mapping[str, str]) -> bool:
+        """Tell whether nothing differs but that more questions are asked than those that have a result."""
+        if any(change.partition(":")[0] not in _QUESTIONS for change in changes):
+            return False
+        return all(asked.get(result.id) == result.question for result in self.results())
 
     def undo_begin(self) -> None:
         """Undo the `begin` of a new run that could not be set up, so that another configuration can use the folder.
@@ -154,6 +169,13 @@ class RunFolder:
                 except (ValueError, TypeError) as error:
                     where = f"{self.results_path} line {number}"
                     raise RunError(f"{where}: not a result ({error}); remove the line to ask it again") from error
+
+    def rows(self) -> list[JSON]:
+        """Return the results as rows of a table: a column for each score, lists as JSON, without traces.
+
+        `pandas.DataFrame(folder.rows())` is a data frame; `ras-agent export RUN --to csv` or `parquet` writes a file.
+        """
+        return table_rows(tuple(self.results()))
 
     def forget(self, ids: Collection[str]) -> None:
         """Remove these questions' lines, so that they are asked again. Call it while `writing`."""

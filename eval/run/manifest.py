@@ -98,9 +98,18 @@ def _is_system(difference: str) -> bool:
 
 
 def file_sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal."""
+    """Return the SHA-256 of a file's content, in hexadecimal, whichever line ends it has and how many at its end."""
+    digest = hashlib.sha256()
+    ends = 0
     with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        for line in file:
+            plain = line.replace(b"\r\n", b"\n")
+            if plain == b"\n":
+                ends += 1
+                continue
+            digest.update(b"\n" * ends + plain)
+            ends = 0
+    return digest.hexdigest()
 
 
 def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -13,6 +14,14 @@ _OF_SERVERS = frozenset(
     {"ModelCallError", "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "TimeoutError"}
 )
 """How the message of a failure begins that a server is to blame for, and neither a role nor its model"""
+
+
+_PLAIN_COLUMNS = (
+    *("id", "question", "type", "gold_hops", "answer", "abstained", "confidence"),
+    *("stop_reason", "hops", "seconds", "at_once"),
+)
+_LIST_COLUMNS = ("answers", "supporting", "retrieved")
+_MAY_LACK = frozenset({"gold_hops", "confidence", "error", "trace"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +73,18 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the result that `to_dict` described. Unknown keys are ignored."""
+        """Return the result that `to_dict` described. Unknown keys are ignored, and a score that is null is none.
+
+        Raises ValueError for a field without a value that has to have one.
+        """
         values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        lacking = [item.name for item in fields(cls) if item.name not in _MAY_LACK and values.get(item.name, 0) is None]
+        if lacking:
+            raise ValueError(f"{lacking[0]!r} is null")
+        if wrong := [name for name, score in values.get("scores", {}).items() if isinstance(score, str)]:
+            raise ValueError(f"the score {wrong[0]!r} is a text")
+        scores = values.get("scores", {}).items()
+        values["scores"] = {name: score for name, score in scores if score is not None}
         values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
         return cls(**values)
 
@@ -96,6 +115,20 @@ def failed_result(question: Question, error: BaseException, *, seconds: float) -
     return Result(
         **_question_json(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
     )
+
+
+def table_rows(results: Sequence[Result]) -> list[JSON]:
+    """Return results as rows of a table, all with the same columns: one for each score, lists as JSON, no traces."""
+    names = dict.fromkeys(name for result in results for name in result.scores)
+    rows = []
+    for result in results:
+        row: JSON = {name: getattr(result, name) for name in _PLAIN_COLUMNS}
+        row |= {name: json.dumps(list(getattr(result, name)), ensure_ascii=False) for name in _LIST_COLUMNS}
+        row["error"] = str(result.error.get("message", "")) if result.error else ""
+        row |= {name: int(result.usage.get(name, 0)) for name in ("calls", "input_tokens", "output_tokens")}
+        row |= {name: result.scores.get(name) for name in names}
+        rows.append(row)
+    return rows
 
 
 def error_dict(error: BaseException) -> JSON:

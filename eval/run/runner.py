@@ -28,6 +28,7 @@ from ras_agent.eval.run.agent import NO_ANSWER, AnswerQuestion
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.own_graphs import asking
 from ras_agent.eval.run.result import Result, error_dict, failed_result, result_of
+from ras_agent.records import JSON
 from ras_agent.tools.index.text_files import not_unicode
 from ras_agent.tools.workers.pool import Pool, Work, run_all
 from ras_agent.trace import Trace
@@ -73,8 +74,7 @@ def question_work(
                 output = await answer(question)
             raise_if_cancelled()
             seconds = time.perf_counter() - began
-            traced = traces and "question" in output  # a bare search has no trace
-            trace = Trace.from_state(output, mode, roles or {}).to_dict() if traced else None
+            trace = _trace_of(output, mode, roles or {}) if traces else None
             result = result_of(question, output, seconds=seconds, trace=trace)
         except ModelRefused:  # so would every other question
             raise
@@ -86,6 +86,16 @@ def question_work(
             return replace(result, error=result.error or error_dict(error))
 
     return work
+
+
+def _trace_of(output: Mapping[str, Any], mode: str, roles: Mapping[str, str]) -> JSON | None:
+    """Return the trace of an output; of a bare search what it found; None of an agent that tells no question."""
+    if "question" in output:
+        return Trace.from_state(output, mode, roles).to_dict()
+    if "searched" in output:
+        found = {"passages": output["passages"], "stop_reason": output["stop_reason"]}
+        return Trace.from_state({"question": output["searched"], **found}, mode, roles).to_dict()
+    return None
 
 
 def evaluate(

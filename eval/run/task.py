@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.errors import IngestError, SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
+from ras_agent.eval.benchmarks.registry import corpus_file
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import OnBad
@@ -74,7 +75,7 @@ class Task:
 
 def load_task(
     name: str,
-    data: Path,
+    data: Path | str | object,
     settings: Settings,
     *,
     corpus: Path | None = None,
@@ -87,8 +88,10 @@ def load_task(
 ) -> Task:
     """Read questions `first` (from 1) and on, at most `limit`, and the passages to search.
 
-    name: the benchmark's. settings: name the index, where neither `corpus` nor the questions bring passages. embedder:
-    of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are compared.
+    name: the benchmark's. data: a file, a pandas DataFrame, or a list of rows. settings: name the index, where neither
+        `corpus` nor the questions bring passages. corpus: a file of passages, or BEIR's folder.
+    embedder: of the passages or graphs that come with the questions, or of `corpus`; without one, words alone are
+        compared.
     instruction: which of the benchmark's the answerer is given. metrics: in place of the benchmark's own.
     strict: raise for a record of either file that cannot be read, which is else left out and listed in `skipped`.
     Raises RasError children.
@@ -96,7 +99,13 @@ def load_task(
     instructed = benchmark(name).instructed(instruction)
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
-    everything = instructed.load(data, on_bad=on_bad)
+    if isinstance(data, str | Path):
+        data = Path(data)
+        everything = instructed.load(data, on_bad=on_bad)
+    else:
+        everything = instructed.of_rows(rows_of(data))
+        data = Path("rows")
+    corpus = corpus_file(corpus) if corpus is not None else None
     questions = everything[first - 1 :][:limit]
     if not questions:
         raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
@@ -106,6 +115,17 @@ def load_task(
     lacking = count_without_evidence(questions, index)
     task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped), lacking)
     return task.scored_by(metrics) if metrics else task
+
+
+def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a data frame, or of an iterable of mappings. Raises SettingsError for something else."""
+    to_dict = getattr(data, "to_dict", None)
+    if callable(to_dict) and hasattr(data, "columns"):
+        rows: Iterable[Mapping[str, Any]] = to_dict("records")
+        return rows
+    if isinstance(data, Iterable) and not isinstance(data, Mapping):
+        return data
+    raise SettingsError(f"questions are a file, a DataFrame or a list of rows, not {type(data).__name__}")
 
 
 def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -> int:

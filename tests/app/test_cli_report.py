@@ -59,7 +59,7 @@ def test_the_page_holds_the_figures_and_each_questions_result(cli: Cli, run: Pat
         id: result["answer"] for id, result in results.items()
     }
     assert page.count('<script type="text/plain" id="trace-0-') == 4
-    assert (tmp_path / "report.md").read_text("utf-8").startswith("| run | n | em |")
+    assert (tmp_path / "report.md").read_text("utf-8").startswith("| run | n | em_text | f1_text | em | f1 |")
 
 
 def test_traces_can_be_left_out(cli: Cli, run: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_prices_that_cannot_be_read_are_an_error_in_one_line(cli: Cli, run: Path
     ("arguments", "message"),
     [
         (("nothing-here",), "is no run"),
-        (("run", "--metric", "bleu"), "unknown metric 'bleu'; known: all_recall@5, em, f1"),
+        (("run", "--metric", "bleu"), "unknown metric 'bleu'; known: all_recall, all_recall@5, em, em_text, f1"),
         (("run", "--out", "no/where.html"), "there is no folder no"),
     ],
 )

@@ -1,0 +1,114 @@
+"""Runs over rows, files with other line ends, more questions later, and tables of results."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.errors import RunError, SettingsError
+from ras_agent.eval.formats import format_to_write
+from ras_agent.eval.formats.exported import Exported
+from ras_agent.eval.run import EvalAgent, begin_run, load_task, search_agent
+from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.settings import Settings
+
+ROWS = [
+    {"id": f"q{number}", "question": f"Where is {town}?", "answers": [land], "supporting_ids": [town]}
+    for number, (town, land) in enumerate((("Hull", "England"), ("Perth", "Scotland"), ("Bern", "Switzerland")))
+]
+CORPUS = [{"id": town, "title": town, "text": f"{town} is in {land}."} for town, land in
+          (("Hull", "England"), ("Perth", "Scotland"), ("Bern", "Switzerland"))]  # fmt: skip
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    place = tmp_path / "set"
+    place.mkdir()
+    (place / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CORPUS))
+    return place
+
+
+class Frame:
+    """What is asked of a pandas DataFrame."""
+
+    columns = ("id", "question")
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        assert orient == "records"
+        return [*ROWS[:2], {**ROWS[2], "type": float("nan")}]
+
+
+def _run(data: object, corpus: Path, out: Path, limit: int | None = None) -> dict[str, Any]:
+    settings = Settings(retriever="bm25")
+    task = load_task("jsonl", data, settings, corpus=corpus, limit=limit).for_search()
+    return begin_run(task, search_agent("bm25", settings), out, concurrency=1).finish()
+
+
+def test_rows_and_a_data_frame_are_asked_over_a_folder_of_beir(corpus: Path, tmp_path: Path) -> None:
+    assert _run(ROWS, corpus, tmp_path / "rows")["scores"]["recall"]["mean"] == 1.0
+    assert _run(Frame(), corpus, tmp_path / "frame")["questions"] == 3
+    with pytest.raises(SettingsError, match="a file, a DataFrame or a list of rows"):
+        load_task("jsonl", 7, Settings(), corpus=corpus)
+
+
+def test_a_file_is_the_same_with_other_line_ends(tmp_path: Path) -> None:
+    texts = ("a\nb\n", "a\r\nb\r\n", "a\nb\n\n")
+    digests = set()
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).write_bytes(text.encode())
+        digests.add(file_sha256(tmp_path / str(number)))
+    assert len(digests) == 1
+    (tmp_path / "other").write_bytes(b"a\n\nb\n")
+    assert file_sha256(tmp_path / "other") not in digests
+
+
+def test_more_questions_are_asked_in_the_same_run(corpus: Path, tmp_path: Path) -> None:
+    _run(ROWS, corpus, tmp_path / "run", limit=2)
+    begun = (tmp_path / "run" / "results.jsonl").read_text()
+    assert _run(ROWS, corpus, tmp_path / "run")["questions"] == 3
+    assert (tmp_path / "run" / "results.jsonl").read_text().startswith(begun)
+    assert RunFolder(tmp_path / "run").manifest()["questions"] == 3
+    with pytest.raises(RunError, match="begun with another configuration: questions"):
+        _run(ROWS, corpus, tmp_path / "run", limit=1)
+
+
+def test_results_are_a_table_with_a_column_for_each_score(corpus: Path, tmp_path: Path) -> None:
+    _run(ROWS, corpus, tmp_path / "run")
+    rows = RunFolder(tmp_path / "run").rows()
+    assert next((row["id"], row["recall"], row["retrieved"]) for row in rows) == ("q0", 1.0, '["Hull"]')
+    format_to_write("csv")(Exported.read(tmp_path / "run"), tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open(newline="") as file:
+        assert [row["recall"] for row in csv.DictReader(file)] == ["1.0", "1.0", "1.0"]
+
+
+def test_a_run_that_only_searches_is_exported_with_its_passages(corpus: Path, tmp_path: Path) -> None:
+    _run(ROWS, corpus, tmp_path / "run")
+    format_to_write("ragas")(Exported.read(tmp_path / "run"), tmp_path / "rows.jsonl")
+    first = json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[0])
+    assert first["retrieved_contexts"] == ["Hull is in England."]
+
+
+@pytest.mark.parametrize(("field", "told"), [("seconds", "'seconds' is null"), ("answers", "'answers' is null")])
+def test_a_field_that_is_null_is_named_with_its_line(corpus: Path, tmp_path: Path, field: str, told: str) -> None:
+    _run(ROWS, corpus, tmp_path / "run")
+    place = tmp_path / "run" / "results.jsonl"
+    lines = [json.loads(line) for line in place.read_text().splitlines()]
+    lines[1][field] = None
+    place.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(RunError, match=f"line 2: not a result .*{told}"):
+        list(RunFolder(tmp_path / "run").results())
+
+
+def test_an_agent_of_ones_own_is_asked_over_rows(corpus: Path, tmp_path: Path) -> None:
+    async def answer(question: Any) -> dict[str, Any]:
+        return {"answer": "England", "passages": {}, "steps": [], "stop_reason": "own"}
+
+    task = load_task("jsonl", ROWS, Settings(), corpus=corpus)
+    assert begin_run(task, EvalAgent.of("own", answer), tmp_path / "own").finish()["scores"]["em_text"][
+        "mean"
+    ] == pytest.approx(1 / 3)

@@ -11,9 +11,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -42,13 +42,18 @@ Row = tuple[str, bool, bool | None]
 """The kind of a case, whether the answer is borne, and what `supported` says"""
 
 
-def main(command: str, path: str, *others: str) -> None:
+def main() -> None:
     """Print a table: how many of each kind are supported, not, or unclear; then precision and recall."""
-    rows = list(COMMANDS[command](path, *others))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=COMMANDS, help="what is measured")
+    parser.add_argument("files", nargs="+", help="the set, or the recorded calls and their questions")
+    parser.add_argument("--verbose", action="store_true", help="print each reply, and what it cites")
+    arguments = parser.parse_args()
+    rows = list(COMMANDS[arguments.kind](*arguments.files, **({"verbose": True} if arguments.verbose else {})))
     kinds = Counter(rows)
-    for kind in dict.fromkeys((kind, borne) for kind, borne, _ in rows):
-        counts = {said: kinds[(*kind, said)] for said in (True, False, None)}
-        print(f"{kind[0]:40} borne {kind[1]!s:5} ", counts)
+    for kind, borne in dict.fromkeys((kind, borne) for kind, borne, _ in rows):
+        counts = [kinds[kind, borne, said] for said in (True, False, None)]
+        print(f"{kind:28} right {borne!s:5}  supported {counts[0]}, not {counts[1]}, unclear {counts[2]}")
     said_so = [borne for _, borne, said in rows if said is True]
     right = [said for _, borne, said in rows if borne]
     print(f"precision {sum(said_so)}/{len(said_so)} = {sum(said_so) / max(1, len(said_so)):.3f}")
@@ -84,10 +89,9 @@ def near(path: str) -> Iterator[Row]:
 def verdicts(path: str) -> Iterator[Row]:
     """Yield for each claim what is right, and what is wrong."""
     for record in _records(path):
-        question = f"Is it true that {record['claim'].strip(' .')}?" if ASKED else record["claim"]
         for answer in ("Yes", "No"):
             right = (answer == "Yes") == (record["label"] == "SUPPORTS")
-            yield answer, right, _supported(question, answer, record["evidence"])
+            yield answer, right, _supported(record["claim"], answer, record["evidence"])
 
 
 def claims(path: str) -> Iterator[Row]:
@@ -102,7 +106,7 @@ def claims(path: str) -> Iterator[Row]:
         yield label, label == "supported", _together(record["claim"], texts)
 
 
-def replies(path: str, questions: str) -> Iterator[Row]:
+def replies(path: str, questions: str, verbose: bool = False) -> Iterator[Row]:
     """Yield for each recorded reply of an answerer that is an answer whether it is right, and whether it is borne."""
     golds = {record["question"]: record["answers"] for record in _records(questions)}
     seen = set()
@@ -120,7 +124,7 @@ def replies(path: str, questions: str) -> Iterator[Row]:
         right = _is_right(question, answer.text, gold[0])
         states = [one.supported for one in answer.citations]
         said = True if True in states else None if None in states else False
-        if VERBOSE:
+        if verbose:
             print(f"{right!s:5} {said!s:5} {question} => {answer.text!r} (gold {gold})")
             for one in answer.citations:
                 print("        ", one.supported, one.title, "|", one.quote[:200])
@@ -209,7 +213,5 @@ def _records(path: str) -> list[Any]:
     return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
 
 
-VERBOSE = "--verbose" in sys.argv
-ASKED = "--asked" in sys.argv
 if __name__ == "__main__":
-    main(*[argument for argument in sys.argv[1:] if not argument.startswith("--")])
+    main()

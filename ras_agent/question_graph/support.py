@@ -21,7 +21,7 @@ from ras_agent.marks import NUMBER
 from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
-from ras_agent.text.names import is_name, name_spans, names_in
+from ras_agent.text.names import is_name, names_in
 from ras_agent.text.options import options_of
 from ras_agent.text.overlap import Sentence, holds, sentences_of
 from ras_agent.text.sentences import sentence_spans
@@ -234,12 +234,12 @@ def _may_be_said_otherwise(
 def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
     """Return whether enough of a claim's own terms are held: all figures, most of each name, and many other words.
 
-    Beside a figure or a name, a few other words need not be there: "the year 1847".
+    Beside a figure or a name one other word need not be there: "the year 1847". A few words alone have to be, all.
     """
     told = {term: has for term, has in held.items() if has is not None}
     if not told:
         return None
-    names = [words for name in _names_inside(claim) if (words := told.keys() & terms_of(name))]
+    names = [words for name in names_in(claim) if (words := told.keys() & terms_of(name))]
     named = frozenset[Term]().union(*names)
     figures = [has for term, has in told.items() if term.is_figure]
     others = [has for term, has in told.items() if not term.is_figure and term not in named]
@@ -247,14 +247,11 @@ def _is_borne(claim: str, held: Mapping[Term, bool | None]) -> bool | None:
         return False
     if not all(_share([told[term] for term in name]) >= _SHARE_OF_NAME for name in names):
         return False
-    if len(others) <= _SHORT:
-        return bool(figures or names) or all(others)
-    return _share(others) >= _SHARE_OF_WORDS
-
-
-def _names_inside(claim: str) -> list[str]:
-    """Return the names of a claim; not its first word by itself, whose capital may be the sentence's."""
-    return [claim[start:end] for start, end in name_spans(claim) if start or " " in claim[:end] or end == len(claim)]
+    if len(others) <= 1 and (figures or names):
+        return True
+    if len(told) <= _SHORT and not figures and not names:
+        return all(others)
+    return not others or _share(others) >= _SHARE_OF_WORDS
 
 
 def _share(held: Sequence[bool]) -> float:

@@ -44,6 +44,7 @@ from ras_agent.text.languages import foreign_language
 from ras_agent.text.markup import inert_markup, markup_start
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.normal_form import storable
+from ras_agent.text.options import options_of
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.titles import bare_title
@@ -224,6 +225,7 @@ READERS = {
     "best_sentence": TextReader(_cited),
     "inert_markup": TextReader(lambda text: (inert_markup(text), markup_start(text)), "text.markup"),
     "without_sources": TextReader(without_sources, "graphs.tool"),
+    "options_of": TextReader(options_of, "text.options"),
     "with_support": TextReader(_borne, "question_graph.support"),
     "bare_title": TextReader(bare_title, "text.titles"),
     "stem_set": TextReader(stem_set, "text.words"),

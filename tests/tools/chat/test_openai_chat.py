@@ -360,6 +360,15 @@ async def test_a_reply_of_another_form_is_a_broken_one(server: Served, ask: Any,
         await ask(server.model(), [HumanMessage("Who?")])
 
 
+async def test_a_stream_that_stays_open_after_its_last_piece_is_whole(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "_AFTER_THE_END", 0.01)
+    server.reply = lambda request: pieces({"content": "Bell."})[:-1]
+    reply = await as_chat(server.model()).acomplete(Request((Turn("user", "Who?"),), lambda text: None))
+    assert (reply.text, reply.shortfall) == ("Bell.", "")
+
+
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
 async def test_a_cancelled_task_closes_its_request(server: Served, on_text: Any) -> None:
     server.reply = lambda request: pieces({"content": "Alex"}, last=False) if on_text else None

@@ -62,7 +62,7 @@ def test_a_role_has_its_own_settings_in_place_of_the_common_ones() -> None:
 
 
 def test_an_agents_roles_are_called_by_their_own_settings() -> None:
-    options = role_options(Settings(temperature=0.5, roles=["planner.temperature=0.2", "planner.timeout=300"]))
+    options = role_options(Settings(temperature=0.5, roles={"planner": {"temperature": 0.2, "timeout": 300}}))
     assert (options.for_role("planner").chat.temperature, options.for_role("planner").chat.timeout) == (0.2, 300.0)
     assert options.for_role("reasoner").chat.temperature == 0.2
     assert (options.for_role("answerer").chat.temperature, options.for_role("answerer").chat.timeout) == (0.5, None)
@@ -105,14 +105,17 @@ def test_no_message_shows_what_may_be_a_secret(values: dict[str, Any]) -> None:
 
 def test_settings_show_no_value_of_a_header_but_a_variables_name() -> None:
     settings = Settings(
-        headers={"x-key": "swordfish", "x-gateway": "env:GATEWAY_KEY"}, roles="planner.headers.x-a=swordfish"
+        headers={"x-key": "swordfish", "x-gateway": "env:GATEWAY_KEY"},
+        roles={"planner": {"headers": {"x-a": "swordfish"}}},
     )
     assert "swordfish" not in repr(settings)
     assert "env:GATEWAY_KEY" in repr(settings)
 
 
 def test_settings_go_over_a_pipe_to_another_process_and_back() -> None:
-    settings = Settings(headers={"x-key": "swordfish"}, roles="planner.headers.x-a=b", extra_body="top_k=20")
+    settings = Settings(
+        headers={"x-key": "swordfish"}, roles={"planner": {"headers": {"x-a": "b"}}}, extra_body={"top_k": 20}
+    )
     assert Settings.model_validate(settings.model_dump(mode="json", exclude_unset=True)) == settings
 
 

@@ -141,7 +141,7 @@ def _with_fields(
 def _one_key(request: RequestFields, spec: str, key: str) -> str:
     """Return the key of a model of LangChain's. Raises SettingsError for several, which only our own client takes."""
     keys = request.sent_keys(asked=not key)
-    if len(keys) > 1:
+    if len(keys) != 1:
         raise SettingsError(f"{printable(spec)} takes one key; several are for openai:NAME and vllm:URL#NAME")
     return keys[0]
 
@@ -461,7 +461,7 @@ def server_address(address: str, form: str) -> tuple[str, str, str]:
     form: how the whole spec is written, for the message. Raises SettingsError for another form.
     """
     urls, name = server_addresses(address, form)
-    if len(urls) > 1:
+    if len(urls) != 1:
         raise SettingsError(f"{printable(f'{form}{address}')!r} has {len(urls)} addresses, and one is taken here")
     return urls[0], name, _server_key()
 

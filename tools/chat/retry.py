@@ -24,7 +24,7 @@ _TRANSIENT_NAMES = frozenset({"APIConnectionError", "APITimeoutError", "Transpor
 _TRIES_OF_AN_ABSENT_SERVER = 2
 _LOOK_EVERY = 5.0  # seconds at most between tries of a server that is gone
 _RATE_LIMITED = 429
-_FIRST_WAIT_AT_A_LIMIT = 4.0  # seconds at least, as most rates are those of a minute
+_LONGER_AT_A_LIMIT = 8.0  # times as long as after other failures, as most rates are those of a minute
 _IN_A_STREAM = "APIError"  # the base class of OpenAI's errors, raised itself where a stream holds an error
 _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
@@ -33,8 +33,8 @@ _NO_SUCH_HOST = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NON
 class RetryPolicy:
     """Allows `attempts` tries. Waits double from `first_wait` seconds, jittered, and never exceed `max_wait` seconds.
 
-    Where the endpoint names a waiting time (`ras_agent.tools.chat.waits`), that time is waited instead; if it is longer
-    than `max_wait`, the call fails at once.
+    After a rate limit they are eight times as long. Where the endpoint names a waiting time
+    (`ras_agent.tools.chat.waits`), that time is waited instead; one longer than `max_wait` ends the call at once.
 
     patience: seconds for which a server that has replied before is waited for when nobody is there: it may be loading
     its model again. Looking for it does not count as a try.
@@ -84,7 +84,7 @@ class RetryPolicy:
         longest = _LOOK_EVERY if error and is_gone(error) else self.max_wait
         first = self.first_wait
         if error and status_of(error) == _RATE_LIMITED:
-            first = max(first, _FIRST_WAIT_AT_A_LIMIT)
+            first *= _LONGER_AT_A_LIMIT
         ceiling = min(longest, self.max_wait, first * 2.0 ** min(state.attempt_number - 1, 30))
         return float(ceiling * (0.5 + 0.5 * self.jitter()))
 

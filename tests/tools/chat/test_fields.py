@@ -164,7 +164,9 @@ def test_the_fields_of_two_roles_are_those_of_each(scripted_llm: Any) -> None:
         planner=scripted_llm.spec,
         answerer=scripted_llm.spec,
         extractor="offline",
-        settings=Settings(seed=7, max_hops=1, roles=["planner.reasoning_effort=low", "answerer.top_p=0.5"]),
+        settings=Settings(
+            seed=7, max_hops=1, roles={"planner": {"reasoning_effort": "low"}, "answerer": {"top_p": 0.5}}
+        ),
     )
     agent.invoke({"question": "Where was Bell born?"})
     planner, answerer = scripted_llm.requests()

@@ -120,7 +120,7 @@ class Words:
 
     def content(self, phrase: str) -> list[Term]:
         """Return the terms of a phrase that carry its meaning, or all of them where none does ("The Who")."""
-        terms = terms_of(phrase)
+        terms = list(terms_of(phrase))
         meaning = [term for term in terms if not term.is_empty]
         if self.writing is Writing.LETTERS:  # of whose small words there is no list
             meaning = [term for term in meaning if len(term.word) >= _LEAST_LETTERS or not term.text.islower()]

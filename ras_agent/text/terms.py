@@ -143,13 +143,14 @@ class Term:
         return self.word in HONORIFICS
 
 
-def terms_of(text: str) -> list[Term]:
+@cached_if_short(8192)
+def terms_of(text: str) -> tuple[Term, ...]:
     """Return the terms of a text, in order, those without meaning too.
 
     >>> [term.text for term in terms_of("Dr. Bell's 1.8 million U.S. dollars in May")]
     ['Dr', 'Bell', '1.8 million', 'US', 'dollars', 'in', 'May']
     """
-    return list(_terms(_prepared(text)))
+    return tuple(_terms(_prepared(text)))
 
 
 def plain_letters(text: str) -> str:
@@ -251,4 +252,5 @@ def _count(words: str) -> Decimal:
 
 
 def _figure(value: Decimal) -> str:
-    return f"#{value.normalize():f}"
+    written = f"{value:f}"
+    return f"#{written.rstrip('0').rstrip('.')}" if "." in written else f"#{written}"

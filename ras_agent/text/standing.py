@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.overlap import Sentence, best_sentence, sentences_of
-from ras_agent.text.terms import Term, plain_letters, terms_of
+from ras_agent.text.terms import Term, plain_letters, sign_words, terms_of
 from ras_agent.text.titles import with_title
 from ras_agent.text.words import word_set
 
@@ -51,12 +51,15 @@ _ENGLISH_ONLY = word_set(
     "the and to with by from his her its were who which that this she has been their they where when"
 )
 """Words that tell English from its relatives; "is", "was", "in", "of" and "for" are words of others too."""
+_MOSTLY_ENGLISH = word_set("of is was are an")
+"""Words of which two different ones tell English in a short text: no close relative has two of them often."""
 _LEAST_ENGLISH = 0.04  # of all words; those with capitals may be of an English name
 _ENGLISH_PREDICATE = _ENGLISH_ONLY | word_set("is was are of in on at born")
 _LEAST_LETTERS = 4  # of a word without figures, for its first letters to say something
 _SHARE_OF_LETTERS = 0.6
 _LEAST_INSIDE = 5  # letters of an English word that may be inside another: "keeper" in "goalkeeper"
 _FOREIGN_WORD = re.compile(r"(?<!\w)[^\W\d_A-Z]*[\u00df-\u02af\u0370-\U0010ffff][^\W\d_]*")  # in small letters, no name
+_ROUND = re.compile(r"#\d{2,}000")  # which may be a number of thousands or millions in words of any language
 _LARGE = re.compile(r"#\d{3}")  # written in digits, in whatever language
 _NATIVE_NUMBERS = re.compile("[〇零一二三四五六七八九十百千萬万]{2}|昭和|平成|令和|大正|明治")
 _SPACE = re.compile(r"\W+")
@@ -70,7 +73,8 @@ def writing_of(text: str) -> Writing:
         return Writing.UNSPACED
     words = text.split()
     english = sum(word in _ENGLISH_ONLY for word in words)
-    is_english = english > _LEAST_ENGLISH * len(words) and not foreign_language(text)
+    has_two = len(_MOSTLY_ENGLISH.intersection(words)) > 1 and not _FOREIGN_WORD.search(text)
+    is_english = (english > _LEAST_ENGLISH * len(words) or has_two) and not foreign_language(text)
     return Writing.ENGLISH if is_english else Writing.LETTERS
 
 
@@ -87,7 +91,7 @@ class Words:
 
     def __post_init__(self) -> None:
         forms = (term.forms for term in terms_of(self.text))
-        object.__setattr__(self, "_forms", frozenset().union(*forms))
+        object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
 
     def standing(self, phrase: str) -> Standing:
         """Return whether a phrase stands among the words."""
@@ -132,6 +136,8 @@ class Words:
             return True
         if term.is_figure:
             return False
+        if self.writing is Writing.UNSPACED:
+            return term.word in self._letters
         if len(term.word) == 1:
             return term.word in self._initials
         if self.writing is Writing.ENGLISH:
@@ -149,7 +155,7 @@ class Words:
 
     def is_surely_missing(self, term: Term) -> bool:
         """Return whether a missing term is a figure, and the text has none such in words or in numerals of its own."""
-        large = any(map(_LARGE.match, term.forms))
+        large = any(_LARGE.match(form) and not _ROUND.fullmatch(form) for form in term.forms)
         return term.is_figure and large and any(map(_LARGE.match, self._forms)) and not self._has_native_numbers
 
     @cached_property

@@ -51,7 +51,11 @@ _SCALES = {
     **dict.fromkeys(("million", "millions", "millionen", "millon", "millones", "milhao", "milhoes", "milioni"), 10**6),
     **dict.fromkeys(("billion", "billions", "milliard", "milliards", "milliarde", "milliarden"), 10**9),
     **dict.fromkeys(("trillion", "trillions"), 10**12),
+    "lakh": 10**5,
+    "crore": 10**7,
 }
+_SCALE_SIGNS = {**dict.fromkeys("万萬만", 10**4), **dict.fromkeys("億亿억", 10**8)}
+"""Scales of scripts without spaces, which are the first letter behind a number."""
 _SHORT_SCALES = {
     **dict.fromkeys(("k", "mil", "mille"), 10**3),
     **dict.fromkeys(("m", "mn", "mio"), 10**6),
@@ -71,6 +75,14 @@ _SAME = """
     czech czechia, flanders flemish, peru peruvian, china chinese, cyprus cypriot, philippines filipino, thailand
     thai, ukraine ukrainian
 """
+_SIGN_WORDS = {
+    "%": "percent per cent",
+    "$": "dollar usd",
+    "€": "euro eur",
+    "£": "pound gbp",
+    "¥": "yen",
+    "°": "degre celsiu fahrenheit",  # stems
+}
 _JOINED = {
     re.compile(r"\bUnited States(?: of America)?\b"): "USA",
     re.compile(r"\b(?:United Kingdom|Great Britain)\b"): "UK",
@@ -100,7 +112,7 @@ _SMALL_WORD = "|".join(sorted(_SMALL, key=len, reverse=True))
 _TOKEN = re.compile(
     r"(?P<date>\d{1,4}([-/.])\d{1,2}\2\d{1,4}(?!\d))"
     r"|(?P<years>\d{4}-\d{2}(?![\d-]))"
-    r"|(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,']\d+)*)(?:(?:st|nd|rd|th|s)(?![^\W\d_]))?"
+    r"|(?P<minus>(?<![^\s(])-)?(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,']\d+)*)(?:(?:st|nd|rd|th|s)(?![^\W\d_]))?"
     rf"|(?P<counted>\b(?:{_SMALL_WORD}|hundred)(?:(?: and |[ -])(?:{_SMALL_WORD}|hundred))*\b)"
     r"|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)*)",
     re.IGNORECASE,
@@ -113,6 +125,7 @@ _POSSESSIVE = re.compile(r"'s?(?!\w)")
 _ELISION = re.compile(r"(?:l|d|qu|j|n|s|c|m|t|dell|nell|all|un)'(?=\w{2})", re.IGNORECASE)
 _VERBS_TOO = word_set("may march mar mars")
 _INDEFINITE = "one"
+_LONGEST_WITHOUT_PLURAL = 4  # letters: as "this" and "has" are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,12 @@ def terms_of(text: str) -> tuple[Term, ...]:
     return tuple(_terms(_prepared(text)))
 
 
+def sign_words(text: str) -> frozenset[str]:
+    """Return the words for which signs of a text stand, such as "percent" for "%"."""
+    words = (words.split() for sign, words in _SIGN_WORDS.items() if sign in text)
+    return frozenset().union(*words)
+
+
 def plain_letters(text: str) -> str:
     """Return a text in lower case, without accents and without strokes through its letters."""
     low = fold(text)
@@ -180,10 +199,12 @@ def _terms(text: str) -> Iterator[Term]:
             yield from _years(token)
         else:
             values = {_count(token)} if kind == "counted" else _values(match["number"])
+            if match["minus"]:
+                values = {-value for value in values}
             scale = _SCALE.match(text, position)
             factors = _factors(scale[1]) if scale else ()
             if scale and factors:
-                position = scale.end()
+                position = scale.end() if scale[1][0] not in _SCALE_SIGNS else scale.start(1) + 1
                 values = {value * factor for value in values for factor in factors}
             words = {token.lower()} if kind == "counted" else set()
             yield Term(text[match.start() : position], frozenset(words.union(map(_figure, values))))
@@ -193,6 +214,8 @@ def _terms(text: str) -> Iterator[Term]:
 def _word(token: str) -> Term:
     word = plain_letters(token).replace("'", "")
     forms = {word, stem(word)}
+    if len(word) > _LONGEST_WITHOUT_PLURAL:
+        forms.add(word.removesuffix("s"))
     if word in _SAME_AS:
         forms.add(_SAME_AS[word])
     if word in _MONTH_OF and (token[0].isupper() or word not in _VERBS_TOO):
@@ -234,6 +257,8 @@ def _values(number: str) -> set[Decimal]:
 
 
 def _factors(word: str) -> tuple[int, ...]:
+    if word[0] in _SCALE_SIGNS:
+        return (_SCALE_SIGNS[word[0]],)
     low = plain_letters(word)
     if low in _SHORT_SCALES:
         return _SHORT_SCALES[low], 1

@@ -50,6 +50,14 @@ def test_a_fact_is_missing_if_one_word_or_figure_of_an_end_is(fact: tuple[str, s
     assert [term.text for term in NORA.missing(fact[0], fact[2])] == words
 
 
+def test_signs_stand_for_their_words() -> None:
+    text = FactText("The revenue of Acme was $3.5bn in 2020, 45% of it from the UK, at 6 °C with -2 in the night.")
+    assert text.standing("Acme", "had a revenue of", "3.5 billion dollars") is STANDS
+    assert text.standing("revenue", "from the UK was", "45 percent") is STANDS
+    assert text.standing("Acme", "was at", "6 degrees Celsius") is STANDS
+    assert text.standing("Acme", "was at", "2 degrees Celsius") is MISSING
+
+
 def test_the_title_is_part_of_the_text() -> None:
     bled = FactText("It lies in the Julian Alps of Slovenia.", "Lake Bled")
     assert bled.standing("Lake Bled", "lies in", "Slovenia") is STANDS
@@ -74,6 +82,9 @@ RUSSIAN = FactText("Мария Склодовская-Кюри родилась 
 FINNISH = FactText("Tove Jansson syntyi Helsingissä vuonna 1914 ja kirjoitti Muumi-kirjat.")
 
 
+KYOTO = FactText("京都は日本の都市で、人口は約百四十六万人で、面積は827平方キロです。", "京都")
+
+
 def test_each_text_is_read_as_its_writing_allows() -> None:
     assert writing_of(TEXT) is Writing.ENGLISH
     assert {one.words.writing for one in (GERMAN, SPANISH, RUSSIAN, FINNISH)} == {Writing.LETTERS}
@@ -92,6 +103,7 @@ def test_each_text_is_read_as_its_writing_allows() -> None:
         (SPANISH, ("García Márquez", "nació el", "1927-03-06")),
         (CHINESE, ("爱因斯坦", "出生于", "乌尔姆")),
         (CHINESE, ("爱因斯坦", "出生日期", "1879年3月14日")),
+        (CHINESE, ("爱因斯坦", "出生于", "1879年")),
         (ARABIC, ("نجيب محفوظ", "حصل على", "جائزة نوبل")),
         (ARABIC, ("محفوظ", "ولد عام", "١٩١١")),
         (RUSSIAN, ("Мария Кюри", "родилась в", "Варшава")),
@@ -110,6 +122,7 @@ def test_other_languages_are_compared_by_first_letters_or_as_they_are(
         (GERMAN, ("Einstein", "was born in", "Germany")),
         (CHINESE, ("爱因斯坦", "提出", "广义相对论")),
         (CHINESE, ("Einstein", "was born in", "Ulm")),
+        (KYOTO, ("Kyoto", "has", "1,460,000 people")),
         (ARABIC, ("محفوظ", "كتب", "روايات")),
         (RUSSIAN, ("Marie Curie", "was born in", "Warsaw")),
     ],

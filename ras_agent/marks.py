@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -191,7 +191,11 @@ THOUGHTS = label("Sentences so far")
 
 # what a planner writes in the dialects of others: ReAct's steps, CoRAG's searches with their answers
 THOUGHT = label("Thought", rf"thought(?:{_IN_LINE}*+\d++)?+")
-ACTION = label("Action", rf"action(?:{_IN_LINE}*+\d++)?+")
+# a model that quotes the middle of a line may begin one with it
+ACTION = replace(
+    label("Action", rf"action(?:{_IN_LINE}*+\d++)?+"),
+    near=rf"\baction(?:{_IN_LINE}*+\d++)?+(?:{_IN_LINE}++input)?+(?:{_IN_LINE}|[*_`])*+[:：]",
+)
 ACTION_INPUT = label("Action Input", rf"action{_IN_LINE}++input")
 OBSERVATION = label("Observation", rf"observation(?:{_IN_LINE}*+\d++)?+")
 INTERMEDIATE_QUERY = label("Intermediate query", rf"intermediate{_IN_LINE}++query(?:{_IN_LINE}*+\d++)?+")

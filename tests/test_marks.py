@@ -275,3 +275,8 @@ def test_every_mark_is_live_as_it_is_written() -> None:
 )
 def test_a_chain_ends_with_a_name_behind_what_it_is(sentence: str, ends: bool) -> None:
     assert ends_chain(sentence) is ends
+
+
+def test_an_action_in_the_middle_of_a_line_is_inert_since_who_quotes_it_may_begin_a_line_with_it() -> None:
+    assert as_data("Kelp. Action: Search[it], action 2 input: x") == "Kelp. Action∶ Search[it], action 2 input∶ x"
+    assert as_data("A legal action follows: none.") == "A legal action follows: none."

@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from starlette.types import Receive, Scope, Send
 
 from ras_agent.app.serve.errors import ApiError, refusal, without_places
+from ras_agent.app.serve.half_open import STREAMS
 from ras_agent.budget import Limits
 from ras_agent.calling import raise_if_cancelled
 from ras_agent.events import Event, Failed
@@ -170,6 +171,7 @@ class RunStream(StreamingResponse):
         self._run = run
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})[STREAMS] = True
         async with ending_with_client(self._run, receive):  # Starlette may notice at the next piece alone
             await self.stream_response(send)
 

@@ -16,6 +16,7 @@ import uvicorn
 
 from ras_agent.app.serve.access import read_access
 from ras_agent.app.serve.app import create_app
+from ras_agent.app.serve.half_open import HalfOpen
 from ras_agent.app.serve.service import Service, open_service
 from ras_agent.errors import SettingsError
 from ras_agent.logs import LOGGER, log_to
@@ -41,6 +42,7 @@ async def run_server(settings: Settings, *, sample: bool, announce: Callable[[st
         async with open_service(settings, sample=sample) as service:
             config = uvicorn.Config(
                 create_app(service, access),
+                http=HalfOpen,
                 log_level="warning",
                 access_log=False,  # its lines would hold questions
                 server_header=False,

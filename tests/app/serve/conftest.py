@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from ras_agent.app.serve.access import access_of
 from ras_agent.app.serve.app import create_app
+from ras_agent.app.serve.half_open import HalfOpen
 from ras_agent.app.serve.server import listening
 from ras_agent.app.serve.service import open_service
 from ras_agent.settings import Settings
@@ -45,7 +46,7 @@ def serving(
                 site = FastAPI()
                 site.mount(below, app)
                 app = site
-            config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=5)
+            config = uvicorn.Config(app, http=HalfOpen, log_level="critical", timeout_graceful_shutdown=5)
             held["server"] = server = uvicorn.Server(config)
             with listening("127.0.0.1", 0) as listener:
                 held["port"] = listener.getsockname()[1]

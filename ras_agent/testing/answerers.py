@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ras_agent.protocols import Answerer
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.question_graph.support import is_grounded, with_support
 from ras_agent.records import Answer, Hit, Passage, Source, Step, Triple
 from ras_agent.testing.conformance import (
     Check,
@@ -97,6 +98,9 @@ def answers_and_cites_what_the_evidence_states(answerer: Answerer) -> None:
     answer = answerer.answer(QUESTION, GRAPH, PASSAGES, STEPS)
     demand(not answer.abstained, f"it abstained although the evidence states the answer: {answer.text!r}")
     demand(answer.citations, f"the answer {answer.text!r} cites nothing")
+    known = {passage.id: passage for passage in PASSAGES}
+    borne = is_grounded(with_support(QUESTION, answer, known, GRAPH.by_id))
+    demand(borne, f"no sentence that it cites bears the answer {answer.text!r}")
 
 
 @promise(_checks)

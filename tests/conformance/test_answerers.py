@@ -25,7 +25,7 @@ def answerer(request: pytest.FixtureRequest, scripted_model: Any) -> Answerer:
         return resolve_answerer("offline")
     style = "long" if "long" in request.param else "short"
     layout = {"chain": "chain", "text": "chain-of-text"}.get(request.param.rpartition(", ")[2], "evidence")
-    model = scripted_model(("", "Answer: Water of Leith [2][1][6][99]"))
+    model = scripted_model(("", "Answer: Water of Leith [2][1][3][6][99]"))
     return resolve_answerer(model, RoleOptions(style=style, layout=layout, few_shot="few-shot" in request.param))
 
 

@@ -171,7 +171,9 @@ def test_the_finish_reason_of_an_answer() -> None:
 
 
 def test_pieces_that_both_say_how_a_reply_ended_say_it_once(scripted_model: Any) -> None:
-    first, second = (AIMessageChunk(text, response_metadata={"finish_reason": "length"}) for text in ("Be", "ll"))
+    first, second = (
+        AIMessageChunk(content=text, response_metadata={"finish_reason": "length"}) for text in ("Be", "ll")
+    )
     assert reply_in(first + second, 0.0, SimpleNamespace()).truncated
 
 

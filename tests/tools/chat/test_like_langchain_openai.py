@@ -177,7 +177,7 @@ class Odd(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(404)
 
-    def log_message(self, *told: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
 

@@ -14,6 +14,7 @@ from ras_agent.records import Passage
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
 from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.stated_facts import STATED, read_facts
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document as LangChainDocument
@@ -68,6 +69,11 @@ def passage_of(item: object, name: str, place: str) -> Passage:
     if key is None:
         there = ", ".join(map(repr, item)) or "nothing"
         raise IngestError(f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'")
+    if STATED in item:
+        facts, problems = read_facts(item[STATED], place)
+        if problems:
+            raise IngestError(f"{place}: {problems[0]}")
+        item = {**item, STATED: facts}
     inner = item.get("metadata")
     about = {name: value for name, value in item.items() if name not in (key, *_OWN_KEYS)}
     return _titled(

@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Any
 
@@ -15,6 +15,8 @@ from ras_agent.text.titles import file_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.stated_facts import STATED, read_facts
+from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import (
     Converted,
     FileContent,
@@ -27,11 +29,9 @@ from ras_agent.tools.index.text_files import (
     read_text,
 )
 
-_SEPARATORS = ",;\t|"
 _MUCH = 20_000  # characters; what is less does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
 _LONGEST_WORD = 1000
-_LONGEST_FIELD = 1 << 30  # csv's own limit, 128 KiB, is less than a long article
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,59 +147,89 @@ def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Documen
 
 
 def _load_jsonl(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    """Yield a document for each line that is not blank; a bad line is skipped alone."""
-    for number, line in enumerate(read_lines(path, on_read), start=1):
+    """Yield a document for each line that is not blank; a bad line is skipped alone.
+
+    A line may hold a list of records; a file that is one list over several lines is read as a whole.
+    """
+    lines = read_lines(path, on_read)
+    first = next(lines, "")
+    if first.strip() == "[":
+        yield from _from_array(first + "".join(lines), fields, label)
+        return
+    for number, line in enumerate(chain([first], lines), start=1):
         if line.strip():
-            yield _from_line(line.strip(), fields, label, number)
+            yield from _from_line(line.strip(), fields, label, number)
 
 
-def _from_line(line: str, fields: Fields, label: str, number: int) -> Document | Skipped:
+def _from_array(text: str, fields: Fields, label: str) -> Iterator[Document | Skipped]:
+    if reason := not_unicode(text):
+        yield Skipped(label, reason)
+        return
+    try:
+        records = parse_line(text)
+    except ValueError as error:
+        yield Skipped(label, str(error))
+        return
+    for number, record in enumerate(records, start=1):
+        yield from _from_value(record, fields, label, number, f"{label} record {number}")
+
+
+def _from_line(line: str, fields: Fields, label: str, number: int) -> Iterator[Document | Skipped]:
     place = f"{label} line {number}"
     if reason := not_unicode(line):
-        return Skipped(place, reason)
+        yield Skipped(place, reason)
+        return
     try:
-        record = parse_line(line)
+        value = parse_line(line)
     except ValueError as error:
-        return Skipped(place, str(error))
+        yield Skipped(place, str(error))
+        return
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        for item_number, item in enumerate(value, start=1):
+            yield from _from_value(item, fields, label, f"{number}.{item_number}", f"{place} record {item_number}")
+        return
+    yield from _from_value(value, fields, label, number, place)
+
+
+def _from_value(
+    record: object, fields: Fields, label: str, number: int | str, place: str
+) -> Iterator[Document | Skipped]:
     if not isinstance(record, dict):
-        return Skipped(place, f'expected an object such as {{"text": "..."}}, got {line!r:.60}')
+        yield Skipped(place, f'expected an object such as {{"text": "..."}}, got {record!r:.60}')
+        return
     # an escape such as \ud800 is JSON, but no character
     if reason := not_unicode(json.dumps(record, ensure_ascii=False)):
-        return Skipped(place, reason)
-    return _from_record(record, fields, label, number, "key")
+        yield Skipped(place, reason)
+        return
+    yield from _from_record(record, fields, f"{label}:{number}", place, "key")
 
 
 def _load_csv(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
-    """Yield a document for each row; a bad row is skipped alone.
-
-    The separator is the one of comma, semicolon, tab and bar that the header holds most often.
-    """
-    csv.field_size_limit(_LONGEST_FIELD)
-    lines = read_lines(path, on_read)
-    head = next(lines, "")
-    if reason := not_unicode(head):
-        yield Skipped(f"{label} line 1", reason)
+    """Yield a document for each row; a bad row is skipped alone."""
+    rows = iter(Rows(read_lines(path, on_read), is_tsv=path.suffix.lower() == ".tsv"))
+    line, head = next(rows, (1, []))
+    columns = head if isinstance(head, list) else []
+    if isinstance(head, csv.Error):
+        yield Skipped(f"{label} line {line}", f"the header is not CSV: {head}")
         return
-    rows = csv.reader(chain([head], lines), delimiter=max(_SEPARATORS, key=head.count), strict=True)
-    try:
-        columns = next(rows, [])
-    except csv.Error as error:
-        yield Skipped(f"{label} line 1", f"the header is not CSV: {error}")
+    if reason := not_unicode("\n".join(columns)):
+        yield Skipped(f"{label} line {line}", reason)
         return
+    columns = _usual_names(columns, fields)
     if problem := _header_problem(columns, fields, label):
-        yield Skipped(f"{label} line 1", f"the header {problem}")
+        yield Skipped(f"{label} line {line}", f"the header {problem}")
         return
-    while True:
-        line = rows.line_num + 1
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            yield Skipped(f"{label} line {line}", f"not CSV: {error}")
-            continue
-        if row is None:
-            return
-        if row:
-            yield _from_row(row, columns, fields, label, line)
+    for line, row in rows:
+        if isinstance(row, csv.Error):
+            yield Skipped(f"{label} line {line}", f"not CSV: {row}")
+        elif row:
+            yield from _from_row(row, columns, fields, label, line)
+
+
+def _usual_names(columns: list[str], fields: Fields) -> list[str]:
+    """Return the columns, in which one called "Text " has the name that is looked for where none has it exactly."""
+    wanted = {name.casefold(): name for name in (fields.text, fields.title, fields.id) if name and name not in columns}
+    return [wanted.pop(column.strip().casefold(), column) for column in columns]
 
 
 def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
@@ -209,18 +239,41 @@ def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
     return f"repeats a column: {there}; rename one" if len(set(columns)) < len(columns) else ""
 
 
-def _from_row(row: list[str], columns: list[str], fields: Fields, label: str, line: int) -> Document | Skipped:
+def _from_row(
+    row: list[str], columns: list[str], fields: Fields, label: str, line: int
+) -> Iterator[Document | Skipped]:
     place = f"{label} line {line}"
     if reason := not_unicode("\n".join(row)):
-        return Skipped(place, reason)
-    if len(row) != len(columns):
-        return Skipped(place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}")
-    return _from_record(dict(zip(columns, row, strict=True)), fields, label, line, "column")
+        yield Skipped(place, reason)
+    elif len(row) != len(columns):
+        yield Skipped(place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}")
+    else:
+        record = dict(zip(columns, row, strict=True))
+        yield from _from_record(record, fields, f"{label}:{line}", place, "column")
 
 
-def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: int, what: str) -> Document | Skipped:
-    """Return the record's document; one without an id gets `label:line`. `what`: "key" or "column", for messages."""
-    place = f"{label} line {line}"
+def _from_record(
+    record: Mapping[str, Any], fields: Fields, name: str, place: str, what: str
+) -> Iterator[Document | Skipped]:
+    """Yield a record's document, and a Skipped for each of its facts that is none.
+
+    name: the id of a record without one. what: "key" or "column", for messages.
+    """
+    document = _document_of(record, fields, name, place, what)
+    if isinstance(document, Skipped) or STATED not in document.metadata or what == "column":
+        yield document
+        return
+    facts, problems = read_facts(document.metadata[STATED], place)
+    others = {key: value for key, value in document.metadata.items() if key != STATED}
+    yield replace(document, metadata={**others, STATED: facts} if facts else others)
+    for problem in problems:
+        yield Skipped(place, problem)
+
+
+def _document_of(
+    record: Mapping[str, Any], fields: Fields, given_name: str, place: str, what: str
+) -> Document | Skipped:
+    label = place.partition(" line ")[0].partition(" record ")[0]
     for role, name, usual in (
         ("text", fields.text, None),
         ("title", fields.title, USUAL_FIELDS.title),
@@ -230,7 +283,11 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
             there = ", ".join(map(repr, record)) or "nothing"
             return Skipped(place, f"no {what} {name!r}, it has {there}; {_remedy(label, role)}")
 
-    text, title, own = record[fields.text], record.get(fields.title), record.get(fields.id) if fields.id else None
+    text = record[fields.text]
+    title = record.get(fields.title)
+    own = record.get(fields.id) if fields.id else None
+    if isinstance(own, float) and own.is_integer():  # as pandas writes the ids of a column with gaps
+        own = int(own)
     if not isinstance(text, str):
         return Skipped(place, f"{what} {fields.text!r} must hold a text, got {_kind(text)}: {text!r:.60}")
     if not text.strip():
@@ -240,7 +297,7 @@ def _from_record(record: Mapping[str, Any], fields: Fields, label: str, line: in
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()):
         return Skipped(place, f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}")
     return Document(
-        id=f"{label}:{line}" if own is None else str(own),
+        id=given_name if own is None else str(own),
         text=text,
         title="" if title is None else str(title),
         metadata={key: value for key, value in record.items() if key not in (fields.text, fields.title, fields.id)},

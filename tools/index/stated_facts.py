@@ -14,6 +14,51 @@ STATED = "facts"
 """The metadata key under which a passage lists its own facts, each [subject, predicate, object, place]."""
 
 
+_KEYS = (("subject", "head", "s"), ("predicate", "relation", "p"), ("object", "tail", "o"))
+"""The keys under which records and files of triples have a fact's parts."""
+
+
+def read_facts(value: object, place: str) -> tuple[list[list[str]], list[str]]:
+    """Return the facts that a record brings, as they are stored, and what is wrong with each one that is none.
+
+    A fact is [subject, predicate, object], perhaps with its place behind, or an object with these keys, or with head,
+    relation and tail. place: of the record, for facts that name none.
+    """
+    if value is None:
+        return [], []
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return [], [f"{STATED!r} must hold a list of facts, got {value!r:.60}"]
+    facts: list[list[str]] = []
+    problems: list[str] = []
+    for number, item in enumerate(value, start=1):
+        parts = _parts_of(item)
+        if parts is None:
+            problems.append(f"fact {number} is no [subject, predicate, object]: {item!r:.80}")
+        else:
+            facts.append([*parts[:3], parts[3] if len(parts) > 3 else place])
+    return facts, problems
+
+
+def _parts_of(item: object) -> list[str] | None:
+    """Return the texts of a fact, and of its place if it names one; None for what is no fact."""
+    if isinstance(item, Mapping):
+        held = [next((item[key] for key in keys if key in item), None) for keys in _KEYS]
+        if item.get("place"):
+            held.append(item["place"])
+    elif isinstance(item, Sequence) and not isinstance(item, str) and len(item) in (3, 4):
+        held = list(item)
+        if len(held) == 4 and not str(held[3] or "").strip():
+            held.pop()
+    else:
+        return None
+    texts = []
+    for part in held:
+        if isinstance(part, bool) or not isinstance(part, str | int | float) or not str(part).strip():
+            return None
+        texts.append(str(part).strip())
+    return texts
+
+
 def sentence_of(subject: str, predicate: str, object_: str) -> str:
     """Return a fact as a sentence."""
     return f"{subject} {predicate} {object_}."

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -15,6 +15,12 @@ OnRead = Callable[[int], None]
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_MOST_UNREADABLE = 0.02  # a few stand in texts about encodings, and where a byte was lost
+CONVERT = (
+    "convert the file from the encoding that it was saved in, iconv -f ENCODING -t UTF-8; on Windows that is mostly "
+    "WINDOWS-1252 in the west of Europe, GBK in China, SHIFT_JIS in Japan"
+)
 _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of Python's stack is in use
 
 
@@ -76,21 +82,44 @@ def read_text(path: FileContent, on_read: OnRead) -> str:
     """Return the whole file without its byte order mark, line ends unchanged. Raises NotText, OSError."""
     data = path.read_bytes()
     on_read(len(data))
-    if data.startswith(_UTF16):
-        raise NotText(f"not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 {name_of(path.name)}")
-    text = _decoded(data.removeprefix(_BYTE_ORDER_MARK))
+    text = _of_utf16(data) if data.startswith(_UTF16) else _decoded(data.removeprefix(_BYTE_ORDER_MARK))
     if reason := not_unicode(text):
         raise NotText(reason, _line_of(text, _first_bad(text)))
-    if "\0" in text:
-        raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
+    check_text(text)
     if not text.strip():
         raise NotText("holds no text", empty=True)
     return text
 
 
+def check_text(text: str) -> None:
+    """Raise NotText for what was read as text and is none: with NULs, or full of characters that were not readable."""
+    if "\0" in text:
+        raise NotText("holds a NUL: not a text file", _line_of(text, text.index("\0")))
+    unreadable = text.count(_REPLACEMENT)
+    if unreadable > _MOST_UNREADABLE * len(text) + 1:
+        raise NotText(
+            f"{unreadable:,} of its {len(text):,} characters could not be read: it is encrypted, or in another encoding"
+        )
+
+
+def _of_utf16(data: bytes) -> str:
+    """Return the text of bytes that begin with UTF-16's mark. Raises NotText."""
+    try:
+        return data.decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise NotText(f"begins as UTF-16 and is not: byte {error.start + 1:,} cannot be read") from error
+
+
 def read_lines(path: FileContent, on_read: OnRead = lambda _: None) -> Iterator[str]:
     """Yield the file's lines one by one, with their line ends. Check what is made of them with `not_unicode`."""
     with path.open("rb") as file:
+        if file.read(2) in _UTF16:
+            file.seek(0)
+            data = file.read()
+            on_read(len(data))
+            yield from StringIO(_of_utf16(data), newline="\n")
+            return
+        file.seek(0)
         for number, line in enumerate(file):
             on_read(len(line))
             yield _decoded(line if number else line.removeprefix(_BYTE_ORDER_MARK))
@@ -105,10 +134,7 @@ def not_unicode(text: str) -> str:
     # surrogateescape keeps an undecodable byte b as the code point 0xdc00 + b
     if 0xDC80 <= code <= 0xDCFF:
         column = at - text.rfind("\n", 0, at)
-        return (
-            f"not UTF-8: byte 0x{code - 0xDC00:02x} at character {column}; "
-            "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
-        )
+        return f"not UTF-8: byte 0x{code - 0xDC00:02x} at character {column}; " + CONVERT
     return f"holds half of a surrogate pair, \\u{code:04x}, which is no character"
 
 

@@ -25,6 +25,11 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
+# soft hyphens, joiners and marks of direction stand inside words and are not seen
+_UNSEEN = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF))
+# letters that are written in several ways: Cyrillic yo; Arabic alefs, final yeh and teh; vowel signs and stretching
+_VARIANTS = str.maketrans("ёأإآٱىة", "е" + "ا" * 4 + "يه", "".join(map(chr, (0x640, *range(0x64B, 0x653), 0x670))))
+_LATIN_VARIANTS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 _TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
 _CACHE_SIZE = 1 << 20
 _LONGEST_CACHED = 100  # characters of a word
@@ -51,7 +56,7 @@ def _words(text: str) -> list[str]:
     """Return case-folded words; runs of unspaced script as pairs of characters, a run of one as itself."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    text = normal_form("NFKC", text).casefold()
+    text = normal_form("NFKC", text.translate(_UNSEEN)).casefold().translate(_VARIANTS)
     if not _BEYOND_LATIN.search(text):  # a dash or an accent in Latin text: no need for the slower pattern
         return _LATIN_WORD.findall(text)
     found: list[str] = []
@@ -61,6 +66,18 @@ def _words(text: str) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+def _without_accents(word: str) -> str:
+    """Return a word in Latin letters without their accents.
+
+    >>> _without_accents("łódź")
+    'lodz'
+    """
+    if _BEYOND_LATIN.search(word):
+        return word
+    plain = normal_form("NFKD", word.translate(_LATIN_VARIANTS))
+    return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
 
 class Tokeniser:
@@ -79,6 +96,8 @@ class Tokeniser:
         self.language, self.stem = language, stem
         self.stop_words = tuple(_stop_words(language) if stop_words is None else stop_words)
         self._stemmer = _stemmer(language) if language and stem else None
+        # in English texts an accent stands in foreign names, and those who ask for them leave it out
+        self._folds = language == ENGLISH
         self._lock = Lock()  # a Snowball stemmer keeps state between calls
         self._terms = dict.fromkeys(self.stop_words, "")
 
@@ -99,6 +118,8 @@ class Tokeniser:
             return word
         with self._lock:
             term: str = self._stemmer.stemWord(word)
+        if self._folds and not term.isascii():
+            term = _without_accents(term)
         if len(self._terms) < _CACHE_SIZE and len(word) <= _LONGEST_CACHED:
             self._terms[word] = term
         return term

@@ -13,6 +13,7 @@ from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.text_files import CONVERT
 from tests.messages import says
 
 Write = Callable[[str, str | bytes], Path]
@@ -76,13 +77,24 @@ class TestText:
 
     def test_another_encoding_is_reported_with_line_and_character(self, write: Write) -> None:
         assert skipped(write("a.txt", "first\nné".encode("latin-1"))) == [
-            "a.txt line 2: not UTF-8: byte 0xe9 at character 2; "
-            "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
+            f"a.txt line 2: not UTF-8: byte 0xe9 at character 2; {CONVERT}"
         ]
 
-    def test_utf_16_is_recognised(self, write: Write) -> None:
-        assert skipped(write("a.txt", "Bell".encode("utf-16"))) == [
-            "a.txt: not UTF-8 but UTF-16; convert it: iconv -f UTF-16 -t UTF-8 a.txt"
+    @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+    def test_utf_16_is_read_by_its_mark(self, write: Write, encoding: str) -> None:
+        (document,) = load(write("a.txt", "\ufeffBell".encode(encoding)))
+        assert isinstance(document, Document)
+        assert document.text == "Bell"
+
+    @pytest.mark.parametrize(("name", "text"), [("a.csv", "text\nBell\n"), ("a.jsonl", '{"text": "Bell"}\n')])
+    def test_utf_16_is_read_line_by_line_too(self, write: Write, name: str, text: str) -> None:
+        (document,) = load(write(name, text.encode("utf-16")))
+        assert isinstance(document, Document)
+        assert document.text == "Bell"
+
+    def test_a_text_that_could_mostly_not_be_read_is_none(self, write: Write) -> None:
+        assert skipped(write("a.txt", "\ufffd\ufffd\ufffd Bell")) == [
+            "a.txt: 3 of its 8 characters could not be read: it is encrypted, or in another encoding"
         ]
 
     def test_a_binary_file_is_no_text(self, write: Write) -> None:
@@ -189,7 +201,7 @@ class TestJSONLines:
         ("line", "reason"),
         [
             ('{"text": "a"', "not JSON: Expecting ',' delimiter at character 13: '{\"text\": \"a\"'"),
-            ("[1]", 'expected an object such as {"text": "..."}, got \'[1]\''),
+            ("[1]", 'expected an object such as {"text": "..."}, got [1]'),
             (
                 '{"body": "a"}',
                 "no key 'text', it has 'body'; name the right one with --fields text=NAME, or with "
@@ -405,3 +417,75 @@ def pdf(*pages: str) -> bytes:
     table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     tail = f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
     return body + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{tail}".encode()
+
+
+def texts_of(path: Path) -> list[str]:
+    return [item.text for item in load(path) if isinstance(item, Document)]
+
+
+class TestRows:
+    """Rows as people's programs write them."""
+
+    @pytest.mark.parametrize("place", [0, 3, 9])
+    def test_a_quotation_mark_that_is_never_closed_costs_its_own_row(self, write: Write, place: int) -> None:
+        rows = [f"lamp {number}" for number in range(10)]
+        rows[place] = '"' + rows[place]
+        path = write("a.csv", "\n".join(["text", *rows]))
+        assert texts_of(path) == [row for row in rows if not row.startswith('"')]
+        assert skipped(path)[0].startswith(f"a.csv line {place + 2}: not CSV: ")
+
+    def test_a_text_of_several_lines_in_quotation_marks_is_one(self, write: Write) -> None:
+        assert texts_of(write("a.csv", 'text\n"one\ntwo"\nthree')) == ["one\ntwo", "three"]
+
+    def test_tabs_separate_fields_in_which_quotation_marks_mean_nothing(self, write: Write) -> None:
+        assert texts_of(write("a.tsv", 'text\tn\n"5 inches\t1\nsix\t2')) == ['"5 inches', "six"]
+
+    @pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+    def test_the_line_in_which_excel_names_the_separator_is_no_header(self, write: Write, first: str) -> None:
+        assert texts_of(write("a.csv", f"{first}\nid;text\na;Bell, the inventor")) == ["Bell, the inventor"]
+
+    @pytest.mark.parametrize("column", ["Text", " text ", "TEXT"])
+    def test_a_column_is_found_whatever_its_case(self, write: Write, column: str) -> None:
+        assert texts_of(write("a.csv", f"id,{column}\na,Bell")) == ["Bell"]
+
+    @pytest.mark.parametrize(
+        "text",
+        ['[{"text": "one"}, {"text": "two"}]', '[\n  {"text": "one"},\n  {"text": "two"}\n]\n'],
+    )
+    def test_a_list_of_records_is_its_records(self, write: Write, text: str) -> None:
+        assert texts_of(write("a.jsonl", text)) == ["one", "two"]
+
+    def test_an_id_that_pandas_wrote_is_a_whole_number(self, write: Write) -> None:
+        (document,) = load(write("a.jsonl", '{"id": 1.0, "text": "Bell"}'))
+        assert isinstance(document, Document)
+        assert document.id == "1"
+
+
+class TestFacts:
+    """Facts that a record brings."""
+
+    @pytest.mark.parametrize(
+        "fact",
+        [
+            ["Ada", "painted", 7],
+            ["Ada", "painted", "7", ""],
+            {"subject": "Ada", "predicate": "painted", "object": "7"},
+            {"head": "Ada", "relation": "painted", "tail": "7"},
+            {"s": "Ada", "p": "painted", "o": "7"},
+        ],
+    )
+    def test_facts_are_read_in_each_of_their_shapes(self, write: Write, fact: object) -> None:
+        (document,) = load(write("a.jsonl", json.dumps({"text": "Ada painted 7.", "facts": [fact]})))
+        assert isinstance(document, Document)
+        assert document.metadata["facts"] == [["Ada", "painted", "7", "a.jsonl line 1"]]
+
+    def test_a_fact_that_is_none_is_told_and_the_good_ones_stay(self, write: Write) -> None:
+        facts = [["Ada", "painted", "7"], ["Ada", "painted"], "Ada"]
+        path = write("a.jsonl", json.dumps({"text": "Ada painted 7.", "facts": facts}))
+        (document, *told) = load(path)
+        assert isinstance(document, Document)
+        assert [fact[:3] for fact in document.metadata["facts"]] == [["Ada", "painted", "7"]]
+        assert [str(item) for item in told] == [
+            "a.jsonl line 1: fact 2 is no [subject, predicate, object]: ['Ada', 'painted']",
+            "a.jsonl line 1: fact 3 is no [subject, predicate, object]: 'Ada'",
+        ]

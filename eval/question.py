@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from ras_agent.errors import IngestError
@@ -118,6 +119,37 @@ class TextualGraph:
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with their nodes' texts."""
         return tuple((self.nodes[source], text, self.nodes[target]) for source, text, target in self.edges)
+
+
+REST = "ras_agent"
+"""Key of a written row under which stands, as JSON, what its format has no place for"""
+
+
+def rest_of(question: Question) -> dict[str, str]:
+    """Return {REST: JSON} of type, gold passages, contexts and metadata, where a question has any; else {}."""
+    if not (question.type or question.contexts or question.metadata):
+        return {}
+    rest = {
+        "type": question.type,
+        "supporting": list(question.supporting),
+        "by_title": question.by_title,
+        "contexts": [passage.to_dict() for passage in question.contexts],
+        "metadata": dict(question.metadata),
+    }
+    return {REST: json.dumps(rest, ensure_ascii=False, default=str)}
+
+
+def with_rest(question: Question, text: str) -> Question:
+    """Return a question with what `rest_of` wrote. Raises ValueError for another text."""
+    rest = json.loads(text)
+    return replace(
+        question,
+        type=rest["type"],
+        supporting=tuple(rest["supporting"]),
+        by_title=rest["by_title"],
+        contexts=tuple(map(Passage.from_dict, rest["contexts"])),
+        metadata=rest["metadata"],
+    )
 
 
 def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +13,7 @@ from ras_agent.address import Address
 from ras_agent.errors import RunError
 from ras_agent.eval.formats.calls import RoleCall, read_calls
 from ras_agent.eval.metrics import Outcome, find_metric
-from ras_agent.eval.question import Question
+from ras_agent.eval.question import Question, rest_of
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
@@ -25,13 +25,14 @@ class Exported:
     """A run, or what was chosen of it.
 
     manifest: of its folder, which names task and agent. calls: of one role, to train a model that plays it.
-    folder: where it is.
+    folder: where it is. questions: those of its data by id, where the data are still there.
     """
 
     manifest: JSON
     results: tuple[Result, ...] = ()
     calls: tuple[RoleCall, ...] = ()
     folder: Path = Path()
+    questions: Mapping[str, Question] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -39,13 +40,37 @@ class Exported:
         return str(self.manifest.get("name") or "ras-agent")
 
     @classmethod
-    def read(cls, path: Path) -> Self:
-        """Return the run in a folder. Raises RunError where there is none, or one without results."""
+    def read(cls, path: Path, questions: Iterable[Question] = ()) -> Self:
+        """Return the run in a folder. Raises RunError where there is none, or one without results.
+
+        questions: those of its data, in whose order the results are then.
+        """
         folder = RunFolder(path)
-        run = cls(folder.manifest(), tuple(folder.results()), folder=path)
-        if not run.results:
+        manifest = folder.manifest()
+        results = list(folder.results())
+        if not results:
             raise RunError(f"{path}: no question of this run has ended; finish it with `ras-agent eval`")
-        return run
+        by_id = {question.id: question for question in questions}
+        places = {name: place for place, name in enumerate(by_id)}
+        results.sort(key=lambda result: places.get(result.id, len(places)))  # as the data have them
+        return cls(manifest, tuple(results), folder=path, questions=by_id)
+
+    def question_of(self, result: Result) -> Question:
+        """Return a result's question: with all that its data say, else with what the result knows."""
+        question = self.questions.get(result.id)
+        if question is not None and question.question == result.question:
+            return question
+        known = Question(
+            result.id, result.question, result.answers, result.supporting, by_title=result.by_title, type=result.type
+        )
+        metadata: JSON = {"relevance": dict(result.relevance)} if result.relevance else {}
+        if result.gold_hops and result.gold_hops != known.hops:
+            metadata["hops"] = result.gold_hops
+        return replace(known, metadata=metadata)
+
+    def rest_of(self, result: Result) -> dict[str, str]:
+        """Return what a row says of a result's question where its format has no place for it."""
+        return rest_of(self.question_of(result))
 
     def with_calls(self, role: str, replies: str | Path | Address | None = None) -> Self:
         """Return the run with the calls of a role; see `read_calls`. replies: where they are, if not in its folder."""

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question, context_passage, read_grades
+from ras_agent.eval.question import REST, Question, context_passage, read_grades
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
-_OWN = frozenset({"id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"})
+_OWN = frozenset(
+    {REST, "id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"}
+)
 
 
 def plain_question(record: QuestionRecord) -> Question:
@@ -100,7 +102,7 @@ def plain_row(result: Result) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, map(plain_row, run.results))
+    return write_lines(path, ({**plain_row(result), **run.rest_of(result)} for result in run.results))
 
 
 PLAIN = registered(

@@ -68,7 +68,7 @@ def row_of(result: Result) -> JSON:
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, map(row_of, run.results))
+    return write_lines(path, ({**row_of(result), **run.rest_of(result)} for result in run.results))
 
 
 RAGAS = registered(

@@ -15,7 +15,7 @@ from pathlib import Path
 from ras_agent import registry
 from ras_agent.errors import IngestError, UnknownName
 from ras_agent.eval.formats.exported import Exported
-from ras_agent.eval.question import Question
+from ras_agent.eval.question import REST, Question, with_rest
 from ras_agent.eval.question_file import OnBad, QuestionRecord, read_records
 from ras_agent.records import Passage
 
@@ -128,7 +128,16 @@ def read_rows(
 def read_question(record: QuestionRecord) -> Question | None:
     """Return the question of a record that has the look of a format; None for one that has none."""
     form = question_format(record)
-    return form.read_question(record) if form and form.read_question else None
+    if form is None or form.read_question is None:
+        return None
+    question = form.read_question(record)
+    rest = record.data.get(REST)
+    if not isinstance(rest, str):
+        return question
+    try:
+        return with_rest(question, rest)
+    except (ValueError, KeyError, TypeError) as error:
+        raise record.error(f"{REST!r} is not what an export has written ({error}): leave the key out") from error
 
 
 def load_questions(path: str | Path) -> list[Question]:

@@ -86,7 +86,8 @@ def call_row(call: RoleCall) -> JSON:
 
 def _write_results(run: Exported, path: Path) -> Sequence[Path]:
     source = str(run.manifest.get("benchmark") or "ras-agent")
-    return write_parquet(path, [question_row(result, place, source) for place, result in enumerate(run.results)])
+    rows = [{**question_row(result, place, source), **run.rest_of(result)} for place, result in enumerate(run.results)]
+    return write_parquet(path, rows)
 
 
 def _write_calls(run: Exported, path: Path) -> Sequence[Path]:

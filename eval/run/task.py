@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ras_agent.errors import IngestError, SettingsError
+from ras_agent.errors import IngestError, RasError, SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.benchmarks.registry import corpus_file
 from ras_agent.eval.metrics import find_metric
@@ -115,6 +115,17 @@ def load_task(
     lacking = count_without_evidence(questions, index)
     task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped), lacking)
     return task.scored_by(metrics) if metrics else task
+
+
+def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
+    """Return the questions of a run's data, in their order; none where the data cannot be read any more."""
+    data = Path(str(manifest.get("data") or ""))
+    if not manifest.get("benchmark") or not data.exists():
+        return []
+    try:
+        return benchmark(str(manifest["benchmark"])).load(data, on_bad=lambda error: None)
+    except (RasError, OSError):
+        return []
 
 
 def rows_of(data: object) -> Iterable[Mapping[str, Any]]:

@@ -79,7 +79,7 @@ def test_a_run_of_trec_has_its_judgements_beside_it(cli: Cli, flashrag: tuple[Pa
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--to", "nonsense"), 1, "known: flashrag"),
+        (("--to", "nonsense"), 1, "known: csv, flashrag"),
         (("--to", "trl"), 2, "trl holds the calls of a role: add --role planner"),
         (("--to", "ragas", "--min", "f1"), 2, "--min takes METRIC=SCORE"),
         (("--to", "ragas", "--min", "rouge=1"), 1, "has no scores of 'rouge', only of em"),

@@ -50,6 +50,8 @@ def export(options: ExportOptions) -> None:
     it is from. With --against, pairs for preference training.
     """
     from ras_agent.eval.formats import Exported, find_format, format_to_write, writers
+    from ras_agent.eval.run.folder import RunFolder
+    from ras_agent.eval.run.task import questions_of
 
     role, calls, pairs = options.role or "", options.role is not None, options.against is not None
     if pairs and not calls:
@@ -58,7 +60,7 @@ def export(options: ExportOptions) -> None:
         raise typer.BadParameter(f"{options.to} holds the calls of a role: add --role planner")
     write = format_to_write(options.to, calls=calls, pairs=pairs)
     least = _least(options.least or ())
-    run = Exported.read(options.run)
+    run = Exported.read(options.run, questions_of(RunFolder(options.run).manifest()))
     if options.against is not None:
         chosen = _pairs(options, role, run, Exported.read(options.against), least)
     else:

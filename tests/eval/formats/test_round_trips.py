@@ -17,7 +17,9 @@ from ras_agent.eval.formats import Exported, format_to_write, formats, load_ques
 from ras_agent.eval.formats.flashrag import contents_of, read_passages
 from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.task import questions_of
 from ras_agent.records import Passage
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -65,6 +67,52 @@ def test_gold_titles_come_back_as_titles(name: str) -> None:
     result = Result("q", "Where?", ("Edinburgh",), ("Alan Turing",), by_title=True)
     (question,) = _read_back(name, [result])
     assert (question.supporting, question.by_title) == (("Alan Turing",), True)
+
+
+FULL = Question(
+    "q2",
+    "Which river?",
+    ("Leith",),
+    ("bell", "leith"),
+    type="bridge",
+    contexts=(Passage("bell", "Bell was born in Edinburgh.", "Bell"),),
+    metadata={
+        "hops": 3,
+        "decomposition": [{"question": "Who?", "answer": "Bell"}],
+        "relevance": {"bell": 2, "leith": 1},
+        "level": "hard",
+    },
+)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas", "verl"])
+def test_all_that_is_known_of_a_question_comes_back_in_the_order_of_the_data(name: str, tmp_path: Path) -> None:
+    other = Question("q1", "Where?", ("Edinburgh",), ("bell",))
+    results = (Result("q1", "Where?", ("Edinburgh",), ("bell",)), Result("q2", "Which river?", ("Leith",)))
+    exported = Exported({"name": "run"}, results, questions={"q2": FULL, "q1": other})
+    file = tmp_path / ("out.parquet" if name == "verl" else "out.jsonl")
+    format_to_write(name)(exported, file)
+    found = {question.id: question for question in load_questions(file)}
+    assert found["q2"] == FULL
+
+
+def test_rows_are_in_the_order_of_the_data(tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    rows = [{"id": name, "question": f"{name}?", "answers": ["x"], "level": "hard"} for name in ("a", "b", "c")]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder = RunFolder.begin(tmp_path / "run", {"name": "run", "benchmark": "jsonl", "data": str(data)})
+    for name in ("c", "a", "b"):
+        folder.append(Result(name, f"{name}?", ("x",)))
+    run = Exported.read(folder.path, questions_of(folder.manifest()))
+    assert [result.id for result in run.results] == ["a", "b", "c"]
+    assert run.question_of(run.results[0]).metadata == {"level": "hard"}
+
+
+@pytest.mark.parametrize("name", ["jsonl", "flashrag", "ragas", "verl"])
+def test_hops_and_grades_come_back_without_the_data_too(name: str) -> None:
+    result = Result("q", "?", ("x",), ("bell",), type="bridge", gold_hops=3, relevance={"bell": 2.0})
+    (question,) = _read_back(name, [result])
+    assert (question.hops, question.relevance, question.type) == (3, {"bell": 2.0}, "bridge")
 
 
 @given(id=NAMES, text=TEXTS, title=TEXTS.map(lambda title: " ".join(title.splitlines())))

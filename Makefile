@@ -28,8 +28,9 @@ test-all: $(VENV)/.dev  ## Run all tests
 faults: $(VENV)/.dev  ## Attack the package: kills, full disks, hostile texts and servers; prints tried and failed (minutes)
 	$(BIN)/python -m pytest tests/faults --timeout 900 $(FAULTS)
 
-engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package beside llama.cpp and vLLM on the CPU, in environments of their own
+engines: $(LLAMA)/.made $(VLLM)/.made  ## Try the package with llama.cpp, transformers and vLLM on the CPU, in environments of their own
 	ENGINE=llama.cpp $(LLAMA)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
+	ENGINE=transformers $(LLAMA)/bin/python -m pytest tests/engines/test_small_model.py --timeout 1800 $(ENGINES)
 	ENGINE=vllm $(VLLM)/bin/python -m pytest tests/engines --timeout 900 $(ENGINES)
 
 contracts: $(CONTRACTS)/.made  ## Try the package beside the trainers and evaluators that it is made for, in environments of their own

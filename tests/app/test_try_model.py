@@ -71,6 +71,13 @@ def test_a_server_that_is_not_there_is_exit_code_1(cli: Cli) -> None:
     assert "start the server, or correct the address" in " ".join(result.stdout.split())
 
 
+def test_a_call_that_fails_is_not_made_again(cli: Cli, scripted_llm: ScriptedLLM) -> None:
+    shown = doctor(cli, scripted_llm, {"status": 500, "repeat": True})
+    assert len(scripted_llm.requests()) == 3
+    assert "✗ planner" in shown
+    assert "in ras-agent.toml" not in shown
+
+
 def test_nobody_is_asked_where_no_model_is_set_or_wanted(cli: Cli, scripted_llm: ScriptedLLM) -> None:
     assert "asking" not in cli("doctor").stderr
     Path("ras-agent.toml").write_text(f'llm = "{scripted_llm.spec}"')

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines import small
 from tests.engines.servers import ENGINES, Engine, Server, serving
 from tests.engines.train import FOLDER
 
@@ -24,9 +25,10 @@ os.environ |= CHOSEN.environment  # for an engine in this process, too
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of this folder that need what the chosen engine has not."""
     here = [item for item in items if Path(item.path).parent == Path(__file__).parent]
-    left_out = [
-        item for item in here if any(not set(mark.args) <= CHOSEN.features for mark in item.iter_markers("needs"))
-    ]
+    features = CHOSEN.features
+    if CHOSEN.name != "vllm" and small.is_there():
+        features |= {"small"}
+    left_out = [item for item in here if any(not set(mark.args) <= features for mark in item.iter_markers("needs"))]
     items[:] = [item for item in items if item not in left_out]
 
 

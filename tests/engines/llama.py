@@ -2,8 +2,8 @@
 
     python tests/engines/llama.py FOLDER --port 8080
 
-The model's folder becomes a GGUF file: a Llama whose queries and keys lie as llama.cpp turns them, and GPT-2's form of
-byte-level BPE. Needs the packages gguf, safetensors and xllamacpp.
+A GGUF file in the place of the folder is served as it is. The model's folder becomes one: a Llama whose queries and
+keys lie as llama.cpp turns them, and GPT-2's form of byte-level BPE. Needs the packages gguf, safetensors, xllamacpp.
 """
 
 # pyright: reportMissingImports=false
@@ -87,7 +87,7 @@ def _interleaved(weights: Any, heads: int) -> Any:
 def main() -> None:
     """Serve a folder's model until the process is ended."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the model's folder")
+    parser.add_argument("folder", type=Path, help="the model's folder, or a GGUF file")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--name", default="learnt", help="under which it is served")
     parser.add_argument("--window", type=int, default=4096, help="tokens of a prompt and its reply")
@@ -97,8 +97,10 @@ def main() -> None:
     llama: Any = import_module("xllamacpp")
     with tempfile.TemporaryDirectory() as place:
         params = llama.CommonParams()
-        params.model.path = f"{place}/model.gguf"
-        write_gguf(options.folder, Path(params.model.path))
+        params.model.path = str(options.folder)
+        if options.folder.suffix != ".gguf":
+            params.model.path = f"{place}/model.gguf"
+            write_gguf(options.folder, Path(params.model.path))
         params.model_alias = {options.name}
         params.port, params.hostnames = options.port, ["127.0.0.1"]
         params.n_parallel, params.n_ctx = options.slots, options.slots * options.window

@@ -31,7 +31,8 @@ class Engine:
     """Program that serves a model behind OpenAI's protocol.
 
     command: the command line for a model's folder and a port. features: what it has of "tools", "forms" (that a
-    reply must have), "windows", "embeddings" and "vectors" (prompts as vectors).
+    reply must have), "grammar" (the same, asked of a model that has not learnt them), "windows", "embeddings" and
+    "vectors" (prompts as vectors); "small", the weights of a small model, is what the environment has.
     named: whether it serves a model by NAME; else it does by its folder. window: the arguments that set the tokens of a
     prompt and its reply. embeds: those by which it gives vectors of texts. running: a pattern of the lines of its
     metrics that count requests under way, "" where it has none.
@@ -168,7 +169,7 @@ ENGINES: dict[str, Engine] = {
         Engine(
             "llama.cpp",
             _llama,
-            frozenset({"windows", "embeddings", "tools"}),
+            frozenset({"windows", "embeddings", "tools", "grammar"}),
             window=lambda tokens: ("--window", str(tokens)),
             embeds=("--embeddings",),
             running=r"llamacpp:requests_(?:processing|deferred) (\d+)",

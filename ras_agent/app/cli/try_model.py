@@ -23,6 +23,7 @@ from ras_agent.registry import names
 from ras_agent.settings import Settings
 from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.chat.http import run
+from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_extractor, resolve_planner
 
 QUESTION = "Which river flows through the city where the inventor of the telephone was born?"
@@ -32,6 +33,8 @@ PASSAGE = "Alexander Graham Bell"
 
 _PATIENCE = 5.0
 _ENOUGH = 1 << 20
+_LONGEST_CALL = 300.0
+"""Seconds that a call may take here, where it is found out how long calls take."""
 _MARGIN = 5
 """A call may take so many times as long as the slowest one of the trial, whose prompts are short."""
 
@@ -93,7 +96,10 @@ def _is_model(role: str, spec: str) -> bool:
 def try_role(role: str, spec: str, settings: Settings) -> Trial:
     """Ask a role's model, and return how it went."""
     options = role_options(settings)
-    options = replace(options, chat=replace(options.chat, cache=None, replay=False))
+    once = RetryPolicy(attempts=1, patience=0.0)
+    timeout = max(settings.timeout, _LONGEST_CALL)
+    chat = replace(options.chat, cache=None, replay=False, retry=once, timeout=timeout)
+    options = replace(options, chat=chat)
     trial = Trial(role, None, "", 0.0, 0, failed=True)
     for way in _ways(options):
         trial = _try(role, spec, replace(options, **way.options), way)

@@ -78,6 +78,16 @@ def test_a_call_that_fails_is_not_made_again(cli: Cli, scripted_llm: ScriptedLLM
     assert "in ras-agent.toml" not in shown
 
 
+def test_a_reply_that_does_not_end_in_time_is_not_understood(
+    scripted_llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(try_model, "_LONGEST_CALL", 0.05)
+    scripted_llm.script({**SEARCH, "when": EXAMPLES}, {"when": "You steer", "hang": True})
+    settings = Settings(llm=scripted_llm.spec, timeout=0.05)
+    trial = try_model.try_role("planner", scripted_llm.spec, settings)
+    assert not trial.failed
+
+
 def test_nobody_is_asked_where_no_model_is_set_or_wanted(cli: Cli, scripted_llm: ScriptedLLM) -> None:
     assert "asking" not in cli("doctor").stderr
     Path("ras-agent.toml").write_text(f'llm = "{scripted_llm.spec}"')

@@ -7,6 +7,7 @@ No second try is made within a way of asking, so what is said of a way is true o
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ PASSAGE = "Alexander Graham Bell"
 
 _PATIENCE = 5.0
 _ENOUGH = 1 << 20
+_MOST_TOKENS = 2048
+"""Tokens of a prompt and its reply, so that one that runs away ends."""
 _LONGEST_CALL = 300.0
 """Seconds that a call may take here, where it is found out how long calls take."""
 _MARGIN = 5
@@ -110,9 +113,10 @@ def try_role(role: str, spec: str, settings: Settings) -> Trial:
 
 def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
     # a role other than the answerer leaves a call for it
-    limits = Limits(max_llm_calls=1 if role == "answerer" else 2)
+    limits = Limits(max_llm_calls=1 if role == "answerer" else 2, max_tokens=_MOST_TOKENS)
     ledger = Ledger(role=role, limits=limits)
     reply = ""
+    begun = time.monotonic()
     with metered(ledger):
         try:
             reply = _ASKED[role](spec, options)
@@ -121,7 +125,9 @@ def _try(role: str, spec: str, options: RoleOptions, way: Way) -> Trial:
         else:
             problem = "the reply could not be read"
     if not ledger.calls:
-        return Trial(role, None, problem, 0.0, 0, failed=True)
+        seconds = time.monotonic() - begun
+        # a reply that did not end in time was under way: another way of asking may bring a shorter one
+        return Trial(role, None, problem, seconds, 0, failed=seconds < (options.chat.timeout or _LONGEST_CALL))
     call = ledger.calls[-1]
     tokens = call.input_tokens + call.output_tokens
     if reply and ledger.refused is None:

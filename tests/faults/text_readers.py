@@ -17,6 +17,8 @@ from lab.path_answers import read_answers
 from ras_agent import marks
 from ras_agent.app.cli.terminal import inert
 from ras_agent.app.serve.errors import without_places
+from ras_agent.app.serve.page_tasks import reply_to_task
+from ras_agent.app.serve.wire import Message
 from ras_agent.errors import RasError
 from ras_agent.eval.benchmarks.graphqa import parse_explanation
 from ras_agent.eval.benchmarks.kgqa import webquestions_question
@@ -25,6 +27,7 @@ from ras_agent.eval.metrics.answer_sets import split_answers
 from ras_agent.eval.metrics.answers import golden_match, token_f1
 from ras_agent.eval.metrics.choices import chosen_class, chosen_label, stated_verdict
 from ras_agent.eval.metrics.cited_graph import answer_apart, read_cited_graph
+from ras_agent.eval.metrics.own_text import text_f1
 from ras_agent.eval.metrics.suites import fanout_share
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
@@ -41,12 +44,15 @@ from ras_agent.records import Answer, Citation, Exchange, Hit, Passage, Source, 
 from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
+from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup, markup_start
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.normal_form import storable
 from ras_agent.text.options import options_of
 from ras_agent.text.overlap import best_sentence, sentences_of
 from ras_agent.text.sentences import sentence_at
+from ras_agent.text.standing import fact_text as standing_text
+from ras_agent.text.terms import terms_of
 from ras_agent.text.titles import bare_title
 from ras_agent.text.values import figures_in, value_of
 from ras_agent.text.words import stem_set
@@ -55,14 +61,19 @@ from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.endings import shortfall
 from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
+from ras_agent.tools.chat.repeats import repeated_at
+from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_text, tool_named
+from ras_agent.tools.chat.unusable import copies, echoes, refuses
 from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, is_overflow
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.conversions import _book, _html, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.formats.triples import parse_statement
@@ -81,9 +92,11 @@ from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
+from ras_agent.tools.plan.graph_tools import read_result
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
 from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
+from ras_agent.tools.structure.two_fields import sentences_in
 from ras_agent.tools.subgraph.pipeline import without_names
 from ras_agent.tools.subgraph.scorers.llm import read_shares
 from ras_agent.train.subq.decompose import read_numbers, read_search
@@ -149,6 +162,9 @@ def _streamed(text: str) -> None:
         growing += char
         if tokens.is_due(len(growing)):
             tokens.grow(answerer._so_far(growing, "Who?", {1: "1"}))
+
+
+_TOOLS = ("search", "finish", "neighbours", "read")
 
 
 class TextReader(NamedTuple):
@@ -265,6 +281,30 @@ READERS = {
         "tools.chat.window",
     ),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
+    "calls_in_text": TextReader(
+        lambda text: (calls_in_text(text, _TOOLS), calls_in_text(f"search({text}", _TOOLS), tool_named(text, _TOOLS)),
+        "tools.chat.tool_calls tools.plan.tool_planner",
+    ),
+    "arguments_in": TextReader(_any(arguments_in), "tools.chat.tool_calls"),
+    "read_result": TextReader(lambda text: read_result(text, [_passage(text)]), "tools.plan.graph_tools"),
+    "shortfall": TextReader(lambda text: shortfall(text, text), "tools.chat.endings"),
+    "repeated_at": TextReader(repeated_at, "tools.chat.repeats"),
+    "unusable": TextReader(
+        lambda text: (refuses(text), echoes(text, [text]), copies(text, [text], [text])), "tools.chat.unusable"
+    ),
+    "two fields": TextReader(sentences_in, "tools.structure.two_fields"),
+    "reply_to_task": TextReader(
+        lambda text: reply_to_task([Message(role="user", content=f"### Task:<chat_history>{text}")]),
+        "app.serve.page_tasks",
+    ),
+    "standing": TextReader(
+        lambda text: standing_text(text, text).sentence("Alan", "was born in", text[:100]),
+        "text.standing text.terms",
+    ),
+    "terms_of": TextReader(terms_of, "text.terms"),
+    "one_line": TextReader(lambda text: (one_line(text), shown_name(text)), "text.lines"),
+    "Rows": TextReader(lambda text: list(Rows(iter(text.splitlines(keepends=True)))), "tools.index.tables"),
+    "text_f1": TextReader(lambda text: text_f1(text, ["Alan"]), "eval.metrics.own_text"),
     # questions
     "query_mentions": TextReader(lambda text: query_mentions(text, str.istitle), "tools.kg.link"),
     "split_mention": TextReader(lambda text: split_mention(text, str.istitle), "tools.kg.link"),
@@ -334,6 +374,11 @@ READERS = {
     ),
 }
 OWN_TEXTS = {
+    "request_fields": "names of variables and headers that the user writes",
+    "eval.question_file": "cells of a data set",
+    "tools.chat.form": "patterns of this package",
+    "tools.chat.refusals": "a server's refusal, of which 1,000 characters are read",
+    "tools.chat.waits": "a server's refusal, of which 1,000 characters are read",
     "app.cli.doctor": "what installed packages say of themselves",
     "page.self_contained": "the package's own pages",
     "gym.rollout": "addresses that the user writes, and the first words of messages of failures",

@@ -54,7 +54,10 @@ def _sentences(cls: type) -> Iterator[tuple[str, str]]:
     for base in reversed(cls.__mro__):
         if not is_dataclass(base):
             continue
-        source = textwrap.dedent(inspect.getsource(base))
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except OSError:  # a program that is run by a program has no file of its own; its options work without words
+            continue
         [definition] = ast.parse(source).body
         body = definition.body if isinstance(definition, ast.ClassDef) else []
         for field, below in pairwise(body):

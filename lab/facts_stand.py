@@ -9,6 +9,7 @@ is in the passage or its title word for word, and counted.
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import sys
@@ -135,10 +136,13 @@ def _is_there(sample: Sample, name: str, aliases: Aliases) -> bool:
 
 def main(arguments: list[str]) -> None:
     """Print the table of the sets that are named."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("sets", nargs="+", metavar="NAME=PATH", help=f"a set and its file; known: {', '.join(SETS)}")
+    named = parser.parse_args(arguments).sets
     columns = ("set", "passages", "right facts", *_OUTCOMES, "planted", "by chance there", *_OUTCOMES, "ms a passage")
     print(f"| {' | '.join(columns)} |")
     print("|---" * len(columns) + "|")
-    for argument in arguments:
+    for argument in named:
         name, _, path = argument.partition("=")
         samples, aliases = SETS[name](Path(path))
         print(row(name, samples, aliases), flush=True)

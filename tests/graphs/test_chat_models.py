@@ -26,7 +26,7 @@ def ras_script(scripted_llm: Any) -> Any:
         {"when": "You steer the research", "reply": "Both links are known.\n[SUFFICIENT]"},
         {"when": "[1] Alexander Graham Bell\n", "status": 429, "headers": {"Retry-After": "0"}},
         {"when": "[1] Alexander Graham Bell\n", "reply": "(S> Bell | P> was born in | O> Edinburgh)"},
-        {"when": "[1] Water of Leith\n", "reply": "(S> Water of Leith | P> flows thr"},
+        {"when": "[1] Water of Leith\n", "reply": "(S> Water of Leith |"},
         {"when": "[1] Water of Leith\n", "reply": "1. (S> Water of Leith | P> flows through | O> Edinburgh)"},
         {"when": "You answer questions", "reply": "Answer: Water of Leith [2][3]"},
     )
@@ -47,7 +47,7 @@ async def test_a_served_model_plays_all_roles_asynchronously(ras_script: Any) ->
     out = await agent.ainvoke(QUESTION)
     assert (out["answer"], out["stop_reason"]) == ("Water of Leith", "sufficient")
     (noted,) = out["failures"]
-    assert (noted["role"], noted["detail"]) == ("extractor", "(S> Water of Leith | P> flows thr")
+    assert (noted["role"], noted["detail"]) == ("extractor", "(S> Water of Leith |")
     assert "few_shot = true (--few-shot)" in noted["message"]
     assert [(call["role"], call["hop"]) for call in out["usage"]["calls"]] == [
         ("planner", 1),

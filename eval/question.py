@@ -158,10 +158,10 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
     where: what the metadata are of, for the error. Raises IngestError for a grade that is not finite.
     """
     grades = metadata.get("relevance")
-    if not isinstance(grades, Mapping) or not all(isinstance(grade, int | float) for grade in grades.values()):
+    if not isinstance(grades, Mapping) or not all(isinstance(grade, int | float | None) for grade in grades.values()):
         return {}
     for name, grade in grades.items():
-        if not abs(grade) <= sys.float_info.max:
+        if grade is None or not abs(grade) <= sys.float_info.max:  # a grade that is not a number is read as none
             raise IngestError(f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}")
     return dict(grades)
 

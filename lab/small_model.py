@@ -132,7 +132,9 @@ def asked(agent: Agent, question: Mapping[str, Any]) -> dict[str, Any]:
     subqueries = [step["subquery"] for step in out.get("steps", ())]
     facts = out.get("graph", {}).get("facts", [])
     golds = {"id": question["id"], "answers": question["answers"], "seconds": time.monotonic() - begun}
-    return json.loads(json.dumps({**golds, **kept, "subqueries": subqueries, "passages": texts, "facts": facts}))
+    everything = {**golds, **kept, "subqueries": subqueries, "passages": texts, "facts": facts}
+    plain: dict[str, Any] = json.loads(json.dumps(everything))
+    return plain
 
 
 def results(out: Path) -> Iterator[dict[str, Any]]:

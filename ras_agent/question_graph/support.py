@@ -19,6 +19,7 @@ from itertools import compress
 
 from ras_agent.marks import NUMBER
 from ras_agent.records import Answer, Citation, Passage, Source, Triple, Verdict
+from ras_agent.review import is_person
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.names import is_name, names_in
@@ -169,10 +170,18 @@ def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mappin
     whole = fact_text(passage.text, title)
     quote = passage.text[citation.start : citation.end] or passage.text
     ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
+    ends += _said_by_a_person(citation, facts)
     sentence = with_title(title, " ".join([quote, *ends]))
     names = [title, *ends, *names_in(quote)]
     keys = frozenset([canonical_key(name) for name in names if is_name(name)])
     return _Evidence(Words(sentence, whole.words.writing), keys, foreign_language(whole.words.text))
+
+
+def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
+    """Return the ends of cited facts that a person has written or corrected, who vouches for them."""
+    cited = [facts[name] for name in citation.triple_ids if name in facts]
+    vouched = [fact for fact in cited if any(is_person(source.extractor) for source in fact.sources)]
+    return [end for fact in vouched for end in (fact.subject, fact.object)]
 
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:

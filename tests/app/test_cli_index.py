@@ -59,7 +59,7 @@ def test_errors_are_listed_one_by_one_and_make_the_exit_code_3(cli: Cli, docs: P
     assert result.stderr.splitlines() == [
         "skipped  gone: no such file or folder",
         "skipped  docs/bad.jsonl line 1: not JSON: Expecting value at character 9: '{\"text\":'",
-        'skipped  docs/bad.jsonl line 3: expected an object such as {"text": "..."}, got \'[]\'',
+        'skipped  docs/bad.jsonl line 3: expected an object such as {"text": "..."}, got []',
     ]
     assert result.stdout == "my.index 3 passages · 3 written · 3 errors\n"
 
@@ -83,7 +83,7 @@ def test_strict_stops_at_the_first_error_and_writes_nothing(cli: Cli, docs: Path
     (docs / "bad.jsonl").write_text("[]\n")
     result = cli("index", "docs", "--out", "my.index", "--strict")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert says("docs/bad.jsonl line 1", 'expected an object such as {"text": "..."}', "got '[]'").search(result.stderr)
+    assert says("docs/bad.jsonl line 1", 'expected an object such as {"text": "..."}', "got []").search(result.stderr)
     assert not Path("my.index").exists()
 
 

@@ -169,3 +169,12 @@ def test_beside_a_name_or_a_figure_one_more_word_need_not_be_there() -> None:
     assert supported("Where was Bell born?", "Boston is the city", BELL) == [False]
     assert supported("What does Nora Quill do?", "an engineer", POTTER) == [False]
     assert supported("What does Nora Quill do?", "a potter", POTTER) == [True]
+
+
+def test_a_fact_that_a_person_wrote_bears_what_it_says() -> None:
+    said = Triple("Bell", "was born in", "Leith", (Source("bell", 0, 20, 1, extractor="person:Ada"),))
+    passage = Passage("bell", "Bell was born in Edinburgh.", "Bell")
+    cited = Citation(1, "bell", "Bell", 0, 27, passage.text, triple_ids=(said.id,))
+    answer = Answer("Leith", (cited,))
+    borne = with_support("Where was Bell born?", answer, {"bell": passage}, {said.id: said})
+    assert [one.supported for one in borne.citations] == [True]

@@ -122,7 +122,7 @@ def asked(agent: Agent, question: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a run of one question left, and an error that ended it."""
     begun = time.monotonic()
     try:
-        out = dict(agent.invoke({"question": question["question"]}))
+        out: dict[str, Any] = dict(agent.invoke({"question": question["question"]}))
     except Exception as error:  # counted in the table
         out = {"answer": "", "error": repr(error)}
     names = ("answer", "abstained", "failed", "grounded", "citations", "failures", "stop_reason", "usage", "error")

@@ -45,7 +45,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_hops", "k", "max_facts", "max_llm_calls", "max_tokens", "max_seconds"):
-            value = getattr(self, name)
+            value: Any = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
             kind: Any = Real if name == "max_seconds" else Integral

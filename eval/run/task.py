@@ -135,7 +135,8 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
         rows: Iterable[Mapping[str, Any]] = to_dict("records")
         return rows
     if isinstance(data, Iterable) and not isinstance(data, Mapping):
-        return data
+        given: Iterable[Any] = data
+        return given
     raise SettingsError(f"questions are a file, a DataFrame or a list of rows, not {type(data).__name__}")
 
 

@@ -31,7 +31,7 @@ from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
-from ras_agent.tools.chat.fit import did_not_fit, fit
+from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.unusable import copies, echoes, examples_in
 from ras_agent.tools.chat.window import estimate_turns
@@ -173,11 +173,16 @@ class LLMAnswerer:
             ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
             parts = (everything.facts, everything.passages)
             most = self._chat.evidence_tokens
-            for shown in asking.prompt.versions():
-                left = room - estimate_turns(prompt(shown, everything.frame()))
-                fitting = fit(*parts, left, ranked, everything.chain, everything.times(), most)
-                if not fitting.left_out or fitting.by_budget:
-                    break
+
+            def fit_to(version: Prompt) -> Evidence:
+                left = room - estimate_turns(prompt(version, everything.frame()))
+                return fit(*parts, left, ranked, everything.chain, everything.times(), most)
+
+            shown, *shorter = asking.prompt.versions()
+            fitting = fit_to(shown)
+            while shorter and fitting.left_out and not fitting.by_budget:
+                shown = shorter.pop(0)
+                fitting = fit_to(shown)
             if grounded and not (fitting.facts or fitting.passages):
                 if (ledger := current_ledger()).tokens_left() < self._chat.window:
                     ledger.refuse("max_tokens")

@@ -69,13 +69,13 @@ def passage_of(item: object, name: str, place: str) -> Passage:
     if key is None:
         there = ", ".join(map(repr, item)) or "nothing"
         raise IngestError(f"{place} has no key 'text' that holds a text, but {there}: name its text 'text'")
-    if STATED in item:
-        facts, problems = read_facts(item[STATED], place)
-        if problems:
-            raise IngestError(f"{place}: {problems[0]}")
-        item = {**item, STATED: facts}
     inner = item.get("metadata")
     about = {name: value for name, value in item.items() if name not in (key, *_OWN_KEYS)}
+    if STATED in about:
+        facts, problems = read_facts(about[STATED], place)
+        if problems:
+            raise IngestError(f"{place}: {problems[0]}")
+        about[STATED] = facts
     return _titled(
         Passage(
             str(item.get("id") or name),

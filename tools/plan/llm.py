@@ -139,11 +139,16 @@ class LLMPlanner:
         def render(asking: Asking, room: int) -> Request:
             nonlocal evidence
             ranked = partial(evidence_by_use, question, graph, passages, steps)
-            for shown in asking.prompt.versions():
-                left = room - estimate_turns(prompt(shown, (), ()))
-                evidence = fit(facts, passages, left, ranked, steps, times, self._chat.evidence_tokens)
-                if not evidence.left_out or evidence.by_budget:
-                    break
+
+            def fit_to(version: Prompt) -> Evidence:
+                left = room - estimate_turns(prompt(version, (), ()))
+                return fit(facts, passages, left, ranked, steps, times, self._chat.evidence_tokens)
+
+            shown, *shorter = asking.prompt.versions()
+            evidence = fit_to(shown)
+            while shorter and evidence.left_out and not evidence.by_budget:
+                shown = shorter.pop(0)
+                evidence = fit_to(shown)
             turns = prompt(shown, evidence.facts, evidence.passages)
             return Request(turns, graph=by_subquery, form=asking.form, stop=STOPS)
 

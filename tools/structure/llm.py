@@ -114,10 +114,10 @@ class LLMExtractor:
             block = passage_block(part)
             max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
             room = self._chat.room(max_tokens, share=2)
-            for prompt in asking.prompt.versions():
-                turns = prompt.fill(passages=block)
-                if fit_into(turns, room):
-                    break
+            prompt, *shorter = asking.prompt.versions()
+            turns = prompt.fill(passages=block)
+            while shorter and not fit_into(turns, room):
+                turns = shorter.pop(0).fill(passages=block)
             return Request(turns, max_tokens=max_tokens, form=asking.form, stop=STOPS, takes_part=True)
 
         def render_again(part: Sequence[Passage], asking: Asking, room: int) -> Request:

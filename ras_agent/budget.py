@@ -49,7 +49,7 @@ class Limits:
             if value is None and name in _OPTIONAL:
                 continue
             kind: Any = Real if name == "max_seconds" else Integral
-            if isinstance(value, bool) or not isinstance(value, kind):
+            if value is None or isinstance(value, bool) or not isinstance(value, kind):
                 raise SettingsError(f"Limits.{name} must be a whole number, got {value!r}")
             if not value > 0:
                 raise SettingsError(f"Limits.{name} must be positive, got {value!r}")

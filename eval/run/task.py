@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ras_agent.errors import IngestError, RasError, SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
@@ -132,8 +132,8 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
     """Return the rows of a data frame, or of an iterable of mappings. Raises SettingsError for something else."""
     to_dict = getattr(data, "to_dict", None)
     if callable(to_dict) and hasattr(data, "columns"):
-        rows: Iterable[Mapping[str, Any]] = to_dict("records")
-        return rows
+        rows: Any = to_dict("records")
+        return cast(Iterable[Mapping[str, Any]], rows)
     if isinstance(data, Iterable) and not isinstance(data, Mapping):
         given: Iterable[Any] = data
         return given

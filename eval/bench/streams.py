@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextvars import ContextVar
 from itertools import groupby
 from typing import Any
@@ -22,14 +22,15 @@ _asked: ContextVar[list[tuple[str, bytes]]] = ContextVar("requests of the runnin
 
 async def recorded(ask: Callable[[Any], Awaitable[object]], questions: Iterable[object]) -> list[Plan]:
     """Ask the questions by `ask`, one at a time, and return their requests; those in a row to one role are a group."""
-    post = Endpoint.post
+    events = Endpoint.events
 
-    async def noted(self: Endpoint, path: str, body: Any, *rest: Any) -> Any:
+    async def noted(self: Endpoint, path: str, body: Any, *rest: Any) -> AsyncIterator[Any]:
         _asked.get().append((body["model"], json.dumps(body, ensure_ascii=False).encode()))
-        return await post(self, path, body, *rest)
+        async for event in events(self, path, body, *rest):
+            yield event
 
     plans = []
-    with patch.object(Endpoint, "post", noted):
+    with patch.object(Endpoint, "events", noted):
         for question in questions:
             _asked.set([])
             await ask(question)

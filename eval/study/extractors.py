@@ -27,7 +27,7 @@ from ras_agent.graphs.resolve import role_options, role_specs
 from ras_agent.marks import OBJECT, PREDICATE, SUBJECT
 from ras_agent.protocols import Extractor
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, Usage
+from ras_agent.records import JSON, Passage, RefusedFacts, Usage
 from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
@@ -74,8 +74,9 @@ def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
         passage = Passage(question.id, question.question, str(question.metadata.get("title", "")))
         with metered(Ledger(role="extractor", hop=1)) as ledger:
             extraction = await acall(extractor, "extract", [passage], "")
-        if extraction.failures and not extraction.triples:
-            raise ModelCallError("; ".join(failure.message for failure in extraction.failures))
+        unread = [failure.message for failure in extraction.failures if not isinstance(failure, RefusedFacts)]
+        if unread and not extraction.triples:
+            raise ModelCallError("; ".join(unread))
         return {
             "answer": "\n".join(map(str, extraction.triples)),
             "graph": QuestionGraph(extraction.triples).to_dict(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ras_agent.marks import THINKING_TAGS
+from ras_agent.marks import FLAGS, THOUGHT_MARKS
 
 _TIMES = 3
 _LEAST_LETTERS = 12
@@ -13,8 +13,11 @@ _LEAST_LETTERS = 12
 _LEAST_WORDS = 4
 """So may a name in front of a colon with fewer words behind it, as in YAML."""
 
-_TAGS = "|".join(THINKING_TAGS)
-_THOUGHT = re.compile(rf"(?P<end></(?:{_TAGS})>|\[/THINK\])|<(?:{_TAGS})>|\[THINK\]", re.IGNORECASE)
+# those that stand anywhere in a line; others are known by where a reply begins
+_MARKS = [marks for marks in THOUGHT_MARKS if not marks.opening.startswith(r"\A")]
+_OPENS = "|".join(marks.opening for marks in _MARKS)
+_ENDS = "|".join(marks.closing for marks in _MARKS)
+_THOUGHT = re.compile(rf"(?P<end>{_ENDS})|(?:{_OPENS})", FLAGS)
 _KEY = re.compile(r"""[\s*-]*(?:(?P<quote>["'])[^"']*["']|\w+(?: \w+)?)\s*:(?P<value>.*)""")
 _WORD = re.compile(r"\w+")
 

@@ -15,6 +15,7 @@ from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.models import capped, limits_sent
+from ras_agent.tools.chat.repeats import repeated_at
 
 REQUEST = Request((Turn("user", "Who?"),), max_tokens=100)
 
@@ -193,3 +194,9 @@ def test_a_model_without_such_a_limit_is_left_as_it_is(scripted_model: Any) -> N
     model = scripted_model("Bell.")
     assert capped(model, 100) is model
     assert converse(as_chat(model), once()).text == "Bell."
+
+
+@pytest.mark.parametrize("thought", ["<think>{}</think>", "◁think▷{}◁/think▷", "<|START_THINKING|>{}<|END_THINKING|>"])
+def test_a_thought_of_any_family_may_come_back_to_what_it_has_said(thought: str) -> None:
+    line = "Is it Bell or is it Gray?\n"
+    assert repeated_at(thought.format(f"\n{line * 3}") + f"\n{line}") is None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ras_agent.arrays import Floats
+from ras_agent.blas import one_blas_thread
 
 LAYERS, HEADS, WIDTH, PLACES = 6, 12, 384, 512
 PANEL = 320  # columns; a layer's widest array is 2 MB. OpenBLAS would work on more in two parts
@@ -93,7 +94,8 @@ class Bert:
 
     A text has the same states, to the last bit, alone and in any company: each step treats each column or each text by
     itself, except that some matrix products treat the first and last columns of a panel in another way, and there
-    `margin` columns are empty. With more than two threads OpenBLAS may divide a panel; then states differ by 1e-7.
+    `margin` columns are empty. Products run on one thread: OpenBLAS divides a panel among several, and then states
+    differ by 1e-7.
     """
 
     margin: int
@@ -128,8 +130,9 @@ class Bert:
             groups.append(Group(start, len(list(same)), length))
             start = groups[-1].columns.stop
         x = self.norm(x)
-        for layer in self.layers:
-            x = layer(x, groups)
+        with one_blas_thread():
+            for layer in self.layers:
+                x = layer(x, groups)
         return np.ascontiguousarray(x.T), groups
 
 

@@ -28,6 +28,7 @@ from unittest.mock import patch
 import numpy as np
 
 from lab.ordinary.__main__ import SETS, mark
+from lab.weights.reader.train import ReaderTrainingConfig, training_examples
 from ras_agent import Limits, Passage, PassageIndex
 from ras_agent.app.sample import sample_passages
 from ras_agent.eval.benchmarks import benchmark
@@ -37,7 +38,6 @@ from ras_agent.graphs.resolve import create_agent
 from ras_agent.program import run_program
 from ras_agent.settings import Settings
 from ras_agent.tools.offline.answerer import answer as offline
-from ras_agent.train.reader.train import ReaderTrainingConfig, training_examples
 
 Curve = tuple[float, float, float]
 CURVES = {offline.OF_CHAINS: "chains", offline.OF_WHOLES: "wholes", offline.OF_VERDICTS: "verdicts"}

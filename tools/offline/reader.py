@@ -3,7 +3,7 @@
 It reads "[CLS] question [SEP] text [SEP]". Every token has a logit of starting and of ending the answer; those at [CLS]
 say that the text holds none (as Devlin et al. 2019 read SQuAD 2.0, arXiv:1810.04805). Of a question alone the tokens
 say which part describes something without naming it, and [CLS] says whether a text affirms a question, denies it or
-does not tell. `ras_agent.train.reader.train` made the weights; the JSON card next to them says from what.
+does not tell. `lab.weights.reader.train` made the weights; the JSON card next to them says from what.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from ras_agent.tools.retrieve.gfm import inverse_vectors, start_of
 GRAPH = "graph"
 _KINDS = ("labelled", "pseudo")
 _ARRAYS = ("vectors", "entities", "weights", "entity_ends", "supporting", "supporting_ends")
-REMEDY = "write the set anew with `python -m ras_agent.train.gfm.examples`"
+REMEDY = "write the set again with `ras-agent kg examples`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def text_model_of(folders: Sequence[Path], width: int | None = None) -> tuple[st
     IndexMismatch where vectors are not of `width` or of one encoder.
     """
     if missing := [str(folder) for folder in folders if not (folder / "questions.jsonl").is_file()]:
-        raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `python -m ras_agent.train.gfm.examples`")
+        raise IndexNotFound(f"no set at {', '.join(missing)}: write it with `ras-agent kg examples`")
     encoders = {str(folder): read_kg_manifest(folder / GRAPH, REMEDY).embedder for folder in folders}
     first, *others = dict.fromkeys(encoders.values())
     if others:

@@ -438,7 +438,7 @@ def test_an_error_about_sets_names_its_remedy(folder: Path, tmp_path: Path) -> N
     config = _config(folder, tmp_path / "out")
     with pytest.raises(IndexMismatch, match=r"--text-width 64$"):
         train(replace(config, text_width=384))
-    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*train.gfm.examples"):
+    with pytest.raises(IndexNotFound, match=r"no set at .*nowhere: .*kg examples"):
         train(replace(config, sets=(tmp_path / "nowhere",)))
     assert not config.out.exists()
 

@@ -103,7 +103,7 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
 def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> float:
     """Return how likely something asked of both things holds of one: by the reader's verdict, and by the words.
 
-    The reader is given the whole question and one thing's text, as in training (ras_agent.train.reader.kinds).
+    The reader is given the whole question and one thing's text, as in training (lab.weights.reader.kinds).
     """
     if not side.sentences:
         return 0.0

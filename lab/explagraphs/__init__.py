@@ -1,1 +1,0 @@
-"""The ExplaGraphs twin: a small model of stance whose designs are compared."""

@@ -24,7 +24,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -289,3 +289,12 @@ def _extend(base: tuple[Turn, ...], turns: tuple[Turn, ...]) -> tuple[Turn, ...]
     *opening, last = (turn for turn in base if turn.role != "system")
     added = (turn for turn in turns if turn.role != "system")
     return (*((Turn("system", system),) if system else ()), *opening, *added, last)
+
+
+def examples_in(turns: Sequence[Turn]) -> list[str]:
+    """Return the replies of a prompt's worked examples."""
+    replies = []
+    for turn in turns:
+        if turn.role == "assistant":
+            replies.append(turn.text)
+    return replies

@@ -31,8 +31,8 @@ from ras_agent.gym.rewards import Episode, Rewards, ended_well, parts_of, suppor
 from ras_agent.prompts import as_data, load, task_block
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import JSON, Answer, Passage, Plan, Step
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
-from ras_agent.tools.chat.window import estimate_tokens
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     MOST_LOOKS,

@@ -45,15 +45,19 @@ from ras_agent.registry import names
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.languages import foreign_language
 from ras_agent.text.lines import one_line, shown_name
+from ras_agent.text.loose_json import is_json, json_objects
 from ras_agent.text.markup import inert_markup, markup_start
 from ras_agent.text.names import DEMONYM, is_name, name_spans
 from ras_agent.text.normal_form import storable
 from ras_agent.text.options import options_of
 from ras_agent.text.overlap import best_sentence, sentences_of
+from ras_agent.text.repeats import repeated_at
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.standing import fact_text as standing_text
 from ras_agent.text.terms import terms_of
 from ras_agent.text.titles import bare_title
+from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
+from ras_agent.text.unusable import copies, echoes, refuses
 from ras_agent.text.values import figures_in, value_of
 from ras_agent.text.words import stem_set
 from ras_agent.tools.answer.citations import read_citations
@@ -62,12 +66,9 @@ from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.call import Reply
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.endings import shortfall
-from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.models import printable, without_secrets
-from ras_agent.tools.chat.repeats import repeated_at
 from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_text, tool_named
-from ras_agent.tools.chat.unusable import copies, echoes, refuses
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, is_overflow
+from ras_agent.tools.chat.window import is_overflow
 from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.conversions import _book, _html, _is_invisible, _slides
 from ras_agent.tools.index.line_ends import joined_words
@@ -257,7 +258,7 @@ READERS = {
     "judge": TextReader(_judged, "eval.judge"),
     "parse_plan": TextReader(_any(parse_plan), "tools.plan.grammar"),
     "first_new_sentence": TextReader(lambda text: first_new_sentence(text, ["Alan was"]), "tools.plan.llm_reasoner"),
-    "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "tools.chat.loose_json"),
+    "json_objects": TextReader(lambda text: (is_json(text), list(json_objects(text))), "text.loose_json"),
     "parse_triples": TextReader(
         lambda text: problem_of(parse_triples(text), text),
         "tools.structure.parse_triples tools.structure.triple_lines tools.structure.llm",
@@ -278,7 +279,7 @@ READERS = {
     "read_search": TextReader(_any(read_search), "train.subq.decompose train.subq.label"),
     "is_overflow": TextReader(
         lambda text: (is_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
-        "tools.chat.window",
+        "tools.chat.window text.tokens",
     ),
     "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
     "calls_in_text": TextReader(
@@ -288,9 +289,9 @@ READERS = {
     "arguments_in": TextReader(_any(arguments_in), "tools.chat.tool_calls"),
     "read_result": TextReader(lambda text: read_result(text, [_passage(text)]), "tools.plan.graph_tools"),
     "shortfall": TextReader(lambda text: shortfall(text, text), "tools.chat.endings"),
-    "repeated_at": TextReader(repeated_at, "tools.chat.repeats"),
+    "repeated_at": TextReader(repeated_at, "text.repeats"),
     "unusable": TextReader(
-        lambda text: (refuses(text), echoes(text, [text]), copies(text, [text], [text])), "tools.chat.unusable"
+        lambda text: (refuses(text), echoes(text, [text]), copies(text, [text], [text])), "text.unusable"
     ),
     "two fields": TextReader(sentences_in, "tools.structure.two_fields"),
     "reply_to_task": TextReader(

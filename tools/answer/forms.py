@@ -21,13 +21,13 @@ from ras_agent.marks import (
 )
 from ras_agent.records import AnswerStyle
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.text.options import options_of
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.unusable import abstains_in_words, refuses
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.dialogue import spoken_span, without_thinking
 from ras_agent.tools.chat.form import ReplyForm
-from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
-from ras_agent.tools.chat.unusable import refuses
 
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
@@ -59,19 +59,6 @@ _ANGLES = re.compile(r"\A<([^<>/\n]+)>")  # around the answer, as the instructio
 _UNKNOWN_WORD = str(UNKNOWN).strip("[]")
 # the word alone in its capitals, but not as it is in data, where it has look-alikes of brackets
 _ABSTAINS = re.compile(rf"\W*(?i:{UNKNOWN.live})|[^\w‹›]*+{_UNKNOWN_WORD}[^\w‹›]*+\Z")
-# an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
-_NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
-_ABSTAINS_IN_WORDS = re.compile(
-    r"\W*(?:I (?:do not|don['’]t) know\b|(?:I am |I['’]m )?[Uu]nable to (?:determine|answer|find|say)\b"
-    rf"|(?:[Nn]ot enough|[Ii]nsufficient|[Nn]o) (?:information|evidence)\b"
-    rf"|(?:[Tt]he )?(?:given |provided )?{_NO_EVIDENCE}"
-    r"(?: provided| given| shown)? (?:does not|do not|doesn['’]t|don['’]t)"
-    r" (?:say|state|mention|contain|provide|specify|tell|settle|include|give|name)\b"
-    r"|(?:(?:[Tt]he answer|[Ii]t) (?:is not|cannot be|can not be|could not be) |[Nn]ot |[Cc]annot be )"
-    r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
-    rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
-)
-_SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)  # what it does know, or cites
 _VERDICT = re.compile(
     r"\W*(?:(?:the|this) (?:statement|claim|answer) is (?:therefore )?)?(?:(not) (?=true|false))?(true|false|yes|no)\b",
     re.IGNORECASE,
@@ -306,9 +293,9 @@ def _unwrap(part: str, *, prose: bool) -> str:
 
 def abstains(answer: str) -> bool:
     """Tell whether the answer is [UNKNOWN], says in words that there is none, or refuses to give one."""
-    return refuses(answer) or bool(
-        _ABSTAINS.match(answer) or (_ABSTAINS_IN_WORDS.match(answer) and not _SAYS_MORE.search(answer))
-    )
+    if _ABSTAINS.match(answer):
+        return True
+    return abstains_in_words(answer) or refuses(answer)
 
 
 def bare_words(answer: str) -> str:

@@ -13,9 +13,12 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
 from ras_agent.prompts import STOPS, Prompt, Turn, as_data, fragment, task_block
+from ras_agent.prompts.fit import Evidence, did_not_fit, fit
+from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import Answer, AnswerStyle, EvidenceLayout, Failure, Passage, Step
+from ras_agent.text.unusable import copies, echoes
 from ras_agent.tools.answer.citations import NumberedEvidence, read_citations
 from ras_agent.tools.answer.forms import (
     FORMS,
@@ -31,9 +34,7 @@ from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
-from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.form import FormUse
-from ras_agent.tools.chat.unusable import copies, echoes, examples_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 

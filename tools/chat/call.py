@@ -16,12 +16,12 @@ from ras_agent.prompts import ToolCall, Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
 from ras_agent.records import JSON, Triple
 from ras_agent.text.normal_form import encodable
+from ras_agent.text.repeats import Repeats, repeated_at
 from ras_agent.tools.chat.endings import LENGTH, REFUSAL, REPEATED, kind_of, reason_in, refusal_in, shortfall
 from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
 from ras_agent.tools.chat.held_secrets import HeldSecrets
 from ras_agent.tools.chat.http import BrokenReply, RefusedReply
 from ras_agent.tools.chat.models import answering_model, secrets_of
-from ras_agent.tools.chat.repeats import Repeats, repeated_at
 from ras_agent.tools.chat.retry import causes
 from ras_agent.tools.chat.runnables import chat_models_in, plays_a_model
 from ras_agent.tools.chat.tool_calls import calls_in_message
@@ -31,6 +31,7 @@ MOST_CHARACTERS = 1_000_000
 """The longest text of a reply that is read."""
 
 _MOST_POOLED_CONNECTIONS = 1000
+_TAKES_CONTINUATION = ("vllm", "sglang")
 _LOOP_IS_OVER = "Event loop is closed"
 # what LangChain says of a server that replies as a whole though it was asked for a stream
 _NO_STREAM = "No generation chunks were returned"
@@ -191,9 +192,11 @@ async def continuing(model: Any, request: Request) -> dict[str, Any]:
 
     vLLM and SGLang begin a new turn unless they are told. Other servers go on by themselves, or cannot.
     """
-    if request.turns[-1].role == "assistant" and asks_in_any_loop(model) and await model.takes_continuation():
-        return {"continue_final_message": True, "add_generation_prompt": False}
-    return {}
+    if request.turns[-1].role != "assistant" or not asks_in_any_loop(model):
+        return {}
+    if await model.owner() not in _TAKES_CONTINUATION:
+        return {}
+    return {"continue_final_message": True, "add_generation_prompt": False}
 
 
 async def listed_window(model: Any) -> int | None:

@@ -20,6 +20,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, ModelRefused, Promp
 from ras_agent.prompts import ToolCall
 from ras_agent.records import Call
 from ras_agent.settings import Settings
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.cache import FAILED, ReplyCache, ReplySlot, SingleFlight
 from ras_agent.tools.chat.call import (
     Reply,
@@ -72,7 +73,6 @@ from ras_agent.tools.chat.window import (
     REPLY_SHARE,
     THOUGHTS_SHARE,
     UNKNOWN_WINDOW,
-    estimate_tokens,
     estimate_turns,
     fit_into,
     is_overflow,

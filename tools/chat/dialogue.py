@@ -17,9 +17,10 @@ from typing import TypeVar
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
 from ras_agent.prompts import Prompt, Turn
+from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.window import SHOWN_TOKENS, cut_to_tokens, fit_into
+from ras_agent.tools.chat.window import SHOWN_TOKENS, fit_into
 
 T = TypeVar("T")
 P = TypeVar("P")

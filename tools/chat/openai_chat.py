@@ -90,10 +90,6 @@ class OpenAIChat(BaseChatModel):
         """Return what the server's list says in "owned_by", such as "vllm" or "llamacpp"; "" for nothing."""
         return str((await self.about()).get("owned_by") or "")
 
-    async def takes_continuation(self) -> bool:
-        """Return whether a request can say that the reply goes on with its last message, as to vLLM and SGLang."""
-        return await self.owner() in ("vllm", "sglang")
-
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | dict[str, Any] | bool | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:

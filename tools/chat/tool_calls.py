@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ras_agent.prompts import ToolCall
-from ras_agent.tools.chat.loose_json import json_objects
+from ras_agent.text.loose_json import json_objects
 
 # the keys under which servers and models have the arguments of a call, and its name
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "tool_input")
 _NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
+_INNER_KEYS = ("function", "custom")
 _DEPTH = 3  # text in text in text
 _DECODER = json.JSONDecoder(strict=False)
+_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"']+)["']""")
 # "functions.search:0", "search<|channel|>commentary"
 _NAMESPACE = re.compile(r"\A.*[./:](?=[A-Za-z_])")
 _NAME_TAIL = re.compile(r"[<:(\s].*\Z", re.DOTALL)
@@ -58,23 +60,22 @@ def _objects(raw: object, depth: int) -> list[dict[str, Any]]:
         return []
     try:
         return _objects(json.loads(raw, strict=False), depth - 1)
-    except ValueError:
-        return _objects_in_text(raw)
+    except (ValueError, RecursionError):  # and JSON in JSON in JSON
+        decoded = [item for _, item in _decoded(raw)]
+    return decoded or [dict(item) for _, item in json_objects(raw)]
 
 
-def _objects_in_text(text: str) -> list[dict[str, Any]]:
-    """Return the JSON objects in a text, outermost first; where it has none, those with Python's quotes."""
-    found = []
+def _decoded(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the place and the content of each JSON object in a text, of those inside each other the outermost."""
     place = text.find("{")
     while place >= 0:
         try:
             item, end = _DECODER.raw_decode(text, place)
-        except ValueError:
+        except (ValueError, RecursionError):
             end = place + 1
         else:
-            found.append(item)
+            yield place, item
         place = text.find("{", end)
-    return found or [dict(item) for _, item in json_objects(text)]
 
 
 def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -99,10 +100,8 @@ def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[Tool
     calls: list[ToolCall] = []
     unread: list[ToolCall] = []
     for raw in raw_calls:
-        function = raw.get("function") or raw
-        name = str(function.get("name") or "")
+        name, held = _name_and_arguments(raw)
         identity = str(raw.get("id") or "")
-        held = next((function[key] for key in _ARGUMENT_KEYS if key in function), None)
         try:
             several = arguments_in(held)
         except ValueError:
@@ -144,26 +143,15 @@ def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]
 
 
 def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
-    place = text.find("{")
-    while place >= 0:
-        try:
-            item, end = _DECODER.raw_decode(text, place)
-        except ValueError:
-            place = text.find("{", place + 1)
-            continue
+    for place, item in _decoded(text):
         call = _call_of(item, names)
         if call is not None:
             yield place, call
-        place = text.find("{", end)
 
 
-def _call_of(item: dict[str, Any], names: Sequence[str]) -> ToolCall | None:
-    inner = item.get("function")
-    if isinstance(inner, dict):
-        return _call_of(inner, names)
-    stated = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str)), "")
+def _call_of(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
+    stated, held = _name_and_arguments(item)
     name = tool_named(stated, names)
-    held = next((item[key] for key in _ARGUMENT_KEYS if key in item), None)
     if not name or held is None:
         return None
     try:
@@ -171,6 +159,37 @@ def _call_of(item: dict[str, Any], names: Sequence[str]) -> ToolCall | None:
     except ValueError:
         return None
     return ToolCall(name, arguments[0])
+
+
+def named_call(text: str) -> tuple[str, object]:
+    """Return the name in a call, of whichever tool, and its arguments as they are; "" and {} for a text without one."""
+    items = _objects(text, _DEPTH)
+    for item in items:
+        name, held = _name_and_arguments(item)
+        if name:
+            return name, held
+    stated = _NAME.search(text)  # of an object that is broken off, or has a comma too many
+    name = stated[1] if stated else ""
+    inner = items[0] if items else {}
+    return name, inner
+
+
+def _name_and_arguments(item: Mapping[str, Any]) -> tuple[str, object]:
+    """Return the name in an object that calls a tool, and its arguments as they are; "" and None for missing ones."""
+    for key in _INNER_KEYS:
+        inner = item.get(key)
+        if isinstance(inner, Mapping):
+            return _name_and_arguments(inner)
+    name = ""
+    for key in _NAME_KEYS:
+        stated = item.get(key)
+        if isinstance(stated, str):
+            name = stated
+            break
+    for key in _ARGUMENT_KEYS:
+        if key in item:
+            return name, item[key]
+    return name, None
 
 
 def _before_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:

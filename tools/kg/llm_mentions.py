@@ -9,10 +9,11 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import NONE
 from ras_agent.prompts import as_data, load
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair, without_thinking
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
+from ras_agent.tools.chat.window import estimate_turns
 
 MOST_TOKENS = 512
 """The most tokens of a reply, of a model that writes no thoughts."""

@@ -48,8 +48,9 @@ from ras_agent.marks import (
 )
 from ras_agent.records import Plan
 from ras_agent.registry import find_a, names
+from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.chat.dialogue import spoken_span
-from ras_agent.tools.chat.loose_json import json_objects
+from ras_agent.tools.chat.tool_calls import named_call
 from ras_agent.tools.plan.grammar import FORM, parse_plan
 
 Rendering = Literal["continued", "turns", "rewritten"]
@@ -281,7 +282,8 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
     for call in re.finditer(rf"{opening}(?P<json>.*?)(?P<end>{closing}|(?={opening})|\Z)", text, FLAGS | re.DOTALL):
         if cut and not call["end"] and call.end() == len(text):
             break
-        name, argument = _call_in(call["json"])
+        name, given = named_call(call["json"])
+        argument = _given_text(given)
         is_search = bool(_SEARCHES.search(name))
         plan = _action(is_search, argument, text, call.start()) if is_search or _FINISHES.search(name) else None
         if plan is not None and call["end"]:
@@ -294,22 +296,11 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
     return reading if reading and reading.plan.action == "sufficient" else None
 
 
-def _call_in(text: str) -> tuple[str, str]:
-    """Return the name in a call and its first argument that is a text; "" for what it does not have."""
-    try:
-        call = json.loads(text, strict=False)
-    except (ValueError, RecursionError):  # single quotes, commas too many, an end that is missing, JSON in JSON in JSON
-        name = _NAME.search(text)
-        arguments: object = next((item for _, item in json_objects(text) if "name" not in item), {})
-        return (name[1] if name else ""), _first_text(arguments)
-    call = call[0] if isinstance(call, list) and call else call
-    if not isinstance(call, dict) or not isinstance(call.get("name"), str):
-        return "", ""
-    given = call.get("arguments", call.get("parameters"))
-    return call["name"], (_argument(given) or given.strip()) if isinstance(given, str) else _first_text(given)
-
-
-_NAME = re.compile(r"""["']name["']\s*:\s*["']([^"']+)["']""")
+def _given_text(given: object) -> str:
+    """Return the first text in the arguments of a call, which may be JSON in a text; "" for none."""
+    if not isinstance(given, str):
+        return _first_text(given)
+    return _argument(given) or given.strip()
 
 
 def _argument(text: str) -> str:

@@ -9,10 +9,10 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import CONVERSATION_FENCE, fenced
 from ras_agent.prompts import Turn, as_line, load
 from ras_agent.records import Exchange
+from ras_agent.text.loose_json import is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
-from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions

@@ -18,9 +18,9 @@ from typing import cast
 from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
 from ras_agent.records import Action, Plan
+from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.form import ReplyForm
-from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
 
 EXAMPLE = f"{SUBQ} In which city was Jørn Utzon born?"
 FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"

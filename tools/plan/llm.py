@@ -20,16 +20,17 @@ from ras_agent.prompts import (
     task_block,
     text_history_block,
 )
+from ras_agent.prompts.fit import Evidence, did_not_fit, fit
+from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
 from ras_agent.records import EvidenceLayout, Passage, Plan, Step, Triple
+from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
-from ras_agent.tools.chat.fit import Evidence, did_not_fit, fit
 from ras_agent.tools.chat.form import FormUse
-from ras_agent.tools.chat.unusable import copies, examples_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner

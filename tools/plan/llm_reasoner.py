@@ -9,16 +9,16 @@ from pathlib import Path
 from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
 from ras_agent.prompts import Turn, as_data, as_line, load, passage_block, task_block
+from ras_agent.prompts.fit import ByUse, Evidence, did_not_fit, fit
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import passages_by_use
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.loose_json import is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
-from ras_agent.tools.chat.fit import ByUse, Evidence, did_not_fit, fit
-from ras_agent.tools.chat.loose_json import is_json, json_objects
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 

@@ -14,7 +14,8 @@ from ras_agent.marks import NOTE_FENCE, as_data, fenced
 from ras_agent.prompts import Turn, task_block
 from ras_agent.records import DialoguePart, Plan, Step
 from ras_agent.review import notes
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_turns
+from ras_agent.text.tokens import cut_to_tokens
+from ras_agent.tools.chat.window import estimate_turns
 
 _SHORTEST, _SHORTEST_LAST = 32, 512
 """The tokens that are left of what a search found, where a window has no room for it; and of what the last found"""

@@ -19,13 +19,14 @@ from ras_agent.standing_facts import keep_standing
 from ras_agent.text.overlap import support
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.standing import fact_text
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.models import model_name, sampling_parameters
-from ras_agent.tools.chat.window import estimate_tokens, fit_into
+from ras_agent.tools.chat.window import fit_into
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.parse_triples import EXAMPLE, REPLY_FORM, ParsedTriples, parse_triples
 from ras_agent.tools.structure.two_fields import mended

@@ -25,8 +25,8 @@ from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
 from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup, web_address
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.endings import finish_reason
-from ras_agent.tools.chat.window import estimate_tokens
 
 MODEL = "ras-agent"
 _MODEL: JSON = {"id": MODEL, "object": "model", "created": 0, "owned_by": "ras-agent"}

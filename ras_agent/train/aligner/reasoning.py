@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from ras_agent.errors import ParseError
 from ras_agent.prompts import as_line, fact_block, load
+from ras_agent.prompts.fit import first_that_fit
 from ras_agent.records import Passage, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted, without_thinking
-from ras_agent.tools.chat.fit import first_that_fit
-from ras_agent.tools.chat.window import estimate_tokens, estimate_turns
+from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.subgraph.graph import Graph, Subgraph
 from ras_agent.tools.subgraph.paths import Path, shortest

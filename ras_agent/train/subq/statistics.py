@@ -10,7 +10,7 @@ from typing import Any, get_args
 from ras_agent.eval.metrics import checkable, holds
 from ras_agent.prompts import as_data, history_block
 from ras_agent.records import Action
-from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.train.subq.samples import Kind, Split, SubqSample
 
 
@@ -18,7 +18,7 @@ def statistics(samples: Sequence[SubqSample]) -> dict[str, Any]:
     """Return the figures of planning and of answering samples, and the counts by hops and by split.
 
     A planner that remembers documents is not found out where a validation question shares one with a training question.
-    Tokens are estimates (ras_agent.tools.chat.window); an input is the history and the question, without instruction.
+    Tokens are estimates (ras_agent.text.tokens); an input is the history and the question, without instruction.
     """
     kinds = {kind: [sample for sample in samples if sample.kind == kind] for kind in get_args(Kind)}
     return {

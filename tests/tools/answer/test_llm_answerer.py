@@ -12,11 +12,11 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, Event, emitting
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Failure, Hit, Passage, Source, Step, Triple
+from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.chat.window import estimate_tokens
 from tests.messages import says
 
 BELL = Passage("p1", "Bell was born in Edinburgh in 1847.", "Bell")

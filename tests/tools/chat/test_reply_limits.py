@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
+from ras_agent.text.repeats import repeated_at
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse
 from ras_agent.tools.chat.models import capped, limits_sent
-from ras_agent.tools.chat.repeats import repeated_at
 
 REQUEST = Request((Turn("user", "Who?"),), max_tokens=100)
 

@@ -15,6 +15,7 @@ from ras_agent.budget import Ledger, metered
 from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
+from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
 from ras_agent.tools.chat.call import Reply, Request, listed_window
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
@@ -22,8 +23,6 @@ from ras_agent.tools.chat.models import build_chat_model
 from ras_agent.tools.chat.window import (
     TOKENS_PER_TURN,
     Window,
-    cut_to_tokens,
-    estimate_tokens,
     estimate_turns,
     is_overflow,
     smaller_window,

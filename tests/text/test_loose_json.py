@@ -2,7 +2,7 @@
 
 import pytest
 
-from ras_agent.tools.chat.loose_json import Value, is_json, json_objects
+from ras_agent.text.loose_json import Value, is_json, json_objects
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from ras_agent.prompts import fact_line, passage_block
 from ras_agent.records import Passage, Step, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
+from ras_agent.text.tokens import cut_to_tokens, estimate_tokens, most_tokens
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.chat.window import cut_to_tokens, estimate_tokens, most_tokens
 
 _NUMBER = 8  # tokens of a number of four digits and of its line's end
 _FENCE = 32  # tokens of the marks around the facts of a hop, and of a line that says how many are not shown

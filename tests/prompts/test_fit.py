@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.prompts import fact_block, passage_block
+from ras_agent.prompts.fit import ByUse, Evidence, cut_passage, did_not_fit, fit
 from ras_agent.records import Passage, Source, Triple
-from ras_agent.tools.chat.fit import ByUse, Evidence, cut_passage, did_not_fit, fit
-from ras_agent.tools.chat.window import estimate_tokens
+from ras_agent.text.tokens import estimate_tokens
 
 FACTS = [Triple(f"Bell {number}", "was born in", "Edinburgh") for number in range(40)]
 PASSAGES = [Passage(f"p{number}", "Bell was born in Edinburgh. " * 10, f"Bell {number}") for number in range(10)]

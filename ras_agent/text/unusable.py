@@ -1,11 +1,10 @@
-"""Texts that look like a reply and are none: refusals, and echoes of the prompt."""
+"""Texts that look like a reply and are none: refusals, abstentions, and echoes of the prompt."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from ras_agent.prompts import Turn
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.overlap import holds
 
@@ -45,6 +44,19 @@ _REFUSALS = (
 )
 _REFUSES = re.compile("|".join(_REFUSALS))
 _OPENING = re.compile(r"\W*")
+# an abstention in words, as models write it; a title such as "I Don't Know" has other capitals
+_NO_EVIDENCE = r"(?:evidence|passages?|facts?|documents?|context|texts?|information)"
+_ABSTAINS_IN_WORDS = re.compile(
+    r"\W*(?:I (?:do not|don['’]t) know\b|(?:I am |I['’]m )?[Uu]nable to (?:determine|answer|find|say)\b"
+    rf"|(?:[Nn]ot enough|[Ii]nsufficient|[Nn]o) (?:information|evidence)\b"
+    rf"|(?:[Tt]he )?(?:given |provided )?{_NO_EVIDENCE}"
+    r"(?: provided| given| shown)? (?:does not|do not|doesn['’]t|don['’]t)"
+    r" (?:say|state|mention|contain|provide|specify|tell|settle|include|give|name)\b"
+    r"|(?:(?:[Tt]he answer|[Ii]t) (?:is not|cannot be|can not be|could not be) |[Nn]ot |[Cc]annot be )"
+    r"(?:stated|mentioned|given|provided|specified|found|determined|answered|in)\b"
+    rf"(?:[^.\n]{{0,40}}\b{_NO_EVIDENCE}\b|\W*\Z)).{{0,120}}\Z"
+)
+_SAYS_MORE = re.compile(r"\[|\b(?:but|however|although)\b", re.IGNORECASE)  # what it does know, or cites
 
 
 def refuses(text: str) -> bool:
@@ -56,6 +68,17 @@ def refuses(text: str) -> bool:
     start = _OPENING.match(text)
     first = start.end() if start else 0
     return _REFUSES.match(text[first : first + 1].lower() + text[first + 1 :]) is not None
+
+
+def abstains_in_words(text: str) -> bool:
+    """Tell whether a text says that the answer is not known, and nothing more.
+
+    >>> abstains_in_words("I don't know."), abstains_in_words("I Don't Know How She Does It")
+    (True, False)
+    """
+    if not _ABSTAINS_IN_WORDS.match(text):
+        return False
+    return _SAYS_MORE.search(text) is None
 
 
 def echoes(text: str, instructions: Iterable[str], material: Iterable[str] = ()) -> bool:
@@ -85,11 +108,6 @@ def copies(text: str, examples: Iterable[str], material: Iterable[str]) -> bool:
     if len(key.split()) < _LEAST_COPY:
         return False
     return any(holds(example, text) for example in examples) and not any(holds(shown, text) for shown in material)
-
-
-def examples_in(turns: Sequence[Turn]) -> list[str]:
-    """Return the replies of a prompt's worked examples."""
-    return [turn.text for turn in turns if turn.role == "assistant"]
 
 
 def _words(text: str) -> list[str]:

@@ -70,10 +70,12 @@ from ras_agent.tools.chat.models import printable, without_secrets
 from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_text, tool_named
 from ras_agent.tools.chat.window import is_overflow
 from ras_agent.tools.index.chunk import chunk_spans
-from ras_agent.tools.index.conversions import _book, _html, _is_invisible, _slides
+from ras_agent.tools.index.conversions import _book, _html, _slides
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
+from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import not_unicode, parse_line
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -342,8 +344,23 @@ READERS = {
     "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
     "joined_words": TextReader(lambda text: joined_words([text]), "tools.index.line_ends"),
     "converted files": TextReader(
-        lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text), _is_invisible(text)),
-        "tools.index.conversions",
+        lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text)), "tools.index.conversions"
+    ),
+    "raised text": TextReader(
+        lambda text: (
+            written_out(f"{text}{raised(text)}{lowered(text)}{note(text)}"),
+            written_out(raised("1") * 99 + text),
+        ),
+        "tools.index.scripts",
+    ),
+    "styles of pages": TextReader(
+        lambda text: (
+            is_invisible(text),
+            is_struck(f"line-through;{text}"),
+            is_white(f"color:{text}"),
+            _html(f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")),
+        ),
+        "tools.index.page_styles",
     ),
     "HTML pages": TextReader(
         lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace")), "tools.index.conversions"

@@ -142,7 +142,13 @@ def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -
         return {"problem": str(error), "empty": error.empty}
     except ImportError as error:  # MissingExtra says what to install
         return {"problem": str(error), "empty": False}
-    return {"text": found.text, "title": found.title, "metadata": dict(found.metadata), "pages": found.pages}
+    return {
+        "text": found.text,
+        "title": found.title,
+        "metadata": dict(found.metadata),
+        "pages": found.pages,
+        "left_out": dict(found.left_out),
+    }
 
 
 def _limit() -> None:

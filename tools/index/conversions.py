@@ -10,6 +10,7 @@ import logging
 import re
 import warnings
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -20,9 +21,12 @@ from secrets import token_hex
 from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
+from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, name_of, not_unicode
+from ras_agent.tools.index.page_tree import own_rows, prepare
+from ras_agent.tools.index.scripts import written_out
+from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
@@ -38,16 +42,10 @@ _MOST_BODIES, _LONG_LIST = 100, 500
 _BLANKS = re.compile(r"[^\S\n]{100,}+")
 _PIECE = 1 << 16
 
-_UTF8, _UTF16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
-# what a reader of the page does not read as its text
-_UNREAD = {
-    *("script", "style", "noscript", "template", "nav", "iframe", "object", "svg", "canvas", "head", "dialog"),
-    *("button", "select", "textarea", "input"),
-}
-_INVISIBLE = re.compile(r"display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden", re.IGNORECASE)
 # the words of links stay, addresses and pictures are no text; a star or underscore inside a word is its own
 _STYLE: Mapping[str, Any] = {
-    "strip": ["a", "img", "b", "strong", "i", "em", "u", "s", "del", "strike", "span", "sub", "sup"],
+    "strip": ["a", "img", "b", "strong", "i", "em", "u", "span"],
+    "table_infer_header": True,
     **dict.fromkeys(("escape_asterisks", "escape_underscores", "escape_misc"), False),
 }
 _WORD_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
@@ -91,9 +89,12 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
         raise NotText(f"not a readable {kind} file ({what}); {remedy}") from error
     if reason := not_unicode(found.text):
         raise NotText(reason)
-    if not found.text.strip():
-        raise NotText(f"holds no text; a {kind} file of pictures needs OCR first")
-    return found
+    check_text(found.text)
+    if found.text.strip():
+        return found
+    if found.left_out:
+        raise NotText("holds no text that a reader sees: all of it is hidden or struck out")
+    raise NotText(f"holds no text; a {kind} file of pictures needs OCR first")
 
 
 def _pdf(data: bytes) -> Converted:
@@ -128,22 +129,48 @@ def _paged(pages: Sequence[str], title: str) -> Converted:
 
 
 def _html(data: bytes) -> Converted:
-    from bs4 import BeautifulSoup, Tag
-    from markitdown.converters import HtmlConverter
-
     if len(data) > LARGEST_PAGE:
         raise NotText(f"larger than {LARGEST_PAGE >> 20} MiB; divide it, or save it as text")
-    soup = BeautifulSoup(_decoded(data), "lxml")
-    title = " ".join(soup.title.get_text().split()) if soup.title else ""
-    heading = soup.find("h1")
-    title = (" ".join(heading.get_text().split()) if heading else "") or title
-    for unread in [tag for tag in soup.descendants if isinstance(tag, Tag) and _is_unread(tag)]:
-        if not unread.decomposed:  # with one that it is in
-            unread.decompose()
-    tables = _taken_out(soup)
-    _number_long_lists(soup)
-    found = HtmlConverter().convert_string(_BLANKS.sub(" ", str(soup)), **_STYLE)
-    return Converted(_with_tables(_tidy(found.markdown), tables), title)
+    pages = _Pages()
+    text = pages.read(decoded_page(data))
+    return Converted(_tidy(text), pages.title, left_out=pages.left_out)
+
+
+class _Pages:
+    """Converter of pages, in the place of the library's: it reads what a reader sees, and remembers what it left out.
+
+    title: of the last page, its first heading, else what it calls itself.
+    """
+
+    def __init__(self) -> None:
+        self.left_out: Counter[str] = Counter()
+        self.title = ""
+
+    def read(self, page: str) -> str:
+        """Return a page as Markdown."""
+        from bs4 import BeautifulSoup
+        from markitdown.converters import HtmlConverter
+
+        soup = BeautifulSoup(page, "lxml")
+        named = soup.title.get_text() if soup.title else ""
+        self.left_out += prepare(soup)
+        heading = soup.find("h1")
+        first = heading.get_text() if heading else ""
+        self.title = _one_line(written_out(first)) or _one_line(named)
+        tables = _taken_out(soup)
+        _number_long_lists(soup)
+        found = HtmlConverter().convert_string(_BLANKS.sub(" ", str(soup)), **_STYLE)
+        return written_out(_with_tables(found.markdown, tables))
+
+    def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
+        """Convert a page as the library does."""
+        return self.convert_string(decoded_page(file.read()))
+
+    def convert_string(self, page: str, **style: Any) -> Any:
+        """Convert a page as the library does."""
+        from markitdown import DocumentConverterResult
+
+        return DocumentConverterResult(markdown=self.read(page))
 
 
 def _taken_out(soup: Any) -> dict[str, str]:
@@ -155,12 +182,9 @@ def _taken_out(soup: Any) -> dict[str, str]:
         bodies = len(table.find_all("tbody", limit=_MOST_BODIES))
         if (cells < _LARGE_TABLE and bodies < _MOST_BODIES) or table.find_parent("table") is not None:
             continue
-        parts = [table, *table.find_all(["thead", "tbody", "tfoot"], recursive=False)]
-        rows = [row.find_all(["td", "th"], recursive=False) for part in parts for row in part("tr", recursive=False)]
-        caption = " ".join(_one_line(part.get_text()) for part in table("caption", recursive=False))
+        rows = [row.find_all(["td", "th"], recursive=False) for row in own_rows(table)]
         mark = f"{seed}x{len(tables)}x"
-        made = _table([[_one_line(cell.get_text(" ")) for cell in row] for row in rows if row])
-        tables[mark] = f"{caption}\n\n{made}".strip()
+        tables[mark] = _table([[_cell(cell.get_text(" ")) for cell in row] for row in rows if row])
         place = soup.new_tag("p")
         place.string = mark
         table.replace_with(place)
@@ -178,41 +202,17 @@ def _number_long_lists(soup: Any) -> None:
                 item.insert(0, f"{number}. ")
 
 
-def _is_unread(tag: Any) -> bool:
-    about = tag.attrs
-    hidden = "hidden" in about or about.get("aria-hidden") == "true" or _is_invisible(str(about.get("style", "")))
-    return hidden or tag.name in _UNREAD
-
-
-def _is_invisible(style: str) -> bool:
-    return _INVISIBLE.search(style) is not None
-
-
-def _decoded(data: bytes) -> str:
-    """Return the page's text: UTF-8, or the encoding that it declares."""
-    from bs4.dammit import EncodingDetector
-
-    if data.startswith(_UTF16):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.removeprefix(_UTF8).decode("utf-8")
-    except UnicodeDecodeError as error:
-        declared = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
-        try:
-            return data.decode(declared or "")
-        except (LookupError, UnicodeDecodeError):
-            raise NotText(
-                f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "
-                "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
-            ) from error
-
-
 def _docx(data: bytes) -> Converted:
     _check_archive(data, may_define=False)
     data, tables = _without_large_tables(data)
-    found = _converted("DocxConverter", data, style_map=_WORD_STYLES, **_STYLE)
-    text = _with_tables(_tidy(found.markdown), tables)
-    return Converted(text, first_heading(text))
+    from markitdown import StreamInfo
+    from markitdown.converters import DocxConverter
+
+    library: Any = cast("Any", DocxConverter)()
+    library._html_converter = pages = _Pages()
+    found = library.convert(BytesIO(data), StreamInfo(), style_map=_WORD_STYLES)
+    text = written_out(_with_tables(_tidy(found.markdown), tables))
+    return Converted(text, first_heading(text), left_out=pages.left_out)
 
 
 def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
@@ -251,11 +251,15 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
 
 def _cell_text(cell: Any) -> str:
     """Return the text of a table's cell of Word, in one line."""
-    return _one_line("".join(part.text or " " for part in cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")))
+    return _cell("".join(part.text or " " for part in cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")))
+
+
+def _cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split())
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -288,9 +292,10 @@ def _epub(data: bytes) -> Converted:
     from markitdown.converters import EpubConverter
 
     library: Any = cast("Any", EpubConverter)()
-    library._html_converter = _Chapters(library._html_converter)
-    found = library.convert(BytesIO(data), StreamInfo(), **_STYLE)
-    return _book(found.markdown)
+    pages = _Pages()
+    library._html_converter = _Chapters(pages)
+    found = library.convert(BytesIO(data), StreamInfo())
+    return replace(_book(found.markdown), left_out=pages.left_out)
 
 
 class _Chapters:

@@ -136,8 +136,11 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
 
 
 def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown, and a Skipped for each page without text."""
+    """Yield one document, as Markdown, and a Skipped for each page without text and each kind of text left out."""
     is_pdf = suffix == ".pdf"
+    for reason, count in sorted(found.left_out.items()):
+        parts = "1 part" if count == 1 else f"{count:,} parts"
+        yield Skipped(label, f"text that no reader sees is left out: {parts} {reason}", error=False)
     if is_pdf:
         for number, (start, end) in enumerate(pairwise((*found.pages, len(found.text))), start=1):
             if start == end:

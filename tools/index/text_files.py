@@ -26,12 +26,17 @@ _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of P
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Holds a file's text as Markdown. pages: for pages and slides, the offset in `text` where each begins."""
+    """Holds a file's text as Markdown.
+
+    pages: for pages and slides, the offset in `text` where each begins. left_out: how many of its parts were left out
+    since no reader sees them, by the reason: "hidden" or "struck out".
+    """
 
     text: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,7 @@ class TestHTML:
         page = "<meta charset='iso-8859-1'><p>Größe</p>"
         assert convert(make("a.html", page.encode("latin-1"))).text == "Größe"
         assert convert(make("a.html", "<p>Größe</p>".encode("utf-16"))).text == "Größe"
-        told = says("neither UTF-8 nor the encoding that it declares", "byte 0xf6 at 5", "iconv -f ISO-8859-1 -t UTF-8")
+        told = says("neither UTF-8 nor the encoding that it declares", "byte 0xf6 at 5", "iconv -f ENCODING -t UTF-8")
         assert told.search(reason(make("a.html", "<p>Größe</p>".encode("latin-1"))))
 
     def test_a_deep_page_is_read(self, make: Make) -> None:

@@ -1,0 +1,60 @@
+"""Decodes web pages and chapters of books: by their mark, as UTF-8, or by the label that they declare.
+
+The labels are those of the WHATWG's Encoding Standard, by which a page that says ISO-8859-1 is Windows-1252.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from ras_agent.tools.index.text_files import CONVERT, NotText, check_text
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+# XML without a mark begins with "<", which UTF-16 writes with a NUL
+_XML_STARTS = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"))
+# what the standard reads by these names is more than Python's codecs of the same names hold
+_WIDER = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
+_ESCAPES = (b"\x1b$", b"\x1b(")
+_STATEFUL = "iso2022_jp"  # as Python calls it; its bytes are ASCII, and so UTF-8
+
+
+def decoded_page(data: bytes) -> str:
+    """Return the text of a page's bytes.
+
+    Raises NotText for bytes that are neither UTF-8 nor in the encoding that the page declares, and for no text.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _checked(data[len(mark) :].decode(encoding, "replace"))
+    for start, encoding in _XML_STARTS:
+        if data.startswith(start):
+            return _checked(data.decode(encoding, "replace"))
+    declared = _declared(data)
+    if declared == _STATEFUL and any(escape in data for escape in _ESCAPES):
+        return _checked(data.decode(declared, "replace"))
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if not declared:
+            raise NotText(
+                f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "
+                f"{CONVERT}"
+            ) from error
+    return _checked(data.decode(declared, "replace"))
+
+
+def _checked(text: str) -> str:
+    check_text(text)
+    return text
+
+
+def _declared(data: bytes) -> str:
+    """Return Python's name of the encoding that a page declares, "" for none that is known, and for UTF-8."""
+    import webencodings
+    from bs4.dammit import EncodingDetector
+
+    label = EncodingDetector.find_declared_encoding(data, is_html=True, search_entire_document=False)
+    found = webencodings.lookup(label or "")
+    if found is None or found.name.startswith("utf-") or found.name in ("replacement", "x-user-defined"):
+        return ""
+    return _WIDER.get(found.name) or codecs.lookup(found.codec_info.name).name

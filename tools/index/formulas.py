@@ -1,0 +1,78 @@
+"""Writes the formulas of a web page, which are MathML, in one line: 1/2, 10^6, x_1, √(2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ras_agent.text.words import word_set
+
+_NO_TEXT = word_set("annotation annotation-xml mphantom none mprescripts")
+_ABOVE, _BELOW = word_set("msup mover"), word_set("msub munder")
+_BOTH = word_set("msubsup munderover")
+_DEEPEST = 50
+_SPACED = frozenset("=<>≤≥≈≠+−±→∈")
+
+
+def formula_text(formula: Any) -> str:
+    """Return an element of MathML as text in one line."""
+    return " ".join(_text(formula, _DEEPEST).split())
+
+
+def _text(node: Any, levels: int) -> str:
+    from bs4 import NavigableString, Tag
+
+    if isinstance(node, NavigableString):
+        return " ".join(node.split())
+    if not isinstance(node, Tag) or node.name in _NO_TEXT:
+        return ""
+    if not levels:
+        return f" {node.get_text(' ')} "
+    children = [child for child in node.children if isinstance(child, Tag) and child.name not in _NO_TEXT]
+    parts = [_text(child, levels - 1) for child in children]
+    return _of_parts(node, parts, levels)
+
+
+def _of_parts(node: Any, parts: list[str], levels: int) -> str:
+    name = node.name
+    if name == "mfrac" and len(parts) == 2:
+        return f" {_grouped(parts[0])}/{_grouped(parts[1])} "
+    if name in _ABOVE and len(parts) == 2:
+        return f"{_grouped(parts[0])}^{_grouped(parts[1])}"
+    if name in _BELOW and len(parts) == 2:
+        return f"{parts[0]}_{_grouped(parts[1])}"
+    if name in _BOTH and len(parts) == 3:
+        return f"{parts[0]}_{_grouped(parts[1])}^{_grouped(parts[2])}"
+    if name == "msqrt":
+        return f"√({''.join(parts).strip()})"
+    if name == "mroot" and len(parts) == 2:
+        return f"{_grouped(parts[0])}^(1/{parts[1]})"
+    if name == "mtr":
+        return f"{', '.join(parts)}; "
+    if name == "mfenced":
+        return f"({', '.join(parts)})"
+    if name == "mo":
+        sign = node.get_text().strip()
+        return f" {sign} " if sign in _SPACED else sign
+    if name in ("mtext", "mspace"):
+        return f" {node.get_text()} "
+    return _row(node, parts, levels)
+
+
+def _row(node: Any, parts: list[str], levels: int) -> str:
+    """Return what stands next to each other, numbers apart."""
+    if not parts:
+        return "".join(_text(child, levels - 1) for child in node.children)
+    text = ""
+    for part in parts:
+        if text[-1:].isdigit() and part[:1].isdigit():
+            text += " "
+        text += part
+    return text
+
+
+def _grouped(part: str) -> str:
+    """Return a part in parentheses if it is more than a number or a word."""
+    plain = part.strip()
+    if plain.lstrip("-\u2212").replace(".", "").replace(",", "").isalnum():
+        return plain
+    return f"({plain})"

@@ -1,0 +1,262 @@
+"""Prepares the tree of a web page for its converter, so that its Markdown says what a reader of the page reads.
+
+Hidden and struck text is taken out and counted, raised text is marked, formulas become one line, blocks stay apart, and
+cells that span rows or columns leave the others in theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from ras_agent.text.words import word_set
+from ras_agent.tools.index import scripts
+from ras_agent.tools.index.formulas import formula_text
+from ras_agent.tools.index.page_styles import StyleSheet, is_invisible, is_struck, is_white
+
+# what a reader of the page does not read as its text
+_UNREAD = word_set(
+    "script style noscript template nav iframe object svg canvas head dialog button select textarea input"
+)
+_STRUCK = word_set("s strike del")
+# those that the converter takes for words within a line
+_BLOCKS = word_set(
+    "summary details legend fieldset header footer aside form address main hgroup center figure figcaption search menu "
+    "dir marquee audio video noframes frameset"
+)
+_WIDGETS = word_set("input select textarea button iframe object svg canvas")
+_BLOCK_DISPLAY = word_set("block flex grid table list-item flow-root")
+_NOTE_WORDS = ("noteref", "footnote", "endnote", "reference", "fn-ref", "fnref")
+_LOOKED_AT = 8  # elements within a raised text
+_MOST_PARENTS = 100
+_LONGEST_REPEATED = 200  # characters of a cell that is repeated in each row that it spans
+_MOST_SPANNED = 1000
+
+_Carried = dict[int, tuple[int, str]]
+"""Column -> how many more rows a cell reaches into, and its text."""
+
+
+def prepare(soup: Any) -> Counter[str]:
+    """Change a page's tree so that a converter of elements reads what a reader sees; return what was taken out.
+
+    The counts are of the parts that were "hidden" and "struck out" and have words.
+    """
+    left_out = _take_out_unseen(soup)
+    for ruby in soup.find_all("ruby"):
+        _write_out_reading(ruby)
+    for formula in soup.find_all("math"):
+        formula.replace_with(formula_text(formula))
+    for link in soup.find_all("a"):
+        if _is_note(link) and link.find_parent("sup") is None:
+            link.replace_with(scripts.note(link.get_text()))
+    _mark_scripts(soup)
+    for table in soup.find_all("table"):
+        straighten(table, soup)
+    for block in soup.find_all(_BLOCKS):
+        block.name = "div"
+    return left_out
+
+
+def _take_out_unseen(soup: Any) -> Counter[str]:
+    from bs4 import Tag
+
+    sheet = StyleSheet.of_page(soup)
+    has_own_colours = sheet.sets_background or soup.find("link", rel="stylesheet") is not None
+    left_out: Counter[str] = Counter()
+    for tag in [node for node in soup.descendants if isinstance(node, Tag)]:
+        if tag.decomposed:  # with one that it is in
+            continue
+        reason = _reason_to_leave_out(tag, sheet, has_own_colours=has_own_colours)
+        if reason is None:
+            _show_as_block(tag)
+            continue
+        if reason and any(map(str.isalnum, tag.get_text())):
+            left_out[reason] += 1
+        if tag.name in _WIDGETS:
+            tag.insert_before(" ")
+        tag.decompose()
+    return left_out
+
+
+def _reason_to_leave_out(tag: Any, sheet: StyleSheet, *, has_own_colours: bool) -> str | None:
+    """Return why an element is no text: "hidden", "struck out", or "" for what is none by its kind; None for text."""
+    if tag.name in _UNREAD:
+        return ""
+    if tag.name in _STRUCK:
+        return "struck out"
+    about = tag.attrs
+    if not about or tag.name in ("html", "body"):  # some pages hide all of themselves until they are complete
+        return None
+    style = str(about.get("style", ""))
+    if is_struck(style):
+        return "struck out"
+    hidden = "hidden" in about and about["hidden"] != "until-found"
+    if hidden or about.get("aria-hidden") == "true" or is_invisible(style) or sheet.hides(tag):
+        return "hidden"
+    if not has_own_colours and is_white(tag.get("color", "") or style) and _is_on_white(tag):
+        return "hidden"
+    return None
+
+
+def _is_on_white(tag: Any) -> bool:
+    """Return whether nothing says that the ground behind an element has a colour."""
+    for node in (tag, *islice(tag.parents, _MOST_PARENTS)):
+        about = node.attrs or {}
+        if "bgcolor" in about or "background" in about:
+            return False
+        if "background" in str(about.get("style", "")):
+            return False
+    return True
+
+
+def _show_as_block(tag: Any) -> None:
+    """Make an element a block which its own style shows as one."""
+    style = str(tag.attrs.get("style", ""))
+    if tag.name == "span" and "display" in style:
+        shown_as = style.partition("display")[2].lstrip(" :").partition(";")[0].strip()
+        if shown_as in _BLOCK_DISPLAY:
+            tag.name = "div"
+
+
+def _write_out_reading(ruby: Any) -> None:
+    """Put the reading of characters in parentheses, which a page shows above them."""
+    if ruby.find("rp") is not None:
+        return
+    for reading in ruby.find_all("rt"):
+        reading.insert(0, "(")
+        reading.append(")")
+
+
+def _is_note(tag: Any) -> bool:
+    """Return whether a link says that it leads to a note."""
+    about = tag.attrs
+    role = f"{about.get('epub:type', '')} {about.get('role', '')}".lower()
+    if "noteref" in role:
+        return True
+    if "back" in role:
+        return False
+    classes = " ".join(about.get("class") or ()).lower()
+    has_number = len(tag.get_text()) <= len("[999]")
+    leads_within = str(about.get("href", "")).startswith("#")
+    return has_number and leads_within and any(word in classes for word in _NOTE_WORDS)
+
+
+def _mark_scripts(soup: Any) -> None:
+    """Mark what stands above and below the line."""
+    for tag in soup.find_all(["sup", "sub"]):
+        begin = scripts.RAISED if tag.name == "sup" else scripts.LOWERED
+        if tag.name == "sup" and _holds_note(tag):
+            begin = scripts.NOTE
+        tag.insert(0, begin)
+        tag.append(scripts.END)
+        tag.unwrap()
+
+
+def _holds_note(raised: Any) -> bool:
+    inside = list(islice(raised.descendants, _LOOKED_AT))
+    names = {getattr(node, "name", None) for node in inside}
+    role = f"{raised.get('epub:type', '')} {raised.get('role', '')}"
+    return "a" in names or "noteref" in role or raised.find_parent("a") is not None
+
+
+def straighten(table: Any, soup: Any) -> None:
+    """Give each row of a table all of its cells: one that spans rows is repeated, one that spans columns is followed.
+
+    No row becomes longer than the longest with its cells as they are written, whatever a cell says that it spans.
+    """
+    for caption in table.find_all("caption", recursive=False):
+        caption.name = "p"
+        caption.string = " ".join(caption.get_text(" ").split())
+        table.insert_before(caption.extract())
+    for columns in table.find_all(["colgroup", "col"], recursive=False):
+        columns.decompose()
+    lines = list(own_rows(table))
+    rows = [row.find_all(["td", "th"], recursive=False) for row in lines]
+    if not any("rowspan" in cell.attrs or "colspan" in cell.attrs for row in rows for cell in row):
+        return
+    width = _width(rows)
+    carried: _Carried = {}
+    for number, line in enumerate(lines):
+        carried |= _fill(line, rows[number], carried, width, len(rows) - number, soup)
+
+
+def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left: int, soup: Any) -> _Carried:
+    """Give a row the cells of earlier rows that reach into it; return its own that reach into the next ones."""
+    begun: _Carried = {}
+    spare = max(0, width - len(cells) - len(carried))
+    column = 0
+    for cell in cells:
+        while column in carried:
+            cell.insert_before(_repeated(soup, carried, column))
+            column += 1
+        more = min(_span(cell, "colspan", 1) - 1, spare)
+        spare -= more
+        down = min(_span(cell, "rowspan", rows_left), rows_left) - 1
+        _follow(cell, more, soup)
+        _carry(begun, column, down, more, cell)
+        column += 1 + more
+    for place in sorted(place for place in carried if place >= column):
+        line.append(_repeated(soup, carried, place))
+    return begun
+
+
+def own_rows(table: Any) -> Iterator[Any]:
+    """Yield the rows of a table, and none of a table in one of its cells."""
+    for part in [table, *table.find_all(["thead", "tbody", "tfoot"], recursive=False)]:
+        yield from part.find_all("tr", recursive=False)
+
+
+def _span(cell: Any, name: str, all_of_them: int) -> int:
+    """Return how many rows or columns a cell spans; 0 means all of them."""
+    written = str(cell.attrs.get(name, "1")).strip()
+    if not written.isdecimal() or len(written) > len(str(_MOST_SPANNED)):
+        return 1
+    return min(int(written) or all_of_them, _MOST_SPANNED)
+
+
+def _width(rows: list[list[Any]]) -> int:
+    """Return how many cells the longest row has, with those of earlier rows that reach into it."""
+    width = 0
+    ends: Counter[int] = Counter()
+    reaching = 0
+    for number, cells in enumerate(rows):
+        reaching -= ends[number]
+        width = max(width, len(cells) + reaching)
+        for cell in cells:
+            down = _span(cell, "rowspan", len(rows))
+            if down > 1:
+                reaching += 1
+                ends[number + down] += 1
+    return width
+
+
+def _follow(cell: Any, more: int, soup: Any) -> None:
+    """Put empty cells behind one that spans columns."""
+    for _ in range(more):
+        cell.insert_after(soup.new_tag(cell.name))
+    cell.attrs.pop("colspan", None)
+    cell.attrs.pop("rowspan", None)
+
+
+def _carry(carried: _Carried, column: int, down: int, more: int, cell: Any) -> None:
+    """Note that a cell reaches into the next rows."""
+    if down < 1:
+        return
+    text = " ".join(cell.get_text(" ").split())
+    if len(text) > _LONGEST_REPEATED:
+        text = ""
+    carried[column] = (down, text)
+    for place in range(column + 1, column + 1 + more):
+        carried[place] = (down, "")
+
+
+def _repeated(soup: Any, carried: _Carried, column: int) -> Any:
+    """Return a cell with the text of the one above that reaches into its row."""
+    left, text = carried.pop(column)
+    if left > 1:
+        carried[column] = (left - 1, text)
+    cell = soup.new_tag("td")
+    cell.string = text
+    return cell

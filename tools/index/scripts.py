@@ -1,0 +1,169 @@
+"""Writes raised and lowered text in one line: exponents as 10^6, marks of notes as [3], fractions as 1/2.
+
+A reader of a document marks such text where it stands, and `written_out` replaces the marks when the text around them
+is known: to glue them to their neighbours would make 19583 of the year 1958 and its third note.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ras_agent.text.words import word_set
+
+RAISED, LOWERED, NOTE, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+"""Marks around a raised or lowered text, or a note's number: noncharacters, which no text may hold."""
+
+_BEGINS = f"{RAISED}{LOWERED}{NOTE}"
+_MARKED = re.compile(f"([{_BEGINS}])([^{_BEGINS}{END}]*+){END}")
+_FRACTION = re.compile(rf"(\d?){RAISED}\s*+(\d++)\s*+{END}\s?[/\u2044]\s?{LOWERED}\s*+(\d++)\s*+{END}")
+_LEFT_OVER = re.compile(f"[{_BEGINS}{END}]")
+_DEEPEST = 5  # powers of powers
+_AROUND = 40  # characters before a mark that are looked at
+_LAST_WORD = re.compile(r"[^\W\d_]+$")
+_YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d$")
+_NUMBERS = re.compile(r"\d{1,3}(?:\s?[,;\u2013-]\s?\d{1,3})*")
+_LETTER = re.compile(r"[a-z]|[ivx]{2,4}|[a-z](?:,\s?[a-z])+")
+_ORDINALS = word_set("st nd rd th er re e o a os as do ro to mo vo ère ème nde ste de º ª")
+_ABBREVIATED = word_set("lle lles me mes gr r rs o os d t te ie ier iers cie st")
+_UNITS = word_set("m km cm mm dm nm um µm μm ft yd mi in s h sec kg log ln sin cos tan cot sec mc")
+_SIGNS = {"TM": "™", "SM": "℠", "R": "®"}
+_BRACKETS = "()[]"
+
+
+def raised(text: str) -> str:
+    """Return a text with the marks of what stands above the line."""
+    return f"{RAISED}{text}{END}"
+
+
+def lowered(text: str) -> str:
+    """Return a text with the marks of what stands below the line."""
+    return f"{LOWERED}{text}{END}"
+
+
+def note(text: str) -> str:
+    """Return the number of a note with its marks."""
+    return f"{NOTE}{text}{END}"
+
+
+def written_out(text: str) -> str:
+    """Return a text in which what was raised, lowered or a note's number is written in the line.
+
+    >>> written_out(f"10{raised('6')} crowns in 1958{raised('3')}, H{lowered('2')}O, the dam{note('4')}")
+    '10^6 crowns in 1958 [3], H2O, the dam [4]'
+    """
+    if END not in text:
+        return text
+    text = _FRACTION.sub(_fraction, text)
+    for _ in range(_DEEPEST):
+        if END not in text:
+            break
+        text = _MARKED.sub(_in_the_line, text)
+    return _LEFT_OVER.sub("", text)
+
+
+def _fraction(match: re.Match[str]) -> str:
+    whole, above, below = match.groups()
+    if whole:
+        return f"{whole} {above}/{below}"
+    return f"{above}/{below}"
+
+
+def _in_the_line(match: re.Match[str]) -> str:
+    inner = " ".join(match[2].split())
+    if not inner:
+        return match[2]
+    start = match.start()
+    around = match.string[max(0, start - _AROUND) : start]
+    before = _MARKED.sub("", around).rpartition("\n")[2]
+    after = match.string[match.end() : match.end() + 1]
+    written = _as_text(match[1], inner, before, after)
+    if after.isdigit() and written[-1].isdigit():
+        return f"{written} "
+    return written
+
+
+def _as_text(kind: str, inner: str, before: str, after: str) -> str:
+    if kind == NOTE and any(map(str.isalnum, inner)):
+        return _as_note(inner, before)
+    if kind == LOWERED:
+        return _as_lowered(inner, before, after)
+    return _as_raised(inner, before)
+
+
+def _as_note(inner: str, before: str) -> str:
+    """Return a note's number in brackets, behind a space."""
+    number = inner
+    if not inner.startswith(("[", "(")):
+        number = f"[{inner}]"
+    is_apart = not before or before[-1].isspace()
+    return number if is_apart else f" {number}"
+
+
+def _as_lowered(inner: str, before: str, after: str) -> str:
+    """Return a lowered text: numbers in formulas stay where they are, as in H2O."""
+    in_formula = before[-1:].isalpha() or before.endswith((")", "]"))
+    if in_formula and inner.isdigit() and not after.isdigit():
+        return inner
+    return f"_{_grouped(inner)}"
+
+
+def _as_raised(inner: str, before: str) -> str:
+    if not any(map(str.isalnum, inner)):
+        return inner
+    if inner.startswith("["):
+        return _as_note(inner, before)
+    last = before[-1:]
+    if last.isdigit():
+        return _behind_number(inner, before)
+    word = _LAST_WORD.search(before)
+    if word:
+        return _behind_word(inner, before, word[0])
+    is_number = _NUMBERS.fullmatch(inner) or _LETTER.fullmatch(inner)
+    ends_sentence = before.rstrip().endswith(
+        (".", ",", ";", ":", "!", "?", '"', "\u201d", "\u2019", "'", "%", "\u00bb")
+    )
+    if is_number and ends_sentence:
+        return _as_note(inner, before)
+    if is_number and last == ")" and _ends_with_words(before):
+        return _as_note(inner, before)
+    return f"^{_grouped(inner)}"
+
+
+def _behind_number(inner: str, before: str) -> str:
+    """Return what is raised behind a number: 1st, a note behind a year or with several numbers, else an exponent."""
+    if inner.casefold() in _ORDINALS:
+        return inner
+    if _NUMBERS.fullmatch(inner) and (_YEAR.search(before) or not inner.isdigit()):
+        return _as_note(inner, before)
+    return f"^{_grouped(inner)}"
+
+
+def _behind_word(inner: str, before: str, word: str) -> str:
+    """Return what is raised behind letters: an exponent of a unit or variable, the end of a short form, or a note."""
+    if inner in _SIGNS:
+        return _SIGNS[inner]
+    if len(word) <= 2 and inner.casefold() in _ABBREVIATED:
+        return inner
+    is_number = _NUMBERS.fullmatch(inner) is not None
+    if len(word) == 1 or word.casefold() in _UNITS:
+        return f"^{_grouped(inner)}"
+    if is_number or _LETTER.fullmatch(inner.casefold()):
+        return _as_note(inner, before)
+    if inner.isalpha():
+        return f" {inner}"
+    return f"^{_grouped(inner)}"
+
+
+def _ends_with_words(before: str) -> bool:
+    """Return whether the brackets that end a text hold words, as those of a formula do not."""
+    inside = before.rpartition("(")[2]
+    return any(len(word) > 2 and word.isalpha() for word in inside.strip(_BRACKETS).split())
+
+
+def _grouped(inner: str) -> str:
+    """Return an exponent or index in parentheses if it is more than a number or a word."""
+    plain = inner.replace("\u2212", "-")
+    unsigned = plain.lstrip("+-").rstrip("+-")
+    if unsigned.replace(".", "").replace("^", "").isalnum():
+        return plain
+    return f"({plain})"

@@ -22,8 +22,9 @@ from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
 from ras_agent.tools.index.encodings import decoded_page
-from ras_agent.tools.index.line_ends import joined_words
+from ras_agent.tools.index.line_ends import joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
+from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
 from ras_agent.tools.index.page_tree import own_rows, prepare
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
@@ -48,6 +49,11 @@ _STYLE: Mapping[str, Any] = {
     "table_infer_header": True,
     **dict.fromkeys(("escape_asterisks", "escape_underscores", "escape_misc"), False),
 }
+_ENCRYPTION = "META-INF/encryption.xml"
+_ENCRYPTED = "encrypted, so that only its shop's or library's own reader opens it; ask for a copy without DRM"
+# fonts are scrambled by these in books that anybody may read
+_OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+_CHAPTERS = (".xhtml", ".html", ".htm", ".xml", ".opf")
 _WORD_STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"
 _SLIDE = re.compile(r"^<!-- Slide number: \d+ -->$", re.MULTILINE)
 _PICTURE = re.compile(r"^!\[[^\]\n]*+\]\([^)\n]*+\)$", re.MULTILINE)
@@ -103,7 +109,8 @@ def _pdf(data: bytes) -> Converted:
     reader = PdfReader(BytesIO(data))
     if len(reader.pages) > MOST_PAGES:
         raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
-    pages = joined_words(list(_bounded(page.extract_text().strip() for page in reader.pages)))
+    joined = joined_words(list(_bounded(page.extract_text().strip() for page in reader.pages)))
+    pages = [without_breaks(page) for page in joined]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
     return _paged(pages, title)
 
@@ -204,6 +211,7 @@ def _number_long_lists(soup: Any) -> None:
 
 def _docx(data: bytes) -> Converted:
     _check_archive(data, may_define=False)
+    data, unseen = prepare_word(data)
     data, tables = _without_large_tables(data)
     from markitdown import StreamInfo
     from markitdown.converters import DocxConverter
@@ -212,7 +220,7 @@ def _docx(data: bytes) -> Converted:
     library._html_converter = pages = _Pages()
     found = library.convert(BytesIO(data), StreamInfo(), style_map=_WORD_STYLES)
     text = written_out(_with_tables(_tidy(found.markdown), tables))
-    return Converted(text, first_heading(text), left_out=pages.left_out)
+    return Converted(text, first_heading(text), left_out=unseen + pages.left_out)
 
 
 def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
@@ -230,7 +238,7 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
         tables: dict[str, str] = {}
         seed, parts = token_hex(8), list[bytes]()
         for part in document.find("{*}body"):
-            rows = [list(map(_cell_text, row.iterchildren("{*}tc"))) for row in part.iterchildren("{*}tr")]
+            rows = _word_rows(part)
             if sum(map(len, rows)) >= _LARGE_TABLE:
                 mark = f"{seed}x{len(tables)}x"
                 tables[mark] = _table(rows)
@@ -249,6 +257,22 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
     return after.getvalue(), tables
 
 
+def _word_rows(table: Any) -> list[list[str]]:
+    """Return the rows of a table of Word: a cell that spans columns is followed, one that spans rows is repeated."""
+    rows: list[list[str]] = []
+    for row in table.iterchildren("{*}tr"):
+        above = rows[-1] if rows else []
+        texts: list[str] = []
+        for cell in row.iterchildren("{*}tc"):
+            merged = cell.find("{*}tcPr/{*}vMerge")
+            goes_on = merged is not None and "restart" not in merged.attrib.values()
+            is_repeated = goes_on and len(texts) < len(above)
+            texts.append(above[len(texts)] if is_repeated else _cell_text(cell))
+            texts += [""] * (word_columns(cell.find("{*}tcPr/{*}gridSpan")) - 1)
+        rows.append(texts)
+    return rows
+
+
 def _cell_text(cell: Any) -> str:
     """Return the text of a table's cell of Word, in one line."""
     return _cell("".join(part.text or " " for part in cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")))
@@ -259,7 +283,7 @@ def _cell(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(without_breaks(text).split())
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -276,8 +300,13 @@ def _with_tables(text: str, tables: Mapping[str, str]) -> str:
 
 def _pptx(data: bytes) -> Converted:
     _check_archive(data, may_define=False)
-    found = _converted("PptxConverter", data, **_STYLE)
-    return _slides(found.markdown)
+    from markitdown import StreamInfo
+    from markitdown.converters import PptxConverter
+
+    data, unseen = prepare_slides(data)
+    library: Any = cast("Any", PptxConverter)()
+    found = library.convert(BytesIO(data), StreamInfo(), **_STYLE)
+    return replace(_slides(written_out(found.markdown)), left_out=unseen)
 
 
 def _slides(markdown: str) -> Converted:
@@ -291,11 +320,28 @@ def _epub(data: bytes) -> Converted:
     from markitdown import StreamInfo
     from markitdown.converters import EpubConverter
 
+    if reason := _encryption(data):
+        raise NotText(reason)
     library: Any = cast("Any", EpubConverter)()
     pages = _Pages()
     library._html_converter = _Chapters(pages)
     found = library.convert(BytesIO(data), StreamInfo())
     return replace(_book(found.markdown), left_out=pages.left_out)
+
+
+def _encryption(data: bytes) -> str:
+    """Return why a book cannot be read: some of its chapters are encrypted, not only its fonts. "" if it can be."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        if _ENCRYPTION not in archive.namelist():
+            return ""
+        tree = parsed_xml(archive.read(_ENCRYPTION))
+    for item in tree.iter("{*}EncryptedData"):
+        method = item.find("{*}EncryptionMethod")
+        of_fonts = method is not None and method.get("Algorithm") in _OF_FONTS
+        places = [place.get("URI", "").lower() for place in item.iter("{*}CipherReference")]
+        if not of_fonts and any(place.endswith(_CHAPTERS) for place in places):
+            return _ENCRYPTED
+    return ""
 
 
 class _Chapters:
@@ -311,11 +357,18 @@ class _Chapters:
         data = file.read()
         name = sha256(data).digest()
         if name not in self._known:
-            self._known[name] = self._library.convert(BytesIO(data), about, **style)
+            self._known[name] = self._read(data, about)
         found = self._known[name]
         self._characters += len(found.markdown)
         check_length(self._characters)
         return found
+
+    def _read(self, data: bytes, about: Any) -> Any:
+        try:
+            return self._library.convert(BytesIO(data), about)
+        except NotText as error:
+            name = name_of(getattr(about, "filename", None) or "a chapter")
+            raise NotText(f"its part {name} is encrypted, or no text: {error}") from error
 
 
 def _book(markdown: str) -> Converted:
@@ -324,12 +377,6 @@ def _book(markdown: str) -> Converted:
     about = {line[1].lower(): line[2].strip() for line in map(_ABOUT.fullmatch, head.splitlines()) if line}
     title = about.pop("title", "")
     return Converted(_tidy(text if about or title else markdown), title, about)
-
-
-def _converted(converter: str, data: bytes, **options: Any) -> Any:
-    from markitdown import StreamInfo, converters
-
-    return getattr(converters, converter)().convert(BytesIO(data), StreamInfo(), **options)
 
 
 def _check_archive(data: bytes, *, may_define: bool) -> None:
@@ -363,7 +410,7 @@ def _check_archive(data: bytes, *, may_define: bool) -> None:
 
 
 def _tidy(text: str) -> str:
-    return _BLANK_LINES.sub("\n\n", text).strip()
+    return _BLANK_LINES.sub("\n\n", without_breaks(text)).strip()
 
 
 CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {

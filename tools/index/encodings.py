@@ -33,14 +33,15 @@ def decoded_page(data: bytes) -> str:
     if declared == _STATEFUL and any(escape in data for escape in _ESCAPES):
         return _checked(data.decode(declared, "replace"))
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if not declared:
             raise NotText(
                 f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "
                 f"{CONVERT}"
             ) from error
-    return _checked(data.decode(declared, "replace"))
+        text = data.decode(declared, "replace")
+    return _checked(text)
 
 
 def _checked(text: str) -> str:

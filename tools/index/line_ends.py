@@ -12,9 +12,20 @@ _SOFT = "\u00ad"
 _DIVIDED = re.compile(
     rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\r?\n[ \t]*+(?P<after>{_LETTER}++)"
 )
+# places where a word may be divided; in scripts without spaces, U+200B stands between words
+_BREAKS = re.compile("[\u00ad\u2060\ufeff]|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b")
 _COMPOUND = re.compile(rf"(?<!{_LETTER}){_LETTER}++-{_LETTER}++")
 # "Haupt- und Nebenfach", "pre- and postwar": the hyphen is the word's own
 _AND = word_set("and or to und oder bis et ou y o e en of")
+
+
+def without_breaks(text: str) -> str:
+    """Return a text without the characters that only say where a word may be divided, or may not.
+
+    >>> without_breaks("Gross\u00adtal\u200bsperre")
+    'Grosstalsperre'
+    """
+    return _BREAKS.sub("", text)
 
 
 def joined_words(pages: Sequence[str]) -> list[str]:

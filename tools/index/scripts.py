@@ -87,7 +87,7 @@ def _as_text(kind: str, inner: str, before: str, after: str) -> str:
         return _as_note(inner, before)
     if kind == LOWERED:
         return _as_lowered(inner, before, after)
-    return _as_raised(inner, before)
+    return _as_raised(inner, before, after)
 
 
 def _as_note(inner: str, before: str) -> str:
@@ -107,7 +107,7 @@ def _as_lowered(inner: str, before: str, after: str) -> str:
     return f"_{_grouped(inner)}"
 
 
-def _as_raised(inner: str, before: str) -> str:
+def _as_raised(inner: str, before: str, after: str) -> str:
     if not any(map(str.isalnum, inner)):
         return inner
     if inner.startswith("["):
@@ -118,6 +118,8 @@ def _as_raised(inner: str, before: str) -> str:
     word = _LAST_WORD.search(before)
     if word:
         return _behind_word(inner, before, word[0])
+    if after.isalpha() and not before[-1:].strip():  # an isotope
+        return f"^{inner}"
     is_number = _NUMBERS.fullmatch(inner) or _LETTER.fullmatch(inner)
     ends_sentence = before.rstrip().endswith(
         (".", ",", ";", ":", "!", "?", '"', "\u201d", "\u2019", "'", "%", "\u00bb")

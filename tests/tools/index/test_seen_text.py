@@ -1,0 +1,253 @@
+"""Converted documents say what their readers see: figures stay true, and hidden or struck text is left out."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ras_agent.tools.index.apart import Apart
+from ras_agent.tools.index.conversions import convert
+from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
+from tests.tools.index.test_conversions import archive, docx, epub
+
+pytest.importorskip("markitdown")
+
+
+def page(body: str | bytes) -> Converted:
+    return convert(HeldFile("a.html", body if isinstance(body, bytes) else body.encode()))
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("1958<sup>3</sup> at 10<sup>6</sup>, 3.5&times;10<sup>&minus;4</sup>", "1958 [3] at 10^6, 3.5×10^-4"),
+        ("2<sup>2<sup>3</sup></sup>, x<sup>n+1</sup>, (a+b)<sup>2</sup>, 5 km<sup>2</sup>", None),
+        ("the 1<sup>st</sup>, M<sup>lle</sup> Holt, Kestrel<sup>TM</sup>", "the 1st, Mlle Holt, Kestrel™"),
+        ("said Marek<sup>a</sup>. It held.<sup>12</sup>", "said Marek [a]. It held. [12]"),
+        ("It held<sup><a href='#n'>[4]</a></sup><sup><a href='#m'>5</a></sup>", "It held [4] [5]"),
+        ("It held<a class='footnote-ref' href='#fn1'><sup>1</sup></a>", "It held [1]"),
+        ("H<sub>2</sub>O, V<sub>max</sub>, log<sub>2</sub>8, <sup>14</sup>C", "H2O, V_max, log_2 8, ^14C"),
+        ("5<sup>1</sup>/<sub>2</sub> cups, <sup>3</sup>&frasl;<sub>4</sub>", "5 1/2 cups, 3/4"),
+        ("<math><mn>5</mn><mfrac><mn>1</mn><mn>2</mn></mfrac><annotation>\\frac</annotation></math>", "5 1/2"),
+        (
+            "<math><msubsup><mi>x</mi><mn>1</mn><mrow><mi>a</mi><mo>+</mo><mn>2</mn></mrow></msubsup></math>",
+            "x_1^(a + 2)",
+        ),
+        ("<s>500</s><b>300</b>, <del>Karl</del> <ins>Nadia</ins>", "300, Nadia"),
+        ("<i style='text-decoration: red line-through'>500</i>300", "300"),
+        (
+            "<details><summary>Owner</summary>Kestrel</details><header>A</header><aside>B</aside>",
+            "Owner\n\nKestrel\n\nA\n\nB",
+        ),
+        ("Age<input>Name<button>x</button>Size", "Age Name Size"),
+        ("<ruby>漢<rt>kan</rt></ruby>", "漢(kan)"),
+        ("Gross&shy;tal&#8203;sperre", "Grosstalsperre"),
+    ],
+)
+def test_figures_and_words_of_a_page_stay_true(body: str, text: str | None) -> None:
+    expected = "2^2^3, x^(n+1), (a+b)^2, 5 km^2" if text is None else text
+    assert page(f"<p>{body}" if not body.startswith("<details") else body).text == expected
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *(
+            f"<div style='{style}'>secret</div>"
+            for style in (
+                "opacity:0",
+                "font-size:.01em",
+                "position:absolute; left:-9999px",
+                "text-indent:-100em",
+                "color:transparent",
+                "clip-path:inset(50%)",
+                "height:1px;overflow:hidden",
+                "transform:scale(0)",
+                "color:#eee;background:#eee",
+                "VISIBILITY: collapse !important",
+                "color: rgb(255, 255, 255)",
+            )
+        ),
+        "<b aria-hidden=true>secret</b>",
+        "<font color='#FFFFFF'>secret</font>",
+        "<style>/* x */ p.a, .b { display: none } @media print { .c { display: none } }</style><p class=a>secret",
+        "<style>.a.b{display:none} .a{display:block}</style><p class='b a'>secret",
+    ],
+)
+def test_text_that_no_reader_of_a_page_sees_is_left_out_and_counted(hidden: str) -> None:
+    found = page(f"<body style='display:none'><p class=c>Seen.</p>{hidden}")
+    assert (found.text, dict(found.left_out)) == ("Seen.", {"hidden": 1})
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        "<p hidden=until-found>x",
+        "<p style='background:navy'><b style='color:white'>x",
+        "<p style='opacity:0.9'>x",
+        "<style>.a{display:none} .a{display:block}</style><p class=a>x",
+        "<p style='margin-left:-5px'>x",
+    ],
+)
+def test_text_that_a_reader_sees_stays(seen: str) -> None:
+    found = page(seen)
+    assert (found.text, dict(found.left_out)) == ("x", {})
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        (
+            "<th>Deck<th>Officer<tr><td rowspan=2>Low<td>Tal<tr><td>Wren",
+            ["| Deck | Officer |", "| Low | Tal |", "| Low | Wren |"],
+        ),
+        (
+            "<td>a<td>b<td>c<tr><td colspan=2>d<td rowspan=0>e<tr><td>f<td>g",
+            ["| a | b | c |", "| d |  | e |", "| f | g | e |"],
+        ),
+        ("<td rowspan=9999 colspan=9999>a<td>b<tr><td>c", ["| a | b |", "| a | c |"]),
+    ],
+)
+def test_cells_that_span_rows_or_columns_leave_the_others_in_theirs(rows: str, lines: list[str]) -> None:
+    made = page(f"<table><tr>{rows}</table>").text.splitlines()
+    assert made[:1] + made[2:] == lines
+
+
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-1", "cp1252", "“yes” — 5 €"), ("gb2312", "gb18030", "朱镕基"), ("x-sjis", "cp932", "日本①"),
+        ("euc-kr", "cp949", "똠"), ("tis-620", "cp874", "ก “x”"), ("iso-2022-jp", "iso-2022-jp", "日本"),
+        ("us-ascii", "cp1252", "café"), ("big5", "big5hkscs", "㗎"), ("latin5", "cp1254", "İzmir –"),
+    ],
+)  # fmt: skip
+def test_a_page_is_read_by_the_labels_of_the_web(label: str, codec: str, text: str) -> None:
+    pytest.importorskip("webencodings")
+    assert page(f"<meta charset={label}><p>{text}</p>".encode(codec)).text == text
+
+
+@pytest.mark.parametrize(
+    "data", [b"<p>\xfe\xfa\xfb", b"<meta charset=gb2312><p>" + bytes(range(128, 256)) * 9, b"<p>a\0b"]
+)
+def test_a_page_that_is_no_text_is_refused(data: bytes) -> None:
+    with pytest.raises(NotText):
+        page(data)
+
+
+def test_a_book_is_read_in_its_encodings_and_not_if_it_is_encrypted() -> None:
+    first = "<p>Ilse<a epub:type='noteref' href='n.xhtml#1'>1</a> in 1911<span hidden=''>no</span>.</p>"
+    with zipfile.ZipFile(io.BytesIO(epub(first, "<p>x</p>"))) as book:
+        members: dict[str, str | bytes] = {name: book.read(name) for name in book.namelist()}
+    second = '<?xml version="1.0" encoding="utf-16"?><html><body><p>Málaga</p></body></html>'
+    members["OEBPS/c1.xhtml"] = second.encode("utf-16")
+    found = convert(HeldFile("a.epub", archive(members)))
+    assert (found.text, dict(found.left_out)) == ("Ilse [1] in 1911.\n\nMálaga", {"hidden": 1})
+
+    item = (
+        "<enc:EncryptedData xmlns:enc='x'><enc:EncryptionMethod Algorithm='{}'/>"
+        "<enc:CipherReference URI='{}'/></enc:EncryptedData>"
+    )
+    fonts = item.format("http://www.idpf.org/2008/embedding", "OEBPS/f.otf")
+    chapter = item.format("http://www.w3.org/2001/04/xmlenc#aes128-cbc", "OEBPS/c0.xhtml")
+    sealed = {**members, "META-INF/encryption.xml": f"<encryption>{fonts}</encryption>"}
+    assert convert(HeldFile("a.epub", archive(sealed))).text == found.text
+    sealed["META-INF/encryption.xml"] = f"<encryption>{fonts}{chapter}</encryption>"
+    with pytest.raises(NotText, match="encrypted, so that only its shop's"):
+        convert(HeldFile("a.epub", archive(sealed)))
+    with pytest.raises(NotText, match=r"its part c0\.xhtml is encrypted, or no text"):
+        convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": bytes(range(128, 256)) * 20})))
+
+
+def run(text: str, look: str) -> str:
+    return f"<w:r><w:rPr>{look}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
+
+
+BEGINS = "<w:vMerge w:val='restart'/>"
+UP = "<w:vertAlign w:val='superscript'/>"
+STYLES = (
+    "<w:styles xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'>"
+    "<w:style w:type='character' w:styleId='Base'><w:rPr><w:vanish/></w:rPr></w:style>"
+    "<w:style w:type='character' w:styleId='Secret'><w:basedOn w:val='Base'/></w:style>"
+    "<w:style w:type='character' w:styleId='Up'><w:rPr><w:vertAlign w:val='superscript'/></w:rPr></w:style></w:styles>"
+)
+
+
+@pytest.mark.parametrize(
+    ("runs", "text", "left_out"),
+    [
+        (run("in 1958", "") + run("3", UP) + run(" at 10", "") + run("-", UP) + run("6", UP), "in 1958 [3] at 10^-6", {}),
+        (run("10", "") + run("6", "<w:rStyle w:val='Up'/>"), "10^6", {}),
+        (run("5 m", "") + run("2", "<w:position w:val='6'/>"), "5 m^2", {}),
+        (run("Karl", "<w:strike/>") + run("Binn", "<w:dstrike/>"), "Nadia", {"struck out": 2}),
+        (run("a", "<w:vanish/>") + run("b", "<w:rStyle w:val='Secret'/>"), "Nadia", {"hidden": 2}),
+        (run("a", "<w:sz w:val='2'/>") + run("b", "<w:color w:val='FFFFFF'/>"), "Nadia", {"hidden": 2}),
+        (run("a", "<w:color w:val='FFFFFF'/><w:shd w:fill='000000'/>"), "a", {}),
+        (f"<w:moveTo>{run('Here', '')}</w:moveTo><w:moveFrom>{run('There', '')}</w:moveFrom>", "Here", {}),
+    ],
+)  # fmt: skip
+def test_runs_of_a_word_file(runs: str, text: str, left_out: dict[str, int]) -> None:
+    runs += run("Nadia", "<w:strike w:val='0'/>") if text == "Nadia" else ""
+    found = convert(HeldFile("a.docx", docx(more=f"<w:p>{runs}</w:p>", others={"word/styles.xml": STYLES})))
+    assert (found.text, dict(found.left_out)) == (text, left_out)
+
+
+@pytest.mark.parametrize("repeated", [1, 900])
+def test_cells_of_a_word_file_keep_their_columns(repeated: int) -> None:
+    def cell(text: str, look: str = "") -> str:
+        return f"<w:tc><w:tcPr>{look}</w:tcPr><w:p>{run(text, '')}</w:p></w:tc>"
+
+    first = f"<w:tr>{cell('Low', BEGINS)}{cell('Tal')}{cell('1902')}</w:tr>"
+    second = f"<w:tr>{cell('', '<w:vMerge/>')}{cell('Wren')}{cell('1903')}</w:tr>"
+    late = f"<w:tr><w:trPr><w:gridBefore w:val='1'/></w:trPr>{cell('2')}{cell('3')}</w:tr>"
+    table = f"<w:tbl><w:tr>{cell('Deck')}{cell('Officer')}{cell('Year')}</w:tr>{first}{second}{late * repeated}</w:tbl>"
+    lines = convert(HeldFile("a.docx", docx(more=table))).text.splitlines()
+    assert [lines[0], *lines[2:5]] == [
+        "| Deck | Officer | Year |",
+        "| Low | Tal | 1902 |",
+        "| Low | Wren | 1903 |",
+        "|  | 2 | 3 |",
+    ]
+
+
+def test_slides_that_are_hidden_are_empty_and_runs_are_read_as_they_are_seen() -> None:
+    from pptx import Presentation
+    from pptx.util import Inches
+
+    made: Any = Presentation()
+    for number in range(2):
+        slide = made.slides.add_slide(made.slide_layouts[6])
+        box = slide.shapes.add_textbox(0, 0, Inches(2), Inches(2)).text_frame.paragraphs[0]
+        for text, look in (("in 1958", {}), ("3", {"baseline": "30000"}), ("Karl", {"strike": "sngStrike"})):
+            part = box.add_run()
+            part.text = text
+            for name, value in look.items():
+                part._r.get_or_add_rPr().set(name, value)
+        slide.shapes.add_textbox(Inches(-9), 0, Inches(2), Inches(2)).text_frame.text = "beyond"
+        slide.notes_slide.notes_text_frame.text = f"Note {number}."
+    made.slides[0]._element.set("show", "0")
+    file = io.BytesIO()
+    made.save(file)
+    found = convert(HeldFile("a.pptx", file.getvalue()))
+    assert found.text == "in 1958 [3]\n\n### Notes:\nNote 1.\n"
+    assert (found.pages, dict(found.left_out)) == ((0, 0), {"hidden": 2, "struck out": 1})
+
+
+def test_a_run_says_how_much_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>Seen.</p><p hidden>one</p><p hidden>two</p><s>three</s>")
+    with Apart(60) as process:
+        items = list(load(tmp_path / "a.html", convert=process.convert))
+    assert [str(item) for item in items if isinstance(item, Skipped)] == [
+        "a.html: text that no reader sees is left out: 2 parts hidden",
+        "a.html: text that no reader sees is left out: 1 part struck out",
+    ]
+    assert [item.text for item in items if isinstance(item, Document)] == ["Seen."]
+
+
+def test_a_page_of_which_nothing_is_seen_says_so() -> None:
+    with pytest.raises(NotText, match="no text that a reader sees"):
+        page("<p hidden>all")

@@ -77,7 +77,7 @@ from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
-from ras_agent.tools.index.text_files import not_unicode, parse_line
+from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
@@ -109,7 +109,7 @@ def _any(read: Callable[[str], object]) -> Callable[[str], None]:
     """Read a text that may be refused."""
 
     def reading(text: str) -> None:
-        with suppress(ValueError, RasError):
+        with suppress(ValueError, RasError, NotText):
             read(text)
 
     return reading
@@ -354,16 +354,18 @@ READERS = {
         "tools.index.scripts",
     ),
     "styles of pages": TextReader(
-        lambda text: (
-            is_invisible(text),
-            is_struck(f"line-through;{text}"),
-            is_white(f"color:{text}"),
-            _html(f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")),
+        _any(
+            lambda text: (
+                is_invisible(text),
+                is_struck(f"line-through;{text}"),
+                is_white(f"color:{text}"),
+                _html(f"<style>{text}</style><p class=x>seen".encode("utf-8", "replace")),
+            )
         ),
         "tools.index.page_styles",
     ),
     "HTML pages": TextReader(
-        lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace")), "tools.index.conversions"
+        _any(lambda text: _html(f"<p>{text}</p>".encode("utf-8", "replace"))), "tools.index.conversions"
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),

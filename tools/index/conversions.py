@@ -109,7 +109,8 @@ def _pdf(data: bytes) -> Converted:
     reader = PdfReader(BytesIO(data))
     if len(reader.pages) > MOST_PAGES:
         raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
-    joined = joined_words(list(_bounded(page.extract_text().strip() for page in reader.pages)))
+    read = (page.extract_text().strip() for page in reader.pages)
+    joined = joined_words(list(_bounded(read)))
     pages = [without_breaks(page) for page in joined]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
     return _paged(pages, title)
@@ -166,7 +167,8 @@ class _Pages:
         self.title = _one_line(written_out(first)) or _one_line(named)
         tables = _taken_out(soup)
         _number_long_lists(soup)
-        found = HtmlConverter().convert_string(_BLANKS.sub(" ", str(soup)), **_STYLE)
+        prepared = _BLANKS.sub(" ", str(soup))
+        found = HtmlConverter().convert_string(prepared, **_STYLE)
         return written_out(_with_tables(found.markdown, tables))
 
     def convert(self, file: IO[bytes], about: Any, **style: Any) -> Any:
@@ -189,9 +191,12 @@ def _taken_out(soup: Any) -> dict[str, str]:
         bodies = len(table.find_all("tbody", limit=_MOST_BODIES))
         if (cells < _LARGE_TABLE and bodies < _MOST_BODIES) or table.find_parent("table") is not None:
             continue
-        rows = [row.find_all(["td", "th"], recursive=False) for row in own_rows(table)]
+        rows: list[list[str]] = []
+        for row in own_rows(table):
+            cells = row.find_all(["td", "th"], recursive=False)
+            rows.append([_cell(cell.get_text(" ")) for cell in cells])
         mark = f"{seed}x{len(tables)}x"
-        tables[mark] = _table([[_cell(cell.get_text(" ")) for cell in row] for row in rows if row])
+        tables[mark] = _table(list(filter(None, rows)))
         place = soup.new_tag("p")
         place.string = mark
         table.replace_with(place)
@@ -267,15 +272,19 @@ def _word_rows(table: Any) -> list[list[str]]:
             merged = cell.find("{*}tcPr/{*}vMerge")
             goes_on = merged is not None and "restart" not in merged.attrib.values()
             is_repeated = goes_on and len(texts) < len(above)
-            texts.append(above[len(texts)] if is_repeated else _cell_text(cell))
-            texts += [""] * (word_columns(cell.find("{*}tcPr/{*}gridSpan")) - 1)
+            text = above[len(texts)] if is_repeated else _cell_text(cell)
+            texts.append(text)
+            columns = word_columns(cell.find("{*}tcPr/{*}gridSpan"))
+            texts += [""] * (columns - 1)
         rows.append(texts)
     return rows
 
 
 def _cell_text(cell: Any) -> str:
     """Return the text of a table's cell of Word, in one line."""
-    return _cell("".join(part.text or " " for part in cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")))
+    parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
+    texts = [part.text or " " for part in parts]
+    return _cell("".join(texts))
 
 
 def _cell(text: str) -> str:
@@ -338,9 +347,11 @@ def _encryption(data: bytes) -> str:
     for item in tree.iter("{*}EncryptedData"):
         method = item.find("{*}EncryptionMethod")
         of_fonts = method is not None and method.get("Algorithm") in _OF_FONTS
-        places = [place.get("URI", "").lower() for place in item.iter("{*}CipherReference")]
-        if not of_fonts and any(place.endswith(_CHAPTERS) for place in places):
-            return _ENCRYPTED
+        if of_fonts:
+            continue
+        for place in item.iter("{*}CipherReference"):
+            if place.get("URI", "").lower().endswith(_CHAPTERS):
+                return _ENCRYPTED
     return ""
 
 

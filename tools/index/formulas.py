@@ -19,7 +19,8 @@ def formula_text(formula: Any) -> str:
 
 
 def _text(node: Any, levels: int) -> str:
-    from bs4 import NavigableString, Tag
+    from bs4 import Tag
+    from bs4.element import NavigableString
 
     if isinstance(node, NavigableString):
         return " ".join(node.split())

@@ -42,7 +42,7 @@ from ras_agent.tools.index.uploads import uploaded_as
 FIRST_BATCH, LARGEST_BATCH = 128, 8192
 BATCH_SECONDS = 4.0
 # Raised when files come to be read in another way: the next run then reads all of them anew.
-READING = 2
+READING = 3
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000
 

@@ -24,6 +24,7 @@ _OFF = word_set("0 false off none")
 _SMALLEST = 3  # half points of a letter
 _RAISED_BY = 4  # half points
 _MOST_COLUMNS = 63  # of a table of Word
+_LEVELS = {"superscript": RAISED, "subscript": LOWERED}
 _DEEPEST = 20  # styles based on styles
 _SMALLEST_ON_SLIDE = 200  # hundredths of a point
 
@@ -52,7 +53,8 @@ def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
     """Return a Word file as its converter should read it, and how many parts of it are left out."""
     left_out: Counter[str] = Counter()
     after = BytesIO()
-    with zipfile.ZipFile(BytesIO(data)) as archive, zipfile.ZipFile(after, "w") as prepared:
+    archive = zipfile.ZipFile(BytesIO(data))
+    with archive, zipfile.ZipFile(after, "w") as prepared:
         names = dict.fromkeys(archive.namelist())
         styles = _styles(archive.read(_STYLES)) if _STYLES in names else {}
         for name in names:
@@ -67,7 +69,12 @@ def parsed_xml(content: bytes) -> Any:
     """Return the tree of a part of an archive, whose entities are not read."""
     import lxml.etree as etree
 
-    return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=True,
+    )
+    return etree.fromstring(content, parser)
 
 
 def _prepared_part(content: bytes, styles: Mapping[str, _Look], left_out: Counter[str]) -> bytes:
@@ -88,12 +95,19 @@ def _prepared_part(content: bytes, styles: Mapping[str, _Look], left_out: Counte
             _take_out(run, look.reason, left_out)
         elif look.level:
             last.mark(run, look.level)
-    return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True, standalone=True))
+    written = etree.tostring(
+        root,
+        encoding="UTF-8",
+        xml_declaration=True,
+        standalone=True,
+    )
+    return bytes(written)
 
 
 def _take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
     """Remove an element from its tree, and count it if it has words."""
-    text = "".join(part.text or "" for part in element.iter(f"{_WORD}t", f"{_DRAWING}t"))
+    parts = element.iter(f"{_WORD}t", f"{_DRAWING}t")
+    text = "".join(part.text or "" for part in parts)
     if any(map(str.isalnum, text)):
         left_out[reason] += 1
     parent = element.getparent()
@@ -144,7 +158,10 @@ def _is_on(element: Any) -> bool:
 
 def _styles(content: bytes) -> dict[str, _Look]:
     """Return how the styles of a file look, by their ids, with the styles that they are based on."""
-    elements = {style.get(f"{_WORD}styleId", ""): style for style in parsed_xml(content).iter(f"{_WORD}style")}
+    elements: dict[str, Any] = {}
+    for style in parsed_xml(content).iter(f"{_WORD}style"):
+        name = style.get(f"{_WORD}styleId", "")
+        elements[name] = style
     return {name: _look_of_style(name, elements, _DEEPEST) for name in elements}
 
 
@@ -196,14 +213,16 @@ def _with_property(look: _Look, name: str, element: Any) -> _Look:
         return replace(look, hidden=_is_on(element))
     if name == "sz":
         size = _number(element)
-        return replace(look, hidden=look.hidden or (size is not None and size <= _SMALLEST))
+        if size is None or size > _SMALLEST:
+            return look
+        return replace(look, hidden=True)
     if name in ("strike", "dstrike"):
         return replace(look, struck=_is_on(element))
     if name == "color":
         return replace(look, white=_is_white(element))
     if name == "vertAlign":
-        levels = {"superscript": RAISED, "subscript": LOWERED}
-        return replace(look, level=levels.get(element.get(f"{_WORD}val", ""), ""))
+        name = element.get(f"{_WORD}val", "")
+        return replace(look, level=_LEVELS.get(name, ""))
     if name == "position":
         return replace(look, level=_level_of(_number(element) or 0))
     return look
@@ -218,15 +237,16 @@ def _level_of(half_points: int) -> str:
 
 
 def _is_white(element: Any) -> bool:
-    value = element.get(f"{_WORD}val", "").upper()
-    return value == "FFFFFF" or element.get(f"{_WORD}themeColor") == "background1"
+    value = str(element.get(f"{_WORD}val", ""))
+    of_theme = str(element.get(f"{_WORD}themeColor", ""))
+    return value.upper() == "FFFFFF" or of_theme == "background1"
 
 
 def _has_shade(run: Any) -> bool:
     """Return whether the ground behind a run may have a colour: its own, its paragraph's, its cell's, a shape's."""
-    own = run.find(f"{_WORD}rPr")
-    if own is not None and (own.find(f"{_WORD}shd") is not None or own.find(f"{_WORD}highlight") is not None):
-        return True
+    for name in ("shd", "highlight"):
+        if run.find(f"{_WORD}rPr/{_WORD}{name}") is not None:
+            return True
     for parent in run.iterancestors():
         if parent.tag in (f"{_WORD}tbl", f"{_WORD}txbxContent"):
             return True
@@ -248,7 +268,8 @@ class _LastMarked:
         texts = [part for part in run.iter(f"{_WORD}t") if part.text]
         if not texts:
             return
-        if run.getprevious() is self._run and level == self._level and self._run is not None:
+        follows = self._run is not None and run.getprevious() is self._run
+        if follows and level == self._level:
             self._text.text = self._text.text.removesuffix(END)
         else:
             texts[0].text = f"{level}{texts[0].text}"
@@ -347,7 +368,8 @@ def _is_invisible(about: Any) -> bool:
     size = about.get("sz", "")
     if size.isdecimal() and int(size) <= _SMALLEST_ON_SLIDE:
         return True
-    if about.find(f"{_DRAWING}noFill") is not None and about.find(f"{_DRAWING}ln") is None:
+    unfilled = about.find(f"{_DRAWING}noFill") is not None
+    if unfilled and about.find(f"{_DRAWING}ln") is None:
         return True
     alphas = about.iterfind(f"{_DRAWING}solidFill/*/{_DRAWING}alpha")
     return any(alpha.get("val") in ("0", "0%") for alpha in alphas)

@@ -40,7 +40,8 @@ def declarations(style: str) -> Declarations:
     for declaration in style.lower().split(";"):
         name, colon, value = declaration.partition(":")
         if colon:
-            found[name.strip()] = value.replace("!important", "").strip()
+            plain = value.replace("!important", "")
+            found[name.strip()] = plain.strip()
     return found
 
 
@@ -98,8 +99,11 @@ def _is_cut_off(style: Declarations) -> bool:
         return True
     if not style.get("overflow", "").startswith(("hidden", "clip")):
         return False
-    sizes = [_pixels(style.get(name, ""), 1.0) for name in ("width", "height", "max-width", "max-height")]
-    return any(size is not None and size <= 1 for size in sizes)
+    for name in ("width", "height", "max-width", "max-height"):
+        size = _pixels(style.get(name, ""), 1.0)
+        if size is not None and size <= 1:
+            return True
+    return False
 
 
 def _has_colour_of_ground(style: Declarations) -> bool:
@@ -118,7 +122,9 @@ def is_white(style: str) -> bool:
     """
     if not style:
         return False
-    colour = declarations(style).get("color", "") if ":" in style else style.strip().lower()
+    colour = style.strip().lower()
+    if ":" in style:
+        colour = declarations(style).get("color", "")
     return _WHITE.fullmatch(colour) is not None
 
 
@@ -144,7 +150,8 @@ class StyleSheet:
     @classmethod
     def of_page(cls, soup: Any) -> Self:
         """Read the style sheets in a page."""
-        text = "\n".join(sheet.get_text() for sheet in soup.find_all("style"))[:_LONGEST_SHEET]
+        sheets = [sheet.get_text() for sheet in soup.find_all("style")]
+        text = "\n".join(sheets)[:_LONGEST_SHEET]
         found: list[tuple[frozenset[str], bool]] = []
         for selectors, block in _top_rules(_COMMENT.sub(" ", text)):
             style = declarations(block)
@@ -158,7 +165,10 @@ class StyleSheet:
         if not any(hidden for _, hidden in found):
             found = []
         found.sort(key=lambda rule: len(rule[0]))
-        return cls(rules=tuple(found[:_MOST_RULES]), sets_background="background" in text)
+        return cls(
+            rules=tuple(found[:_MOST_RULES]),
+            sets_background="background" in text,
+        )
 
     def hides(self, tag: Any) -> bool:
         """Return whether the last rule for an element, the most particular, hides it."""

@@ -14,7 +14,7 @@ from typing import Any
 from ras_agent.text.words import word_set
 from ras_agent.tools.index import scripts
 from ras_agent.tools.index.formulas import formula_text
-from ras_agent.tools.index.page_styles import StyleSheet, is_invisible, is_struck, is_white
+from ras_agent.tools.index.page_styles import StyleSheet, declarations, is_invisible, is_struck, is_white
 
 # what a reader of the page does not read as its text
 _UNREAD = word_set(
@@ -60,12 +60,11 @@ def prepare(soup: Any) -> Counter[str]:
 
 
 def _take_out_unseen(soup: Any) -> Counter[str]:
-    from bs4 import Tag
-
     sheet = StyleSheet.of_page(soup)
-    has_own_colours = sheet.sets_background or soup.find("link", rel="stylesheet") is not None
+    linked = soup.find("link", rel="stylesheet")
+    has_own_colours = sheet.sets_background or linked is not None
     left_out: Counter[str] = Counter()
-    for tag in [node for node in soup.descendants if isinstance(node, Tag)]:
+    for tag in soup.find_all(True):
         if tag.decomposed:  # with one that it is in
             continue
         reason = _reason_to_leave_out(tag, sheet, has_own_colours=has_own_colours)
@@ -93,9 +92,14 @@ def _reason_to_leave_out(tag: Any, sheet: StyleSheet, *, has_own_colours: bool) 
     if is_struck(style):
         return "struck out"
     hidden = "hidden" in about and about["hidden"] != "until-found"
-    if hidden or about.get("aria-hidden") == "true" or is_invisible(style) or sheet.hides(tag):
+    if hidden or about.get("aria-hidden") == "true":
         return "hidden"
-    if not has_own_colours and is_white(tag.get("color", "") or style) and _is_on_white(tag):
+    if is_invisible(style) or sheet.hides(tag):
+        return "hidden"
+    if has_own_colours:
+        return None
+    colour = tag.get("color", "") or style
+    if is_white(colour) and _is_on_white(tag):
         return "hidden"
     return None
 
@@ -114,10 +118,10 @@ def _is_on_white(tag: Any) -> bool:
 def _show_as_block(tag: Any) -> None:
     """Make an element a block which its own style shows as one."""
     style = str(tag.attrs.get("style", ""))
-    if tag.name == "span" and "display" in style:
-        shown_as = style.partition("display")[2].lstrip(" :").partition(";")[0].strip()
-        if shown_as in _BLOCK_DISPLAY:
-            tag.name = "div"
+    if tag.name != "span" or "display" not in style:
+        return
+    if declarations(style).get("display") in _BLOCK_DISPLAY:
+        tag.name = "div"
 
 
 def _write_out_reading(ruby: Any) -> None:
@@ -168,18 +172,20 @@ def straighten(table: Any, soup: Any) -> None:
     """
     for caption in table.find_all("caption", recursive=False):
         caption.name = "p"
-        caption.string = " ".join(caption.get_text(" ").split())
+        words = caption.get_text(" ").split()
+        caption.string = " ".join(words)
         table.insert_before(caption.extract())
     for columns in table.find_all(["colgroup", "col"], recursive=False):
         columns.decompose()
     lines = list(own_rows(table))
-    rows = [row.find_all(["td", "th"], recursive=False) for row in lines]
-    if not any("rowspan" in cell.attrs or "colspan" in cell.attrs for row in rows for cell in row):
+    rows = [line.find_all(["td", "th"], recursive=False) for line in lines]
+    if table.find(_spans) is None:
         return
     width = _width(rows)
     carried: _Carried = {}
     for number, line in enumerate(lines):
-        carried |= _fill(line, rows[number], carried, width, len(rows) - number, soup)
+        rows_left = len(rows) - number
+        carried |= _fill(line, rows[number], carried, width, rows_left, soup)
 
 
 def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left: int, soup: Any) -> _Carried:
@@ -202,9 +208,14 @@ def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left:
     return begun
 
 
+def _spans(tag: Any) -> bool:
+    return "rowspan" in tag.attrs or "colspan" in tag.attrs
+
+
 def own_rows(table: Any) -> Iterator[Any]:
     """Yield the rows of a table, and none of a table in one of its cells."""
-    for part in [table, *table.find_all(["thead", "tbody", "tfoot"], recursive=False)]:
+    sections = table.find_all(["thead", "tbody", "tfoot"], recursive=False)
+    for part in [table, *sections]:
         yield from part.find_all("tr", recursive=False)
 
 

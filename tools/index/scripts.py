@@ -159,7 +159,8 @@ def _behind_word(inner: str, before: str, word: str) -> str:
 def _ends_with_words(before: str) -> bool:
     """Return whether the brackets that end a text hold words, as those of a formula do not."""
     inside = before.rpartition("(")[2]
-    return any(len(word) > 2 and word.isalpha() for word in inside.strip(_BRACKETS).split())
+    words = inside.strip(_BRACKETS).split()
+    return any(len(word) > 2 and word.isalpha() for word in words)
 
 
 def _grouped(inner: str) -> str:

@@ -180,7 +180,7 @@ STYLES = (
 @pytest.mark.parametrize(
     ("runs", "text", "left_out"),
     [
-        (run("in 1958", "") + run("3", UP) + run(" at 10", "") + run("-", UP) + run("6", UP), "in 1958 [3] at 10^-6", {}),
+        (run("in 1958", "") + run("3", UP) + run(", 10", "") + run("-", UP) + run("6", UP), "in 1958 [3], 10^-6", {}),
         (run("10", "") + run("6", "<w:rStyle w:val='Up'/>"), "10^6", {}),
         (run("5 m", "") + run("2", "<w:position w:val='6'/>"), "5 m^2", {}),
         (run("Karl", "<w:strike/>") + run("Binn", "<w:dstrike/>"), "Nadia", {"struck out": 2}),

@@ -29,12 +29,13 @@ def decoded_page(data: bytes) -> str:
     for start, encoding in _XML_STARTS:
         if data.startswith(start):
             return _checked(data.decode(encoding, "replace"))
-    declared = _declared(data)
-    if declared == _STATEFUL and any(escape in data for escape in _ESCAPES):
-        return _checked(data.decode(declared, "replace"))
+    has_escapes = any(escape in data for escape in _ESCAPES)
+    if has_escapes and _declared(data) == _STATEFUL:
+        return _checked(data.decode(_STATEFUL, "replace"))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
+        declared = _declared(data)
         if not declared:
             raise NotText(
                 f"neither UTF-8 nor the encoding that it declares: byte 0x{data[error.start]:02x} at {error.start:,}; "

@@ -19,7 +19,7 @@ _CLIPPED = re.compile(r"(?:rect|inset|circle|polygon)\(\s*(?:0|1px|50%|100%)(?:p
 _INVISIBLE_COLOUR = re.compile(r"transparent|(?:rgba|hsla)\([^)]*,\s*0(?:\.0+)?\s*\)|(?:rgb|hsl)\([^)]*/\s*0%?\s*\)")
 _WHITE = re.compile(
     r"white|#fff(?:fff)?(?:f|ff)?|#f[d-f]f[d-f]f[d-f]|snow|ivory|ghostwhite|"
-    r"rgba?\(\s*25[3-5]\s*[, ]\s*25[3-5]\s*[, ]\s*25[3-5]\s*(?:,\s*1(?:\.0+)?\s*)?\)"
+    r"rgba?\(\s*+25[3-5](?:\s*+,\s*+|\s++)25[3-5](?:\s*+,\s*+|\s++)25[3-5]\s*+(?:,\s*+1(?:\.0++)?\s*+)?\)"
 )
 _OF_A_LETTER = {"": 16.0, "px": 1.0, "pt": 1.3, "em": 16.0, "rem": 16.0, "ex": 8.0, "%": 0.16, "vw": 10.0, "vh": 8.0}
 _SMALLEST = 2.0  # pixels of a letter

@@ -19,11 +19,12 @@ from langgraph.types import Command, GraphOutput, StateUpdate
 from pydantic import BaseModel
 
 from ras_agent.budget import Limits
-from ras_agent.errors import ReviewError, UnknownName
+from ras_agent.errors import ReviewError, StateError, UnknownName
 from ras_agent.graphs.conversation import with_question
 from ras_agent.graphs.state import Inputs, Outputs, State
 from ras_agent.graphs.tool import as_function, as_tool
 from ras_agent.graphs.updates import checked_limits, checked_update
+from ras_agent.page.notebook import agent_cell
 
 
 def _as_v1(output: GraphOutput[Any]) -> Any:
@@ -58,6 +59,13 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
         copied = type(self)(**attributes | (update or {}))
         copied.recipe = self.recipe
         return copied
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.get_name()}: {', '.join(self.builder.nodes)}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """Return what a notebook shows for the agent; LangGraph's own picture is drawn by a web service."""
+        return {"text/plain": repr(self), "text/html": agent_cell(self.get_name(), self.builder.nodes)}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -129,8 +137,12 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
 
         None and a Command go on with a run that has begun, and pass as they are.
         """
-        if not isinstance(inputs, Mapping):
+        if inputs is None or isinstance(inputs, Command):
             return inputs
+        if not isinstance(inputs, Mapping) and _is_within_a_graph(config):
+            return inputs
+        if not isinstance(inputs, Mapping):
+            raise StateError(_ASK_WITH.format(given=inputs))
         keys = tuple(self.builder.schemas[self.builder.input_schema])
         for key in () if _is_within_a_graph(config) else inputs:
             if key not in keys:
@@ -147,6 +159,9 @@ def _made_again(recipe: Callable[[], Agent], config: RunnableConfig | None) -> A
     return recipe().with_config(config)
 
 
+_ASK_WITH = (
+    "an agent is asked with a dictionary, {{'question': 'Who ...?'}} or {{'messages': [...]}}, got {given!r:.200}"
+)
 _NOTHING_WAITS = (
     "Command(resume=...): no run waits for a decision on this thread; ask a question there, or give the thread_id of "
     "the run that waits"

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
+from ras_agent.page.notebook import answer_cell
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.graph import GraphJSON
 from ras_agent.records import (
@@ -107,6 +108,13 @@ class Trace(Record):
         wire = _checked(data, where)
         steps = [Step.of_dict(step, wire["passages"]) for step in wire["steps"]]
         return read_record(cls, {**wire, "steps": steps})
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows for the run."""
+        about = f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
+        if self.failed:
+            about = f"{self.failed} ({about})"
+        return answer_cell(self.asked or self.question, self.answer, self.citations, about)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return one JSON document, made by `json_document`."""

@@ -1,6 +1,7 @@
 """A conversation in messages: the agent alone, as a node of a bigger graph, and under a supervisor."""
 
 import json
+from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
@@ -11,7 +12,7 @@ from langgraph_supervisor import create_supervisor
 
 from ras_agent import create_ras_agent
 from ras_agent.checkpoints import open_checkpointer
-from ras_agent.errors import UnknownName
+from ras_agent.errors import StateError, UnknownName
 from ras_agent.records import Passage
 from tests.messages import says
 
@@ -215,3 +216,9 @@ def test_a_brief_agent_takes_one_question_and_returns_its_answer():
         assert agent.get_state(THREAD).values["question"] == "Which river flows through Edinburgh?"
         with pytest.raises(UnknownName, match="unknown input key 'messages'; known: question"):
             agent.invoke({"messages": [("user", "Which river?")]}, THREAD)
+
+
+@pytest.mark.parametrize("given", ["Who was born in Ulm?", 5, ["Who was born in Ulm?"]])
+def test_an_input_that_is_no_dictionary_is_answered_with_how_to_ask(given: Any) -> None:
+    with pytest.raises(StateError, match=says("an agent is asked with a dictionary", "'question'")):
+        create_ras_agent(index=["Einstein was born in Ulm."]).invoke(given)

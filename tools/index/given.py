@@ -7,13 +7,15 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from ras_agent.errors import IngestError
 from ras_agent.records import Passage
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.find_files import find_files
+from ras_agent.tools.index.load import SUFFIXES, Document, Skipped, load
 from ras_agent.tools.index.stated_facts import STATED, read_facts
 
 if TYPE_CHECKING:
@@ -23,12 +25,15 @@ Text: TypeAlias = "Passage | Mapping[str, Any] | LangChainDocument | str"
 
 _TEXT_KEYS = ("text", "page_content", "content")
 _OWN_KEYS = ("id", "title", "document_id", "metadata")
+_LONGEST_NAME = 1_000
+"""Characters that the path of a file has at most"""
 
 
 def given_passages(given: object, chunking: Chunking = DEFAULT_CHUNKING) -> Iterator[Passage]:
     """Yield the passages of a list of texts, of what `passage_of` takes, or of a mix of them.
 
     What comes with an id stays whole, as a corpus's passages do that were cut already; the rest is cut as files are.
+    A Path is a file, or a folder of files, which is read as `ras-agent index` reads it.
     Texts that are the same in all they say are one. Raises IngestError for what is no list, or an item that is no text.
     """
     if isinstance(given, str | bytes | Mapping | Passage) or not isinstance(given, Iterable) or _is_document(given):
@@ -37,6 +42,10 @@ def given_passages(given: object, chunking: Chunking = DEFAULT_CHUNKING) -> Iter
     for number, item in enumerate(given, start=1):
         if isinstance(item, Passage):
             yield item
+            continue
+        if isinstance(item, Path):
+            for document in _documents_in(item):
+                yield from passages_of(document, chunking)
             continue
         passage = passage_of(item, "", f"text {number} of the index")
         if passage.id:
@@ -59,6 +68,8 @@ def passage_of(item: object, name: str, place: str) -> Passage:
     if isinstance(item, Passage):
         return item
     if isinstance(item, str):
+        if _names_a_file(item):
+            raise IngestError(f"{place} is the name of a file, {item!r}: give its text, or Path({item!r}) to read it")
         return Passage(name, item)
     if _is_document(item):
         passage = passage_of_document(item)
@@ -106,6 +117,32 @@ def passage_of_document(document: LangChainDocument) -> Passage:
             metadata=about,
         )
     )
+
+
+def _documents_in(path: Path) -> Iterator[Document]:
+    """Yield the documents of a file or folder. Raises IngestError for what cannot be read."""
+    for found in find_files([path], SUFFIXES):
+        if isinstance(found, Skipped):
+            _raise_if_error(found)
+            continue
+        for document in load(found.path, str(path / found.inner)):
+            if isinstance(document, Skipped):
+                _raise_if_error(document)
+                continue
+            yield document
+
+
+def _raise_if_error(skipped: Skipped) -> None:
+    if skipped.error:
+        raise IngestError(str(skipped))
+
+
+def _names_a_file(text: str) -> bool:
+    """Tell whether a text is the name of a file that could be read, so that it was hardly meant as a text."""
+    if len(text) > _LONGEST_NAME or "\n" in text or "\0" in text:
+        return False
+    path = Path(text)
+    return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
 def text_id(text: str) -> str:

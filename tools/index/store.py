@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from ras_agent.address import Address, place_of
-from ras_agent.errors import IndexExists, IndexMismatch, IndexNotFound, StoreError
+from ras_agent.errors import IndexExists, IndexMismatch, StoreError
 from ras_agent.filters import ALL, Filter
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
@@ -29,6 +29,7 @@ from ras_agent.tools.index.bm25_matrix import BM25Parameters
 from ras_agent.tools.index.changes import Changes, delete, put
 from ras_agent.tools.index.manifest import Manifest
 from ras_agent.tools.index.manifest_embedder import begin_manifest, check_embedder, remembered_embedder
+from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import hash_of, take_out_dead
 from ras_agent.tools.index.segment import Segment
 from ras_agent.tools.index.snapshot import PartOfSnapshot, Snapshot, folder_of, take_snapshot
@@ -111,7 +112,7 @@ class PassageIndex:
                     f"{place} was made by an earlier version, this ras-agent reads version {VERSION}: "
                     f"{ANEW.format(folder=place)}"
                 )
-            raise IndexNotFound(f"no index at {place}: make one with `ras-agent index`")
+            raise index_not_found(place)
         resolved = None if embedder is None else resolve_embedder(embedder)
         index = cls._at(place, resolved)
         if resolved is not None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ras_agent.errors import IndexMismatch, IndexNotFound, RasError
+from ras_agent.errors import IndexMismatch, RasError
+from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import check_rows
 from ras_agent.tools.index.segment import check_saved
 from ras_agent.tools.index.store import CACHE, PassageIndex
@@ -34,7 +35,7 @@ def examine(folder: Path) -> list[FileReport]:
     if any(report.problem for report in reports):
         reports = list(_index(folder))  # a writer may have replaced what was being read
     if not reports:
-        raise IndexNotFound(f"no index at {folder}: make one with `ras-agent index`")
+        raise index_not_found(folder)
     return reports
 
 

@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from ras_agent.address import Address, place_of
 from ras_agent.arrays import Ints
-from ras_agent.errors import IndexMismatch, IndexNotFound, UnknownName
+from ras_agent.errors import IndexMismatch, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.records import Source, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import of_unit_length, reopened_embedder, resolve_embedder
 from ras_agent.tools.index.manifest import EmbedderIdentity
+from ras_agent.tools.index.missing import index_not_found
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
@@ -75,7 +76,7 @@ class KGIndex:
             place = place_of(index)
             database, cache = database_at(place), place / CACHE if isinstance(place, Path) else None
             if isinstance(place, Path) and not PassageIndex.exists(place):
-                raise IndexNotFound(f"no index at {place}: make one with `ras-agent index`, then `ras-agent kg build`")
+                raise index_not_found(place, "make one with `ras-agent index`, then `ras-agent kg build`")
         with database.reading() as connection:
             read_state(connection, database)
             state, others = read_graph_state(connection, database), read_others(connection, database)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from ras_agent.tools.index.given import given_passages
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
+from ras_agent.tools.retrieve.function_adapter import FunctionRetriever
 from ras_agent.tools.retrieve.langchain_adapter import (
     NAMED,
     LangChainRetriever,
@@ -36,7 +39,8 @@ def resolve_retriever(
 ) -> Retriever:
     """Return the retriever that `spec` names.
 
-    spec: a Retriever; a LangChain BaseRetriever or vector store; a LangChain tool that takes a query, such as one of an
+    spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that takes
+        a query, such as one of an
         MCP server; a registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over
         `index` with `options`, which follows the commits of the index; or "langchain:module:attribute", a LangChain
         vector store or retriever of a Python module, without an index.
@@ -60,12 +64,14 @@ def resolve_retriever(
         return ToolRetriever(cast(Any, spec))
     if (langchain := langchain_retriever(spec)) is not None:
         return LangChainRetriever(langchain)
-    if isinstance(spec, type) or not isinstance(spec, Retriever):
-        raise TypeError(
-            "a retriever is a name, a LangChain retriever, vector store or tool, or an "
-            f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
-        )
-    return spec
+    if isinstance(spec, Retriever) and not isinstance(spec, type):
+        return spec
+    if inspect.isroutine(spec) or isinstance(spec, partial):
+        return FunctionRetriever(spec)
+    raise TypeError(
+        "a retriever is a name, a function of the query, a LangChain retriever, vector store or tool, or an "
+        f"object with the method `retrieve(query, k)`, got {spec!r:.200}"
+    )
 
 
 def open_for(

@@ -60,12 +60,12 @@ class ToolRetriever:
         except NotImplementedError:  # a tool of an MCP server has coroutines alone
             # in a thread of its own, since a notebook's event loop may be running in this one
             answer = in_thread(lambda: asyncio.run(self._tool.ainvoke(arguments))).result()
-        return _hits(answer, k)
+        return hits_in(answer, k)
 
     async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Do what `retrieve` does without blocking the event loop."""
         check_query(query, k)
-        return _hits(await self._tool.ainvoke({self._argument: query}), k)
+        return hits_in(await self._tool.ainvoke({self._argument: query}), k)
 
 
 def _argument_of(tool: BaseTool) -> str:
@@ -82,7 +82,8 @@ def _argument_of(tool: BaseTool) -> str:
     )
 
 
-def _hits(answer: Any, k: int) -> list[Hit]:
+def hits_in(answer: Any, k: int) -> list[Hit]:
+    """Return a hit for each of the first `k` different passages in an answer, with 1 / rank as the score."""
     passages: dict[str, Passage] = {}
     for passage in _passages(answer):
         passages.setdefault(passage.id, passage)
@@ -93,7 +94,9 @@ def _hits(answer: Any, k: int) -> list[Hit]:
 
 def _passages(answer: Any, depth: int = 0) -> Iterator[Passage]:
     """Yield the passages in a tool's answer, whatever its form; parts without text give none."""
-    if isinstance(answer, str):
+    if isinstance(answer, Passage):
+        yield answer
+    elif isinstance(answer, str):
         data = _json_in(answer) if depth < _DEEPEST else None
         if data is not None:
             yield from _passages(data, depth + 1)

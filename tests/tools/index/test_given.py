@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,3 +91,26 @@ def test_the_same_text_twice_is_one_passage_unless_what_is_said_of_it_differs() 
 def test_what_is_no_list_of_texts_is_named(wrong: Any, words: tuple[str, ...]) -> None:
     with pytest.raises(IngestError, match=says(*words)):
         list(given_passages(wrong))
+
+
+def test_a_path_is_read_as_the_file_or_the_folder_of_files_that_it_is(tmp_path: Path) -> None:
+    (tmp_path / "bell.md").write_text("# Bell\n\nBell was born in Edinburgh.")
+    (tmp_path / "people.jsonl").write_text(
+        '{"text": "Ada was born in London."}\n{"text": "Lise was born in Vienna."}\n'
+    )
+    (of_file,) = given_passages([tmp_path / "bell.md"])
+    assert of_file.title == "Bell"
+    of_folder = [passage.text for passage in given_passages([tmp_path, "Grace was born in New York City."])]
+    assert len(of_folder) == 4
+
+
+def test_a_path_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="no such file or folder"):
+        list(given_passages([tmp_path / "none.md"]))
+
+
+def test_the_name_of_a_file_as_a_text_is_an_error_that_says_how_to_read_it(tmp_path: Path) -> None:
+    file = tmp_path / "bell.md"
+    file.write_text("Bell was born in Edinburgh.")
+    with pytest.raises(IngestError, match=says("text 1 of the index is the name of a file", "Path(")):
+        list(given_passages([str(file)]))

@@ -1222,3 +1222,18 @@ def test_an_embedder_that_has_changed_under_its_name_is_refused(
     monkeypatch.setattr(manifest_embedder, "reopened_embedder", lambda *_: Wider())
     with pytest.raises(IndexMismatch, match="was built with embedder"):
         _ = PassageIndex.open(tmp_path / "index").embedder
+
+
+def test_where_there_is_no_index_the_error_says_how_to_get_on(tmp_path: Path) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "a.md").write_text("A text.")
+    with pytest.raises(
+        IndexNotFound, match=says("a folder of other files", "`ras-agent index", "--out documents.index`")
+    ):
+        PassageIndex.open(documents)
+    (tmp_path / "my.index").mkdir()
+    with pytest.raises(IndexNotFound, match=says("no index at", "did you mean", "my.index?")):
+        PassageIndex.open(tmp_path / "my.indx")
+    with pytest.raises(IndexNotFound, match="make one with `ras-agent index`"):
+        PassageIndex.open(tmp_path / "else")

@@ -1,0 +1,33 @@
+"""What notebooks show for a trace and for an agent: short HTML without scripts, in which all text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from ras_agent.records import Citation
+from ras_agent.text.lines import shown_name
+
+
+def answer_cell(question: str, answer: str, citations: Iterable[Citation], about: str) -> str:
+    """Return a question, its answer and the cited sentences. about: a line below them in small letters."""
+    quotes = "".join(f"<li>{_cited(citation)}</li>" for citation in citations)
+    parts = [
+        f"<p>{escape(question)}</p>",
+        f"<p><b>{escape(answer)}</b></p>",
+        f"<ul style='list-style: none'>{quotes}</ul>",
+        f"<small>{escape(about)}</small>",
+    ]
+    return "".join(parts)
+
+
+def agent_cell(name: str, nodes: Iterable[str]) -> str:
+    """Return the name of an agent and its nodes."""
+    steps = ", ".join(map(escape, nodes))
+    return f"<p><b>Agent {escape(name)}</b></p><small>nodes: {steps}</small>"
+
+
+def _cited(citation: Citation) -> str:
+    quote = escape(citation.quote)
+    title = escape(shown_name(citation.title or citation.passage_id))
+    return f"[{citation.number}] “{quote}” <i>{title}</i>"

@@ -1,0 +1,45 @@
+"""Says how to get on where there is no index."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from ras_agent.address import Address
+from ras_agent.errors import IndexNotFound
+
+_NEIGHBOURS = 1_000
+"""How many entries of a folder are looked at for a name that was meant"""
+
+
+def index_not_found(place: Path | Address, remedy: str = "make one with `ras-agent index`") -> IndexNotFound:
+    """Return the error for a place without an index.
+
+    It names an index next to it whose name is nearly the same, and says where a folder holds documents of its own.
+    """
+    problem = f"no index at {place}"
+    if isinstance(place, Address):
+        return IndexNotFound(f"{problem}: {remedy}")
+    if place.is_dir() and any(place.iterdir()):
+        command = f"ras-agent index {place} --out {place.name}.index"
+        return IndexNotFound(f"{problem}, a folder of other files: `{command}` makes one of the documents in it")
+    meant = _nearly_named(place)
+    if meant:
+        return IndexNotFound(f"{problem}: did you mean {meant}? Else {remedy}")
+    return IndexNotFound(f"{problem}: {remedy}")
+
+
+def _nearly_named(place: Path) -> Path | None:
+    """Return the folder next to `place` whose name is nearly that of `place`."""
+    names: list[str] = []
+    try:
+        for number, neighbour in enumerate(place.absolute().parent.iterdir()):
+            if number == _NEIGHBOURS:
+                break
+            if neighbour.is_dir():
+                names.append(neighbour.name)
+    except OSError:
+        return None
+    for name in get_close_matches(place.name, names, n=1):
+        return place.with_name(name)
+    return None

@@ -1,0 +1,57 @@
+"""A plain function as a retriever: `create_ras_agent(retriever=my_search)`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ras_agent.calling import in_thread
+from ras_agent.records import Hit
+from ras_agent.tools.retrieve.ranking import check_query
+from ras_agent.tools.retrieve.tool_adapter import hits_in
+
+
+class FunctionRetriever:
+    """Retriever around a function of the query, which may be asynchronous and may also take `k`.
+
+    The function returns passages, hits, documents of LangChain, dictionaries with a text, or texts, best first. Scores
+    are 1 / rank where it returns no hits.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self._function = function
+        self._takes_k = "k" in inspect.signature(function).parameters
+        self._is_async = inspect.iscoroutinefunction(function)
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return at most `k` hits. Raises ValueError for a blank query or k < 1, and what the function raises."""
+        check_query(query, k)
+        if self._is_async:
+            # in a thread of its own, since a notebook's event loop may be running in this one
+            found = in_thread(lambda: asyncio.run(self._call(query, k))).result()
+        else:
+            found = self._call(query, k)
+        return self._hits(found, k)
+
+    async def aretrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Do what `retrieve` does without blocking the event loop."""
+        if not self._is_async:
+            return await asyncio.to_thread(self.retrieve, query, k)
+        check_query(query, k)
+        found = await self._call(query, k)
+        return self._hits(found, k)
+
+    def _call(self, query: str, k: int) -> Any:
+        if self._takes_k:
+            return self._function(query, k=k)
+        return self._function(query)
+
+    def _hits(self, found: Any, k: int) -> list[Hit]:
+        if found is None:
+            raise TypeError(f"the retriever {self.name} returned None: return a list, which is empty for no hits")
+        if isinstance(found, list) and found and isinstance(found[0], Hit):
+            return found[:k]
+        return hits_in(found, k)

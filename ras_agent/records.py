@@ -76,6 +76,14 @@ class Passage(Record):
         return number if isinstance(number, int) and not isinstance(number, bool) else None
 
     @property
+    def headings(self) -> tuple[str, ...]:
+        """Return the headings above it in its document, the highest first, without the document's title."""
+        names = self.metadata.get("headings")
+        if not isinstance(names, list | tuple):
+            return ()
+        return tuple(name for name in names if isinstance(name, str))
+
+    @property
     def own_title(self) -> str:
         """Return the title; "" where it is but the name of the file, which need not name what the text is about."""
         return "" if self.file and self.title == file_title(self.file) else self.title

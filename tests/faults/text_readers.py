@@ -78,6 +78,7 @@ from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
+from ras_agent.tools.index.text_tables import records_of, tables_in
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.kg.formats.triples import parse_statement
 from ras_agent.tools.kg.link import query_mentions, split_mention
@@ -92,6 +93,7 @@ from ras_agent.tools.offline.question import analyse
 from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import read
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
+from ras_agent.tools.offline.table_rows import look_up
 from ras_agent.tools.plan.dialects import dialect, dialect_of_model
 from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
@@ -340,6 +342,9 @@ READERS = {
     "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
     "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
+    "tables_in": TextReader(tables_in, "tools.index.text_tables"),
+    "records_of": TextReader(lambda text: records_of([text, text], [[text, text]]), "tools.index.text_tables"),
+    "look_up": TextReader(lambda text: look_up(text, []), "tools.offline.table_rows"),
     "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),
     "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
     "joined_words": TextReader(lambda text: joined_words([text]), "tools.index.line_ends"),

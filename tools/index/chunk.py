@@ -6,14 +6,16 @@ import hashlib
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Self
 
 from ras_agent.records import Passage
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.load import Document
-from ras_agent.tools.index.stated_facts import metadata_of_pieces
+from ras_agent.tools.index.stated_facts import STATED, metadata_of_pieces
+from ras_agent.tools.index.text_tables import TABLE, Record, TextRow, TextTable, headings_above, records_of, tables_in
 
 Span = tuple[int, int]
 
@@ -59,19 +61,156 @@ def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> It
 
     One of several pages has a passage a page at least. Other passages are called `document#number-hash`: the same text
     always gets the same ids, another text others. Facts that the document states go to the passages that they are
-    about.
+    about. A table is cut from the text around it, and each of its rows is a passage more, which says it in a sentence.
     """
     text = document.text
+    stays = document.record and not chunking.cut_records
+    has_facts = STATED in document.metadata
+    tables = [] if stays or has_facts else tables_in(text)
+    if tables:
+        pieces = _TableCutter(document, chunking).pieces(tables)
+        yield from _numbered(document, pieces)
+        return
     one_page = len(set(document.pages)) <= 1
-    whole = (len(text) <= chunking.size and one_page) or (document.record and not chunking.cut_records)
+    whole = (len(text) <= chunking.size and one_page) or stays
     spans = [(0, len(text))] if whole else _spans_of_pages(document, chunking)
     if len(spans) == 1:
-        yield _passage(document, spans[0], document.id, document.metadata)
+        piece = _Piece(spans[0][0], text[slice(*spans[0])], document.metadata)
+        yield _passage(document, piece, document.id)
         return
-    metadata = metadata_of_pieces(document.metadata, [text[start:end] for start, end in spans])
-    for number, (start, end) in enumerate(spans, start=1):
-        digest = hashlib.blake2b(text[start:end].encode(), digest_size=4).hexdigest()
-        yield _passage(document, (start, end), f"{document.id}#{number}-{digest}", metadata[number - 1])
+    texts = [text[start:end] for start, end in spans]
+    metadata = metadata_of_pieces(document.metadata, texts)
+    starts = [start for start, _ in spans]
+    yield from _numbered(document, map(_Piece, starts, texts, metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Holds a part of a document that becomes a passage. start: where it begins in the document's text."""
+
+    start: int
+    text: str
+    about: Mapping[str, Any]
+
+
+def _numbered(document: Document, pieces: Iterable[_Piece]) -> Iterator[Passage]:
+    for number, piece in enumerate(pieces, start=1):
+        digest = hashlib.blake2b(piece.text.encode(), digest_size=4).hexdigest()
+        name = f"{document.id}#{number}-{digest}"
+        yield _passage(document, piece, name)
+
+
+class _TableCutter:
+    """Cuts a document that holds tables."""
+
+    def __init__(self, document: Document, chunking: Chunking) -> None:
+        self._document = document
+        self._text = document.text
+        self._chunking = chunking
+
+    def pieces(self, tables: Sequence[TextTable]) -> Iterator[_Piece]:
+        """Yield the text around the tables, the tables as they are written, and then their rows, each by itself."""
+        rows: list[_Piece] = []
+        end = 0
+        for number, table in enumerate(tables, start=1):
+            start = headings_above(self._text, end, table.start)
+            yield from self._prose(end, start)
+            table = replace(table, start=start)
+            cut = _CutTable(self._document, table, number, self._chunking.size)
+            for part in cut.parts():
+                if isinstance(part, _Piece):
+                    yield part
+                else:
+                    yield from self._prose(*part)
+            rows.extend(cut.rows())
+            end = table.end
+        yield from self._prose(end, len(self._text))
+        yield from rows
+
+    def _prose(self, first: int, last: int) -> Iterator[_Piece]:
+        """Yield the pieces of a text between tables, none on two pages."""
+        pages = sorted(set(self._document.pages))
+        within = [page for page in pages if first < page < last]
+        borders = [first, *within, last]
+        for begin, after in pairwise(borders):
+            for start, end in chunk_spans(self._text[begin:after], self._chunking):
+                text = self._text[begin + start : begin + end]
+                yield _Piece(begin + start, text, self._document.metadata)
+
+
+class _CutTable:
+    """Cuts a table into pieces of whole rows, and says each row in a sentence; a row of much text is prose."""
+
+    def __init__(self, document: Document, table: TextTable, number: int, size: int) -> None:
+        self._document = document
+        self._table = table
+        self._head = document.text[table.start : table.head_end]
+        self._room = size - len(self._head)
+        self._place = f"{document.place or document.id} table {number}"
+        records = records_of(table.columns, [row.cells for row in table.rows])
+        self._count = len(records)
+        self._records: dict[int, Record] = {}
+        for record in records:
+            row = table.rows[record.number - 1]
+            if self._fits(row):
+                self._records[record.number - 1] = record
+
+    def parts(self) -> Iterator[_Piece | Span]:
+        """Yield the pieces in order, each below the header, and the spans of rows that are prose."""
+        together: list[int] = []
+        for number, row in enumerate(self._table.rows):
+            if together and not self._fit([*together, number]):
+                yield self._piece(together)
+                together = []
+            if self._fits(row):
+                together.append(number)
+            else:
+                yield row.start, row.end
+        if together:
+            yield self._piece(together)
+
+    def rows(self) -> Iterator[_Piece]:
+        """Yield each row as a sentence, with what is written."""
+        for number, record in self._records.items():
+            row = self._table.rows[number]
+            about = self._about([number])
+            about[TABLE] = {**about.get(TABLE, {}), "written": self._document.text[row.start : row.end]}
+            yield _Piece(row.start, record.sentence, about)
+
+    def _fits(self, row: TextRow) -> bool:
+        return row.end - row.start < self._room
+
+    def _fit(self, numbers: Sequence[int]) -> bool:
+        rows = self._table.rows
+        first = rows[numbers[0]]
+        last = rows[numbers[-1]]
+        return last.end - first.start < self._room
+
+    def _piece(self, numbers: Sequence[int]) -> _Piece:
+        rows = [self._table.rows[number] for number in numbers]
+        start = rows[0].start
+        if numbers[0] == 0:
+            start = self._table.start
+        lines = [self._document.text[row.start : row.end] for row in rows]
+        text = "\n".join([self._head, *lines])
+        return _Piece(start, text, self._about(numbers))
+
+    def _about(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """Return the metadata of some rows: the facts that they state, and which table they are of."""
+        about = dict(self._document.metadata)
+        facts: list[list[str]] = []
+        for number in numbers:
+            record = self._records.get(number)
+            if record is not None:
+                facts.extend(record.facts(f"{self._place} row {record.number}"))
+        if facts:
+            about[STATED] = facts
+            about[TABLE] = {
+                "place": self._place,
+                "key": next(iter(self._records.values())).key_column,
+                "rows": self._count,
+            }
+        return about
 
 
 def _spans_of_pages(document: Document, chunking: Chunking) -> list[Span]:
@@ -139,8 +278,8 @@ def _cut(text: str, start: int, size: int) -> int:
     return start + size
 
 
-def _passage(document: Document, span: Span, name: str, about: Mapping[str, Any]) -> Passage:
-    metadata = dict(about)
+def _passage(document: Document, piece: _Piece, name: str) -> Passage:
+    metadata = dict(piece.about)
     if document.pages:
-        metadata["page"] = bisect_right(document.pages, span[0])
-    return Passage(name, document.text[span[0] : span[1]], document.title, document.id, metadata)
+        metadata["page"] = bisect_right(document.pages, piece.start)
+    return Passage(name, piece.text, document.title, document.id, metadata)

@@ -28,6 +28,7 @@ from ras_agent.tools.index.text_files import (
     read_lines,
     read_text,
 )
+from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
 
 _MUCH = 20_000  # characters; what is less does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
@@ -226,7 +227,7 @@ def _load_csv(path: FileContent, label: str, fields: Fields, on_read: OnRead) ->
         if isinstance(row, csv.Error):
             yield Skipped(f"{label} line {line}", f"not CSV: {row}")
         elif row:
-            yield from _from_row(row, columns, fields, label, line)
+            yield from _from_row(row, columns, fields, f"{label}:{line}", f"{label} line {line}")
 
 
 def _usual_names(columns: list[str], fields: Fields) -> list[str]:
@@ -237,22 +238,48 @@ def _usual_names(columns: list[str], fields: Fields) -> list[str]:
 
 def _header_problem(columns: list[str], fields: Fields, label: str) -> str:
     there = ", ".join(map(repr, columns)) or "nothing"
-    if fields.text not in columns:
+    if fields.text not in columns and fields.text != USUAL_FIELDS.text:
         return f"has no column {fields.text!r}, but {there}; {_remedy(label, 'text')}"
+    if not any(map(str.strip, columns)):
+        return f"names no column, but {there}; give each column a name in the first line"
     return f"repeats a column: {there}; rename one" if len(set(columns)) < len(columns) else ""
 
 
 def _from_row(
-    row: list[str], columns: list[str], fields: Fields, label: str, line: int
+    row: list[str], columns: list[str], fields: Fields, name: str, place: str
 ) -> Iterator[Document | Skipped]:
-    place = f"{label} line {line}"
+    """Yield the document of a table's row. name: its id, if no column has one."""
     if reason := not_unicode("\n".join(row)):
         yield Skipped(place, reason)
     elif len(row) != len(columns):
         yield Skipped(place, f"expected {len(columns)} columns, got {len(row)}: {row!r:.80}")
     else:
         record = dict(zip(columns, row, strict=True))
-        yield from _from_record(record, fields, f"{label}:{line}", place, "column")
+        if fields.text not in record:
+            record = _with_all_columns(record, fields, place)
+        yield from _from_record(record, fields, name, place, "column")
+
+
+def _with_all_columns(row: dict[str, str], fields: Fields, place: str) -> dict[str, Any]:
+    """Return a row of a table without a column of text, with one that says them all, and with the facts that it states.
+
+    What it is about is its title; without one, what its first column says that neither counts the rows nor names them.
+    """
+    columns = [column.strip() for column in row]
+    cells = [value.strip() for value in row.values()]
+    said = [f"{column}: {cell}" for column, cell in zip(columns, cells, strict=True) if cell]
+    record: dict[str, Any] = {**row, fields.text: "; ".join(said)}
+    named = [column for column in columns if column != fields.id] or columns
+    key = fields.title if fields.title in named else named[key_of(named, [])[0]]
+    about = record_of(columns, cells, [columns.index(key)])
+    if about is None:
+        return record
+    record.setdefault(fields.title, about.key)
+    facts = about.facts(place)
+    if facts:
+        record[STATED] = facts
+        record[TABLE] = {"place": place.partition(" line ")[0], "key": about.key_column}
+    return record
 
 
 def _from_record(

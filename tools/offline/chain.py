@@ -23,12 +23,12 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
-from ras_agent.text.values import figures_in
-from ras_agent.text.words import MONTHS, stems, word_set
-from ras_agent.tools.offline.english import CLOSED, PERSONS
-from ras_agent.tools.offline.question import POINTS_IN_TIME, expected_answer, type_of
+from ras_agent.text.words import stems, word_set
+from ras_agent.tools.offline.english import PERSONS
+from ras_agent.tools.offline.question import expected_answer, fits, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
+from ras_agent.tools.offline.table_rows import look_up
 
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another
@@ -50,6 +50,8 @@ class Found:
     worth: float
     sentence: Sentence
     named_by: Sentence | None = None
+    in_row: bool = False
+    """Whether it is a cell of a table, which nobody had to read out of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +97,18 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
 
     def answer_to(asked: str) -> Found | None:
         step = searched.get(canonical_key(asked))
+        said = look_up(asked, every)
+        if said is not None:
+            return Found(said.text, 0.0, said.sentences[0], in_row=True)
         hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages] if step else []
         texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]  # a search may have found nothing
+        texts = [one for one in texts if not one.is_only_table]
         best = next(iter(answers(asked, reader, texts)), None)
         return best if best and (step or best.worth > _KNOWN) else None
 
+    whole = look_up(question, every)
+    if whole is not None:
+        return Chain(question, end=Found(whole.text, 0.0, whole.sentences[0], in_row=True))
     chain = Chain(question)
     for _ in range(_MOST_LINKS):
         description = innermost(chain.question, reader)
@@ -285,37 +294,6 @@ def _telling(question: str, answer: str, sentence: Sentence) -> Sentence:
     asked = set(stems(question)) - set(stems(answer))
     holding = [one for one in sentence.passage.sentences if about or holds(one.text, answer)]
     return max((sentence, *holding), key=lambda one: len(asked & one.stems))
-
-
-def fits(question: str, answer: str) -> bool:
-    """Return whether an answer has the form that a question's words ask for: a date, a number, or something else.
-
-    >>> fits("When was the bridge built?", "Scotland"), fits("In what year?", "the war"), fits("Who built it?", "1890")
-    (False, False, False)
-    >>> fits("How many boats are there?", "daily"), fits("How many months?", "1971"), fits("How many boats?", "a dozen")
-    (False, False, True)
-    """
-    wanted, noun = expected_answer(question)
-    figures, named = figures_in(answer), is_name(answer)
-    if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
-        dated = any(figure.is_date for figure in figures)
-        if noun and noun[-1] in _IN_DIGITS and not any(map(str.isdigit, answer)):
-            return False
-        return dated or not named or any(word.lower() in MONTHS for word in answer.split())
-    if wanted == "number" and _HOW_MANY.search(question):
-        if not figures:
-            return any(CLOSED.get(word.lower().removesuffix("s")) == "F" for word in answer.split()[:3])
-        a_year = _YEAR.fullmatch(answer) and not _TIMES.isdisjoint(noun)  # "1200" boats, but no such number of months
-        return any(figure.kind in ("number", "year") for figure in figures) and not a_year
-    if wanted in {"person", "place", "organisation", "nationality"}:
-        return not any(answer[one.start : one.end] == answer.strip() for one in figures)
-    return True
-
-
-_IN_DIGITS = word_set("year date")
-_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
-_YEAR = re.compile(r"\d{4}")
-_TIMES = word_set("year years month months week weeks day days hour hours")
 
 
 def _each_once(found: Sequence[Found]) -> list[Found]:

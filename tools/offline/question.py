@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from ras_agent.text.names import name_spans
-from ras_agent.text.words import FUNCTION_WORDS, content_words, word_set
+from ras_agent.text.names import is_name, name_spans
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import FUNCTION_WORDS, MONTHS, content_words, word_set
 from ras_agent.tools.offline import english
 
 Kind = Literal["open", "yes_no", "choice"]
@@ -197,3 +198,49 @@ def type_of(noun: tuple[str, ...]) -> AnswerType | None:
             if word in nouns or word.removesuffix("s") in nouns:
                 return kind
     return "thing" if noun else None
+
+
+def fits(question: str, answer: str) -> bool:
+    """Return whether an answer has the form that a question's words ask for: a date, a number, or something else.
+
+    >>> fits("When was the bridge built?", "Scotland"), fits("In what year?", "the war"), fits("Who built it?", "1890")
+    (False, False, False)
+    >>> fits("How many boats are there?", "daily"), fits("How many months?", "1971"), fits("How many boats?", "a dozen")
+    (False, False, True)
+    """
+    wanted, noun = expected_answer(question)
+    figures = figures_in(answer)
+    if wanted == "date" and (not noun or noun[-1] in POINTS_IN_TIME):
+        return _is_date(answer, noun)
+    if wanted == "number" and _HOW_MANY.search(question):
+        return _is_count(answer, noun)
+    if wanted in {"person", "place", "organisation", "nationality"}:
+        written = [answer[one.start : one.end] for one in figures]
+        return answer.strip() not in written
+    return True
+
+
+def _is_date(answer: str, noun: tuple[str, ...]) -> bool:
+    has_digits = any(map(str.isdigit, answer))
+    if noun and noun[-1] in _IN_DIGITS and not has_digits:
+        return False
+    is_dated = any(figure.is_date for figure in figures_in(answer))
+    has_month = any(word.lower() in MONTHS for word in answer.split())
+    return is_dated or has_month or not is_name(answer)
+
+
+def _is_count(answer: str, noun: tuple[str, ...]) -> bool:
+    figures = figures_in(answer)
+    if not figures:
+        first = [word.lower().removesuffix("s") for word in answer.split()[:3]]
+        return any(english.CLOSED.get(word) == "F" for word in first)
+    # "1200" boats, but no such number of months
+    is_year = _YEAR.fullmatch(answer) is not None
+    is_counted = any(figure.kind in ("number", "year") for figure in figures)
+    return is_counted and not (is_year and not _TIMES.isdisjoint(noun))
+
+
+_IN_DIGITS = word_set("year date")
+_HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
+_YEAR = re.compile(r"\d{4}")
+_TIMES = word_set("year years month months week weeks day days hour hours")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from ras_agent.recent import RecentResults
-from ras_agent.records import Passage
+from ras_agent.records import Passage, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.titles import bare_title, unescaped
 from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
+from ras_agent.tools.index.stated_facts import STATED, stated_facts
+from ras_agent.tools.index.text_tables import TABLE
 
 _WORD = re.compile(r"\w+(?:[.,]\d+)*(?:['’]\w+)*")
+_LONGEST_NAME = 12
+"""Words of a cell that is a name or a figure."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -84,8 +90,37 @@ class ReadPassage:
     def __init__(self, passage: Passage) -> None:
         self.id, self.title, self.text = passage.id, passage.title, passage.text
         self._own_title = passage.own_title
+        self.headings = passage.headings
+        self.table = ""
+        """Which table it is of, "" for none."""
+        self.key_column = ""
+        self.rows_of_table = 0
+        self.records: dict[str, dict[str, str]] = {}
+        """What the rows of a table say: what each is about -> column -> cell."""
+        about = passage.metadata.get(TABLE)
+        if isinstance(about, Mapping):
+            self._read_rows(about, stated_facts(passage) or ())
         spans = enumerate(sentence_spans(passage.text))
         self.sentences = tuple(Sentence(self, number, start, self.text[start:end]) for number, (start, end) in spans)
+
+    @property
+    def is_only_table(self) -> bool:
+        """Whether it is of a table whose cells say no more than names and figures, which nobody reads as prose."""
+        for cells in self.records.values():
+            longest = max(cells.values(), key=len)
+            if len(longest.split()) > _LONGEST_NAME:
+                return False
+        return self.records != {}
+
+    def _read_rows(self, about: Mapping[str, Any], facts: Iterable[Triple]) -> None:
+        self.table = str(about.get("place", ""))
+        self.key_column = str(about.get("key", ""))
+        count = about.get("rows")
+        if isinstance(count, int):
+            self.rows_of_table = count
+        for fact in facts:
+            cells = self.records.setdefault(fact.subject, {})
+            cells[fact.predicate] = fact.object
 
     @cached_property
     def topic(self) -> str:
@@ -120,6 +155,15 @@ class ReadPassage:
         return bool(other.key) and f" {other.key} " in self._spaced
 
 
+def _content_of(passage: Passage) -> tuple[str, ...]:
+    """Return all that is read of a passage, by which it is known again."""
+    rows = ""
+    if TABLE in passage.metadata:
+        stated = passage.metadata.get(STATED)
+        rows = json.dumps([passage.metadata[TABLE], stated], default=str)
+    return passage.id, passage.title, passage.text, passage.own_title, rows, *passage.headings
+
+
 MOST_READ = 500
 """The most passages that a role of the offline mode compares with each other; it reads the first of more."""
 # a million characters are about 40 MB when every part has been read
@@ -128,5 +172,5 @@ _READ: RecentResults[tuple[str, ...], ReadPassage] = RecentResults(1_000_000, la
 
 def read(passages: Iterable[Passage]) -> tuple[ReadPassage, ...]:
     """Return the passages as read, each once, in order; what was read of them before is not read again."""
-    contents: dict[tuple[str, ...], Passage] = {(one.id, one.title, one.text, one.own_title): one for one in passages}
+    contents = {_content_of(one): one for one in passages}
     return tuple(_READ.of(list(contents), lambda new: [ReadPassage(contents[content]) for content in new]))

@@ -266,11 +266,29 @@ class TestTables:
         assert isinstance(document, Document)
         assert (document.id, document.text) == ("x", "a, b")
 
-    def test_a_table_without_the_text_column_is_reported_once(self, write: Write) -> None:
-        assert skipped(write("a.csv", "id,body\n1,a\n2,b\n")) == [
-            "a.csv line 1: the header has no column 'text', but 'id', 'body'; name the right one with --fields "
+    def test_a_table_without_the_column_that_was_named_is_reported_once(self, write: Write) -> None:
+        path = write("a.csv", "id,body\n1,a\n2,b\n")
+        assert [str(one) for one in load(path, fields=Fields(text="note"))] == [
+            "a.csv line 1: the header has no column 'note', but 'id', 'body'; name the right one with --fields "
             "text=NAME, or with --fields '*.csv:text=NAME' for such files alone"
         ]
+
+    def test_a_row_without_a_column_of_text_says_all_its_columns_and_states_them_as_facts(self, write: Write) -> None:
+        rows = "No.;Ship ;Captain;Built\n1;Ilse;Mara Lind;1961\n2;;Jonas Kreel;1987\n3;Tarn;;\n"
+        ilse, unnamed, bare = [one for one in load(write("a.csv", rows)) if isinstance(one, Document)]
+        assert (ilse.id, ilse.title, ilse.text) == (
+            "a.csv:2",
+            "Ilse",
+            "No.: 1; Ship: Ilse; Captain: Mara Lind; Built: 1961",
+        )
+        assert ilse.metadata["facts"] == [
+            ["Ilse", "No.", "1", "a.csv line 2 column No."],
+            ["Ilse", "Captain", "Mara Lind", "a.csv line 2 column Captain"],
+            ["Ilse", "Built", "1961", "a.csv line 2 column Built"],
+        ]
+        assert (ilse.metadata["Captain"], ilse.metadata["table"]) == ("Mara Lind", {"place": "a.csv", "key": "Ship"})
+        assert (unnamed.title, unnamed.text) == ("", "No.: 2; Captain: Jonas Kreel; Built: 1987")
+        assert ("facts" in unnamed.metadata, bare.title, bare.text) == (False, "Tarn", "No.: 3; Ship: Tarn")
 
     def test_a_repeated_column_is_reported(self, write: Write) -> None:
         assert skipped(write("a.csv", "text,text\na,b\n")) == [

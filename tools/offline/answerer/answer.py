@@ -25,6 +25,7 @@ from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, Token, tokens_of
 from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
+from ras_agent.tools.offline.table_rows import look_up
 
 I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
 NOT_SURE = "I am not sure. The passages suggest: "
@@ -40,6 +41,8 @@ _SHARPNESS, _FLOOR, _UNPAIRED = 0.3, 0.02, 0.7
 # share of the question's words that the grounds have, or how likely the reader takes its verdict to be; and what the
 # margin weighs by which the grounds alone bear the answer
 OF_CHAINS, OF_WHOLES, OF_VERDICTS = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30), (-1.37, 4.67, 0.0)
+OF_ROWS = 0.9
+"""The confidence of a cell of a table."""
 _FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
@@ -86,11 +89,19 @@ class OfflineAnswerer:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None
+        by_row = look_up(question, passages)
+        if by_row is not None:
+            return Reply(by_row.text, by_row.sentences, OF_ROWS)
+        chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
+        links = tuple(link.found.sentence for link in chain.links)
+        if chain.end and chain.end.in_row:
+            return Reply(chain.end.text, (*links, chain.end.sentence), OF_ROWS * math.exp(chain.worth))
+        passages = [one for one in passages if not one.is_only_table]
+        if not passages:
+            return None
         sentences = sentences_that_say(question, passages[:_JUDGED])
         if sentences is None and (reply := _in_its_words(analyse(question), passages, [])):
             return reply
-        chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
-        links = tuple(link.found.sentence for link in chain.links)
         if sentences == [] and (said := sentences_that_say(chain.question, passages[:_JUDGED])):
             sentences = list(dict.fromkeys([*links, *said]))
         if sentences is not None:

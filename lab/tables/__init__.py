@@ -1,0 +1,1 @@
+"""Questions over tables, which `python -m lab.tables` asks."""

@@ -1,0 +1,102 @@
+"""Tables in texts: where they are, what their rows state, and how a document with tables is cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from ras_agent.tools.index.chunk import Chunking, passages_of
+from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.index.text_tables import records_of, tables_in
+
+FARES = "| Route | Adult fare | Child fare |\n|---|:-:|---|\n| Orvena - Pellis | 22 crowns | 9 crowns |\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "rows"),
+    [
+        (FARES, ("Route", "Adult fare", "Child fare"), [("Orvena - Pellis", "22 crowns", "9 crowns")]),
+        ("A | B\n--- | ---\n**1** | [x](y)\nend", ("A", "B"), [("1", "x")]),
+        ("| A | B |\r\n|---|---|\r\n| a \\| b | `c` |\r\n", ("A", "B"), [("a | b", "c")]),
+        ("| A | B |\n|---|---|\n| short |\n| 1 | 2 | 3 |\n", ("A", "B"), [("short", ""), ("1", "2")]),
+        ("|  |  |\n|---|---|\n| Ship | Built |\n| Ilse | 1961 |\n", ("Ship", "Built"), [("Ilse", "1961")]),
+        ("| | 2021 |\n|---|---|\n| Ansel | 14.2 |\n", ("", "2021"), [("Ansel", "14.2")]),
+    ],
+)
+def test_a_table_has_columns_and_rows(text: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    (table,) = tables_in(text)
+    assert (table.columns, [row.cells for row in table.rows]) == (columns, rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```\n{FARES}```\n",
+        f"````\n```\n{FARES}````\n",
+        "| A | B |\n|---|---|\n",
+        "a | b\n\n--|--\n",
+        "| A | B |\n|---|\n| 1 | 2 |\n",
+        "A\n---\nplain\n",
+    ],
+)
+def test_code_and_what_has_no_rows_is_no_table(text: str) -> None:
+    assert tables_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "said"),
+    [
+        (("Ship", "Built"), [("Ilse", "1961"), ("Tarn", "")], ["Ship Ilse: Built 1961."]),
+        (("No.", "Ship", "Built"), [("1", "Ilse", "1961")], ["Ship Ilse: No. 1; Built 1961."]),
+        (
+            ("Deck", "Officer", "Year"),
+            [("Lower", "Mira Holt", "1901"), ("Lower", "Oda Wren", "1903")],
+            ["Officer Mira Holt: Deck Lower; Year 1901.", "Officer Oda Wren: Deck Lower; Year 1903."],
+        ),
+        (
+            ("Deck", "Year", "Crew"),
+            [("Lower", "1901", "9"), ("Lower", "1903", "9"), ("Upper", "1901", "9")],
+            ["Deck, Year Lower, 1901: Crew 9.", "Deck, Year Lower, 1903: Crew 9.", "Deck, Year Upper, 1901: Crew 9."],
+        ),
+    ],
+)
+def test_a_row_is_about_the_first_column_that_tells_the_rows_apart(
+    columns: tuple[str, ...], rows: list[tuple[str, ...]], said: list[str]
+) -> None:
+    assert [record.sentence for record in records_of(columns, rows)] == said
+
+
+def test_a_table_is_cut_from_the_text_around_it_and_each_row_is_a_passage_more() -> None:
+    text = f"# Ferries\n\nDogs travel free.\n\n## Fares\n\n{FARES}\nNo ferry runs in May."
+    passages = list(passages_of(Document("a.md", text, "Ferries", place="docs/a.md")))
+    assert [passage.text for passage in passages] == [
+        "# Ferries\n\nDogs travel free.",
+        f"## Fares\n\n{FARES.rstrip()}",
+        "No ferry runs in May.",
+        "Route Orvena - Pellis: Adult fare 22 crowns; Child fare 9 crowns.",
+    ]
+    row = passages[3]
+    assert row.metadata["table"] == {
+        "place": "docs/a.md table 1",
+        "key": "Route",
+        "rows": 1,
+        "written": "| Orvena - Pellis | 22 crowns | 9 crowns |",
+    }
+    for passage in (passages[1], row):
+        child = (stated_facts(passage) or ())[1]
+        assert (child.subject, child.predicate, child.object) == ("Orvena - Pellis", "Child fare", "9 crowns")
+        assert child.sources[0].extractor == "stated: docs/a.md table 1 row 1 column Child fare"
+    assert [stated_facts(passage) for passage in (passages[0], passages[2])] == [None, None]
+
+
+def test_each_piece_of_a_long_table_begins_with_the_header_which_is_no_fact() -> None:
+    rows = [f"| Pump {number} | 19{number} |" for number in range(10, 40)]
+    text = "\n".join(["| Pump | Made in |", "|---|---|", *rows])
+    passages = list(passages_of(Document("a.md", text), Chunking(size=200, overlap=0)))
+    pieces = [passage for passage in passages if passage.text.startswith("|")]
+    assert all(piece.text.startswith("| Pump | Made in |\n|---|---|\n| Pump ") for piece in pieces)
+    assert max(len(piece.text) for piece in pieces) <= 200
+    written = [line for piece in pieces for line in piece.text.splitlines()[2:]]
+    assert (written, len(passages) - len(pieces)) == (rows, 30)
+    facts = {fact.subject for piece in pieces for fact in stated_facts(piece) or ()}
+    assert facts == {f"Pump {number}" for number in range(10, 40)}

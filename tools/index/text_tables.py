@@ -1,0 +1,217 @@
+"""Tables in Markdown, and what their rows state: a row is a record, whose cells are facts about what it is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ras_agent.text.canonical import canonical_key
+
+_DELIMITER = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
+_BAR = re.compile(r"(?<!\\)\|")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_MARKS = re.compile(r"\*\*|__|`|<br ?/?>")
+_COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
+"""A column with such a name only counts the rows."""
+TABLE = "table"
+"""The metadata key under which a passage of a table says which one, by what its rows are called, and how many."""
+_LONGEST_FACT = 200
+"""Characters of a cell that is a fact; a longer one is prose."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """A row of a table: characters `start` to `end` of its text, and its cells."""
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table: characters `start` to `end` of a text, of which the header ends at `head_end`."""
+
+    start: int
+    head_end: int
+    end: int
+    columns: tuple[str, ...]
+    rows: tuple[TextRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of a table as what it states.
+
+    key_column: the column that says what each row is about. key: what this one is about. cells: the other columns that
+    have something here, with it.
+    """
+
+    key_column: str
+    key: str
+    cells: tuple[tuple[str, str], ...]
+    number: int = 0
+    """Which row it is, from 1; 0 where nobody has counted."""
+
+    @property
+    def sentence(self) -> str:
+        """Return the row in one sentence, as it is searched."""
+        named = f"{self.key_column} {self.key}".strip()
+        said = "; ".join(f"{column} {cell}" for column, cell in self.cells)
+        return f"{named}: {said}."
+
+    def facts(self, place: str) -> list[list[str]]:
+        """Return the facts of the row, each with its place; cells of prose are none."""
+        return [
+            [self.key, column, cell, f"{place} column {column}"]
+            for column, cell in self.cells
+            if len(cell) <= _LONGEST_FACT
+        ]
+
+
+def tables_in(text: str) -> list[TextTable]:
+    """Return the tables of a Markdown text, in order; none in fenced code, and none without names of columns."""
+    if "|" not in text or "--" not in text:
+        return []
+    lines = list(_lines_outside_code(text))
+    tables: list[TextTable] = []
+    number = 1
+    while number < len(lines):
+        table = _table_at(lines, number)
+        if table is None:
+            number += 1
+            continue
+        number += len(table.rows) + 1
+        if not any(table.columns):
+            table = _headed_by_first_row(table)
+        if table.rows and any(table.columns[1:]):
+            tables.append(table)
+    return tables
+
+
+def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Record]:
+    """Return what the rows of a table state; a row without anything but its name states nothing.
+
+    A row is about its cell in the first column whose cells are all there and all different; where no column is such, it
+    is about its first cells together.
+    """
+    key = key_of(columns, rows)
+    records = []
+    for number, row in enumerate(rows, start=1):
+        record = record_of(columns, row, key)
+        if record is not None:
+            records.append(replace(record, number=number))
+    return records
+
+
+def record_of(columns: Sequence[str], row: Sequence[str], key: Sequence[int]) -> Record | None:
+    """Return what a row states, None for nothing. key: the numbers of the columns that say what it is about."""
+    about = ", ".join(row[at] for at in key if row[at])
+    cells = []
+    for at, column in enumerate(columns):
+        if at not in key and column and row[at]:
+            cells.append((column, row[at]))
+    if not about or not cells:
+        return None
+    return Record(", ".join(columns[at] for at in key), about, tuple(cells))
+
+
+def key_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """Return the numbers of the columns that say what a row is about."""
+    named = [at for at, column in enumerate(columns) if not at or not _COUNTER.fullmatch(column)]
+    if columns[0] and _COUNTER.fullmatch(columns[0]) and len(named) > 2:
+        named.remove(0)
+    for at in named:
+        if _tell_apart(rows, (at,)):
+            return (at,)
+    for count in range(2, len(named)):
+        if _tell_apart(rows, named[:count]):
+            return tuple(named[:count])
+    return (named[0],)
+
+
+def _tell_apart(rows: Sequence[Sequence[str]], key: Sequence[int]) -> bool:
+    cells = [[row[at] for at in key] for row in rows]
+    names = {canonical_key(", ".join(row)) for row in cells}
+    return len(names) == len(rows) and all(row[0] for row in cells)
+
+
+def headings_above(text: str, first: int, start: int) -> int:
+    """Return where the headings begin that stand right above `start` and behind `first`; `start` without one."""
+    begin = start
+    while begin > first:
+        at = max(text.rfind("\n", 0, begin - 1) + 1, first)
+        line = text[at:begin].strip()
+        if not _HEADING.match(line) and line:
+            break
+        begin = at
+        if line:
+            start = at
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    end: int
+    text: str
+
+
+def _lines_outside_code(text: str) -> Iterator[_Line]:
+    """Yield the lines of a text without their ends; one of fenced code is blank."""
+    start = 0
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        bare = line.rstrip("\r\n")
+        mark = _FENCE.match(bare)
+        is_code = fence != "" or mark is not None
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = ""
+        yield _Line(start, start + len(bare), "" if is_code else bare)
+        start += len(line)
+
+
+def _table_at(lines: Sequence[_Line], number: int) -> TextTable | None:
+    """Return the table whose line below the header is that of this number, None where there is none."""
+    head = lines[number - 1]
+    under = lines[number].text
+    if "|" not in head.text or not _DELIMITER.fullmatch(under):
+        return None
+    columns = _cells(head.text)
+    if len(columns) < 2 or len(_cells(under)) != len(columns):
+        return None
+    rows = []
+    for line in lines[number + 1 :]:
+        if "|" not in line.text:
+            break
+        cells = _cells(line.text)[: len(columns)]
+        missing = len(columns) - len(cells)
+        rows.append(TextRow(line.start, line.end, (*cells, *[""] * missing)))
+    end = rows[-1].end if rows else lines[number].end
+    return TextTable(head.start, lines[number].end, end, tuple(columns), tuple(rows))
+
+
+def _cells(line: str) -> list[str]:
+    bare = line.strip().removeprefix("|")
+    if bare.endswith("|") and not bare.endswith("\\|"):
+        bare = bare[:-1]
+    return [_plain(cell) for cell in _BAR.split(bare)]
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without marks of style."""
+    said = _LINK.sub(r"\1", cell.replace("\\|", "|"))
+    return " ".join(_MARKS.sub(" ", said).split())
+
+
+def _headed_by_first_row(table: TextTable) -> TextTable:
+    """Return a table whose header is blank, as Word's are that mark none, with its first row as the header."""
+    if not table.rows:
+        return table
+    first = table.rows[0]
+    return replace(table, columns=first.cells, head_end=first.end, rows=table.rows[1:])

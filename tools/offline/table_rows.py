@@ -1,0 +1,431 @@
+"""Rows of tables among the passages, and what they answer: a cell, a comparison of cells, or a yes or no.
+
+A row answers only where everything that a question names is in it, or in the names of its columns or its table, so that
+a row for another thing, or another number, answers nothing. Nothing is added up: what asks for a sum has no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
+from ras_agent.text.values import figures_in
+from ras_agent.text.words import stem_set, word_set
+from ras_agent.tools.offline.question import ORDERS, analyse, fits
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, tokens_of
+
+_ASKS_FOR_SUM = re.compile(
+    r"(?i)\b(?:sum|total|totals|altogether|combined|average|mean|median|difference|in all|together|per cent|percentage"
+    r"|how many times|how much (?:more|less|longer|older|higher))\b"
+)
+_UNIT = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
+_MEASURES: Mapping[str, frozenset[str]] = {
+    "long": stem_set("length duration time"),
+    "short": stem_set("length duration time"),
+    "tall": stem_set("height elevation"),
+    "high": stem_set("height elevation altitude"),
+    "low": stem_set("height elevation altitude"),
+    "deep": stem_set("depth"),
+    "wide": stem_set("width breadth"),
+    "heavy": stem_set("weight mass"),
+    "light": stem_set("weight mass"),
+    "fast": stem_set("speed"),
+    "slow": stem_set("speed"),
+    "far": stem_set("distance"),
+    "near": stem_set("distance"),
+    "big": stem_set("size area"),
+    "large": stem_set("size area"),
+    "small": stem_set("size area"),
+    "expensive": stem_set("price cost fare fee"),
+    "cheap": stem_set("price cost fare fee"),
+    "much": stem_set("price cost fare fee amount"),
+    "when": stem_set("year date day time"),
+    "where": stem_set("place location town city"),
+    "born": stem_set("birth birthplace birthday"),
+    "died": stem_set("death"),
+    "cost": stem_set("price fare fee"),
+}
+"""Words of questions, and of the columns that they ask for."""
+_DEGREES = {"long": "longer longest", "short": "shorter shortest", "tall": "taller tallest", "high": "higher highest"}
+_DEGREES |= {"low": "lower lowest", "deep": "deeper deepest", "wide": "wider widest", "heavy": "heavier heaviest"}
+_DEGREES |= {"light": "lighter lightest", "fast": "faster fastest", "slow": "slower slowest", "big": "bigger biggest"}
+_DEGREES |= {"large": "larger largest", "small": "smaller smallest", "cheap": "cheaper cheapest"}
+_DEGREES |= {"far": "farther farthest further furthest", "near": "nearer nearest closer closest"}
+_POSITIVES = {form: word for word, forms in _DEGREES.items() for form in forms.split()}
+_LESS = word_set("cheaper cheapest")
+_MORE = word_set("faster fastest expensive")
+_LIGHT = stem_set(
+    "give take cost get use work number name called many much last time year date answer say tell list show find"
+    " located"
+)
+"""What a question may say besides, and mean nothing by it that a row would have to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table. cells: column -> what it says there, the column first that says what the row is about."""
+
+    table: str
+    key: str
+    cells: Mapping[str, str]
+    about: frozenset[str]
+    """Stems of the title of its passage, and of the headings above its table."""
+    all_rows: int
+    """How many rows the table has; 0 where nobody knows."""
+    sentence: Sentence
+
+    @property
+    def key_column(self) -> str:
+        return next(iter(self.cells))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What rows answer, and the rows."""
+
+    text: str
+    rows: tuple[Row, ...]
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return tuple(row.sentence for row in self.rows)
+
+
+_Anchors = Mapping[str, frozenset[str]]
+"""Columns of a row whose cells a question names, and the stems that it has of them."""
+
+
+def look_up(question: str, passages: Iterable[ReadPassage]) -> Said | None:
+    """Return what the rows of tables among the passages answer, None where they answer nothing, or several things."""
+    tables = _tables(passages)
+    if not tables or _ASKS_FOR_SUM.search(question):
+        return None
+    asked = _Asked(question)
+    found: list[Said] = []
+    for rows in tables:
+        said = _compared(asked, rows) or _cell(asked, rows)
+        if said is not None:
+            found.append(said)
+    answers = {canonical_key(one.text) for one in found}
+    if len(answers) != 1:
+        return None
+    return found[0]
+
+
+def _tables(passages: Iterable[ReadPassage]) -> list[list[Row]]:
+    """Return the rows of each table, each once; of two passages with a row the one counts that has it by itself."""
+    tables: dict[str, dict[str, Row]] = {}
+    for passage in sorted(passages, key=_row_count):
+        for row in _rows_of(passage):
+            table = tables.setdefault(row.table, {})
+            name = canonical_key(row.key)
+            table.setdefault(name, row)
+    return [list(rows.values()) for rows in tables.values()]
+
+
+def _row_count(passage: ReadPassage) -> int:
+    return len(passage.records)
+
+
+def _rows_of(passage: ReadPassage) -> Iterator[Row]:
+    headings = " ".join(passage.headings)
+    about = passage.title_stems | stem_set(headings)
+    for key, cells in passage.records.items():
+        yield Row(
+            table=passage.table,
+            key=key,
+            cells={passage.key_column: key, **cells},
+            about=about,
+            all_rows=passage.rows_of_table,
+            sentence=_sentence_of(passage, key),
+        )
+
+
+def _sentence_of(passage: ReadPassage, key: str) -> Sentence:
+    """Return what a passage says of a row: all of it, where it has no other."""
+    if len(passage.records) == 1:
+        return Sentence(passage, 0, 0, passage.text)
+    for sentence in passage.sentences:
+        if holds(sentence.text, key):
+            return sentence
+    return passage.sentences[0]
+
+
+class _Asked:
+    """A question, read for tables."""
+
+    def __init__(self, question: str) -> None:
+        self.text = question
+        self.analysis = analyse(question)
+        self.kind = self.analysis.kind
+        self.tokens = tokens_of(question)
+        self.words = [token.word for token in self.tokens]
+        self.stems = stem_set(question)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Stems of what is written as a name or with digits, which a row has to have."""
+        found: set[str] = set()
+        for token in self.tokens:
+            written = self.text[token.start : token.end]
+            is_name = token.start > 0 and written[0].isupper()
+            has_digits = any(map(str.isdigit, written))
+            if token.stem and (is_name or has_digits):
+                found.add(token.stem)
+        return frozenset(found)
+
+    @cached_property
+    def measured(self) -> frozenset[str]:
+        """Stems of the columns that the words of measures, times and places ask for."""
+        found: set[str] = set()
+        for word in self.words:
+            found |= _columns_asked_by(word)
+        return frozenset(found)
+
+    @cached_property
+    def noun(self) -> frozenset[str]:
+        """Stems of the noun that the answer is one of: of "which bridge" and "what is the fare"."""
+        words = [word for word in self.analysis.answer_noun if word not in _MEASURES]
+        return stem_set(" ".join(words))
+
+    @cached_property
+    def order(self) -> tuple[bool, int] | None:
+        """Whether the question orders dates, else numbers, and the sign of what is asked for, 1 for the most."""
+        words = set(self.words)
+        if words & _LESS:
+            return False, -1
+        for listed, by_dates, sign in ORDERS:
+            if words & listed:
+                return by_dates, sign
+        if words & _MORE:
+            return False, 1
+        return None
+
+    def words_for(self, column: frozenset[str]) -> frozenset[str]:
+        """Return the stems of the question's words that ask for such a column."""
+        found: set[str] = set()
+        for word in self.words:
+            if _columns_asked_by(word) & column:
+                found |= stem_set(word)
+        return frozenset(found)
+
+
+def _columns_asked_by(word: str) -> frozenset[str]:
+    positive = _POSITIVES.get(word, word)
+    return _MEASURES.get(positive, frozenset())
+
+
+def _column_stems(column: str) -> frozenset[str]:
+    """Return the stems of a column's name without its unit."""
+    bare = _UNIT.sub("", column)
+    return stem_set(bare or column)
+
+
+def _anchors(asked: _Asked, row: Row) -> dict[str, frozenset[str]]:
+    """Return the columns of a row whose cells the question names, wholly or by a name in them."""
+    found: dict[str, frozenset[str]] = {}
+    for column, cell in row.cells.items():
+        stems = stem_set(cell)
+        if holds(asked.text, cell) or _in_order(cell, asked):
+            found[column] = stems
+            continue
+        part = asked.named & stems
+        has_digits = any(map(str.isdigit, cell))
+        is_in_another_order = stems <= asked.stems
+        if part and not has_digits and not is_in_another_order:
+            found[column] = part
+    return found
+
+
+def _in_order(cell: str, asked: _Asked) -> bool:
+    """Return whether a question has all words of a cell, in their order: "from Orvena to Pellis"."""
+    words = [token.stem for token in tokens_of(cell) if token.stem]
+    following = iter([token.stem for token in asked.tokens if token.stem])
+    return len(words) > 1 and all(word in following for word in words)
+
+
+def _cell(asked: _Asked, rows: Sequence[Row]) -> Said | None:
+    """Return the cell that is asked for of the rows that the question names best."""
+    if asked.kind == "choice":
+        return None
+    chosen: list[tuple[str, Row]] = []
+    best = (0, False)
+    for row in rows:
+        anchors = _anchors(asked, row)
+        column = _asked_column(asked, row, anchors)
+        if not column:
+            continue
+        stems = frozenset().union(*anchors.values())
+        strength = (len(stems), row.key_column in anchors)
+        if strength > best:
+            best = strength
+            chosen = []
+        if strength == best:
+            chosen.append((column, row))
+    if not chosen:
+        return None
+    named = tuple(row for _, row in chosen)
+    if asked.kind == "yes_no":
+        return Said("yes", named[:1])
+    cells = dict.fromkeys(row.cells[column] for column, row in chosen)
+    has_all_rows = rows[0].all_rows == len(rows)
+    if len(cells) > 1 and not has_all_rows:
+        return None
+    return Said(", ".join(cells), named)
+
+
+def _left(asked: _Asked, row: Row, anchors: _Anchors) -> frozenset[str]:
+    """Return what of a question is neither in the cells that it names, nor in the names of columns or of the table."""
+    left = asked.stems - row.about - _LIGHT
+    for stems in anchors.values():
+        left -= stems
+    for column in row.cells:
+        stems = _column_stems(column)
+        left -= stems
+        left -= asked.words_for(stems)
+    return left
+
+
+def _asked_column(asked: _Asked, row: Row, anchors: _Anchors) -> str:
+    """Return the column that is asked for; "" where none is, or the question says more than the row."""
+    if not anchors:
+        return ""
+    left = _left(asked, row, anchors)
+    if left & asked.named:
+        return ""
+    if asked.kind == "yes_no":
+        return _affirmed(row, anchors, left)
+    worth = _worth_of_columns(asked, row, anchors)
+    best = max(worth.values(), default=None)
+    if best is None:
+        return ""
+    columns = [column for column, of_column in worth.items() if of_column == best]
+    has_noun = best[0]
+    is_known = asked.noun <= (row.about | asked.measured | _LIGHT)
+    if not has_noun and not is_known:
+        return ""
+    # a verb may be left where the noun says which column is meant: "the river that the bridge crosses"
+    if len(columns) > 1 or len(left) > int(has_noun):
+        return ""
+    return columns[0]
+
+
+def _worth_of_columns(asked: _Asked, row: Row, anchors: _Anchors) -> dict[str, tuple[bool, float, int]]:
+    """Return of each column that may be asked for whether it has the noun, the share of its words, and their number."""
+    worth: dict[str, tuple[bool, float, int]] = {}
+    for column, cell in row.cells.items():
+        if column in anchors or not fits(asked.text, cell):
+            continue
+        stems = _column_stems(column)
+        shared = stems & (asked.stems | asked.measured)
+        if not shared:
+            continue
+        has_noun = bool(stems & asked.noun)
+        share = len(shared) / len(stems)
+        worth[column] = (has_noun, share, len(shared))
+    return worth
+
+
+def _affirmed(row: Row, anchors: _Anchors, left: frozenset[str]) -> str:
+    """Return a column of a row that says all that a question of yes or no asks."""
+    if left or row.key_column not in anchors:
+        return ""
+    for column in anchors:
+        if column != row.key_column:
+            return column
+    return ""
+
+
+def _compared(asked: _Asked, rows: Sequence[Row]) -> Said | None:
+    """Return the row with the most or the least of what is asked for: of all rows, or of two that are named."""
+    if asked.order is None:
+        return None
+    by_dates, sign = asked.order
+    of_all = asked.kind == "open"
+    named = [row for row in rows if holds(asked.text, row.key)]
+    if of_all:
+        has_all_rows = rows[0].all_rows == len(rows)
+        is_superlative = not _SUPERLATIVES.isdisjoint(asked.words)
+        if named or not has_all_rows or not is_superlative:
+            return None
+        named = list(rows)
+    elif len(named) != 2:
+        return None
+    column = _measured_column(asked, named, by_dates)
+    if not column:
+        return None
+    best = _row_with_most(named, column, sign)
+    if best is None:
+        return None
+    if of_all:
+        return Said(best.key, (best,))
+    if asked.kind == "choice":
+        return Said(best.key, tuple(named))
+    first = min(named, key=lambda row: asked.text.find(row.key))
+    verdict = "yes" if best is first else "no"
+    return Said(verdict, tuple(named))
+
+
+_SUPERLATIVES = word_set("most least fewest first last earliest latest newest oldest youngest greatest") | {
+    form for forms in _DEGREES.values() for form in forms.split() if form.endswith("est")
+}
+
+
+def _measured_column(asked: _Asked, rows: Sequence[Row], by_dates: bool) -> str:
+    """Return the one column by which rows are compared, "" where none or several could be meant."""
+    shares: dict[str, float] = {}
+    for column in rows[0].cells:
+        has_dates = all(_is_date(row.cells.get(column, "")) for row in rows)
+        if column == rows[0].key_column or (by_dates and not has_dates):
+            continue
+        stems = _column_stems(column)
+        shared = stems & (asked.stems | asked.measured)
+        if shared or by_dates:
+            shares[column] = len(shared) / len(stems)
+    best = max(shares.values(), default=0.0)
+    columns = [column for column, share in shares.items() if share == best]
+    if len(columns) != 1 or _unsaid(asked, rows, columns[0]):
+        return ""
+    return columns[0]
+
+
+def _unsaid(asked: _Asked, rows: Sequence[Row], column: str) -> frozenset[str]:
+    """Return what of a question that compares is neither in the rows' names, nor asks for the column or an order."""
+    left = asked.stems - rows[0].about - _LIGHT
+    for row in rows:
+        left -= stem_set(row.key)
+    for listed, *_ in ORDERS:
+        left -= stem_set(" ".join(listed))
+    for name in (column, rows[0].key_column):
+        stems = _column_stems(name)
+        left -= stems
+        left -= asked.words_for(stems)
+    return left
+
+
+def _is_date(cell: str) -> bool:
+    figures = figures_in(cell)
+    return bool(figures) and all(figure.is_date for figure in figures)
+
+
+def _row_with_most(rows: Sequence[Row], column: str, sign: int) -> Row | None:
+    """Return the row with the largest figure, for sign -1 the smallest; None unless all have one, in one unit."""
+    figures: list[float] = []
+    units: set[str] = set()
+    for row in rows:
+        cell = row.cells.get(column, "")
+        found = figures_in(cell)
+        if len(found) != 1:
+            return None
+        figure = found[0]
+        unit = cell[: figure.start] + cell[figure.end :]
+        units.add(canonical_key(unit))
+        figures.append(figure.order * sign)
+    best = max(figures)
+    if len(units) > 1 or figures.count(best) > 1:
+        return None
+    return rows[figures.index(best)]

@@ -75,7 +75,8 @@ def passages_of(document: Document, chunking: Chunking = DEFAULT_CHUNKING) -> It
     whole = (len(text) <= chunking.size and one_page) or stays
     spans = [(0, len(text))] if whole else _spans_of_pages(document, chunking)
     if len(spans) == 1:
-        piece = _Piece(spans[0][0], text[slice(*spans[0])], document.metadata)
+        start, end = spans[0]
+        piece = _Piece(start, text[start:end], document.metadata)
         yield _passage(document, piece, document.id)
         return
     texts = [text[start:end] for start, end in spans]
@@ -133,9 +134,13 @@ class _TableCutter:
         within = [page for page in pages if first < page < last]
         borders = [first, *within, last]
         for begin, after in pairwise(borders):
-            for start, end in chunk_spans(self._text[begin:after], self._chunking):
-                text = self._text[begin + start : begin + end]
-                yield _Piece(begin + start, text, self._document.metadata)
+            between = self._text[begin:after]
+            for start, end in chunk_spans(between, self._chunking):
+                yield _Piece(
+                    start=begin + start,
+                    text=between[start:end],
+                    about=self._document.metadata,
+                )
 
 
 class _CutTable:
@@ -149,6 +154,7 @@ class _CutTable:
         self._place = f"{document.place or document.id} table {number}"
         records = records_of(table.columns, [row.cells for row in table.rows])
         self._count = len(records)
+        self._key_column = records[0].key_column if records else ""
         self._records: dict[int, Record] = {}
         for record in records:
             row = table.rows[record.number - 1]
@@ -174,8 +180,16 @@ class _CutTable:
         for number, record in self._records.items():
             row = self._table.rows[number]
             about = self._about([number])
-            about[TABLE] = {**about.get(TABLE, {}), "written": self._document.text[row.start : row.end]}
-            yield _Piece(row.start, record.sentence, about)
+            written = self._document.text[row.start : row.end]
+            about[TABLE] = {
+                **about.get(TABLE, {}),
+                "written": written,
+            }
+            yield _Piece(
+                start=row.start,
+                text=record.sentence,
+                about=about,
+            )
 
     def _fits(self, row: TextRow) -> bool:
         return row.end - row.start < self._room
@@ -207,7 +221,7 @@ class _CutTable:
             about[STATED] = facts
             about[TABLE] = {
                 "place": self._place,
-                "key": next(iter(self._records.values())).key_column,
+                "key": self._key_column,
                 "rows": self._count,
             }
         return about

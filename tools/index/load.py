@@ -267,19 +267,37 @@ def _with_all_columns(row: dict[str, str], fields: Fields, place: str) -> dict[s
     """
     columns = [column.strip() for column in row]
     cells = [value.strip() for value in row.values()]
-    said = [f"{column}: {cell}" for column, cell in zip(columns, cells, strict=True) if cell]
-    record: dict[str, Any] = {**row, fields.text: "; ".join(said)}
-    named = [column for column in columns if column != fields.id] or columns
-    key = fields.title if fields.title in named else named[key_of(named, [])[0]]
-    about = record_of(columns, cells, [columns.index(key)])
+    said = []
+    for column, cell in zip(columns, cells, strict=True):
+        if cell:
+            said.append(f"{column}: {cell}")
+    record: dict[str, Any] = dict(row)
+    record[fields.text] = "; ".join(said)
+    key = _key_column(columns, fields)
+    about = record_of(columns, cells, [key])
     if about is None:
         return record
     record.setdefault(fields.title, about.key)
     facts = about.facts(place)
     if facts:
+        file = place.partition(" line ")[0]
         record[STATED] = facts
-        record[TABLE] = {"place": place.partition(" line ")[0], "key": about.key_column}
+        record[TABLE] = {
+            "place": file,
+            "key": about.key_column,
+        }
     return record
+
+
+def _key_column(columns: list[str], fields: Fields) -> int:
+    """Return the number of the column that says what a row is about."""
+    if fields.title in columns:
+        return columns.index(fields.title)
+    named = [column for column in columns if column != fields.id]
+    if not named:
+        return 0
+    first = key_of(named, [])[0]
+    return columns.index(named[first])
 
 
 def _from_record(

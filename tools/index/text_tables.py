@@ -65,11 +65,12 @@ class Record:
 
     def facts(self, place: str) -> list[list[str]]:
         """Return the facts of the row, each with its place; cells of prose are none."""
-        return [
-            [self.key, column, cell, f"{place} column {column}"]
-            for column, cell in self.cells
-            if len(cell) <= _LONGEST_FACT
-        ]
+        facts = []
+        for column, cell in self.cells:
+            if len(cell) <= _LONGEST_FACT:
+                where = f"{place} column {column}"
+                facts.append([self.key, column, cell, where])
+        return facts
 
 
 def tables_in(text: str) -> list[TextTable]:
@@ -109,34 +110,51 @@ def records_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Re
 
 def record_of(columns: Sequence[str], row: Sequence[str], key: Sequence[int]) -> Record | None:
     """Return what a row states, None for nothing. key: the numbers of the columns that say what it is about."""
-    about = ", ".join(row[at] for at in key if row[at])
+    about = [row[at] for at in key if row[at]]
     cells = []
     for at, column in enumerate(columns):
-        if at not in key and column and row[at]:
-            cells.append((column, row[at]))
+        cell = row[at]
+        if column and cell and at not in key:
+            cells.append((column, cell))
     if not about or not cells:
         return None
-    return Record(", ".join(columns[at] for at in key), about, tuple(cells))
+    named = [columns[at] for at in key]
+    return Record(
+        key_column=", ".join(named),
+        key=", ".join(about),
+        cells=tuple(cells),
+    )
 
 
 def key_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[int, ...]:
     """Return the numbers of the columns that say what a row is about."""
-    named = [at for at, column in enumerate(columns) if not at or not _COUNTER.fullmatch(column)]
-    if columns[0] and _COUNTER.fullmatch(columns[0]) and len(named) > 2:
-        named.remove(0)
+    named = []
+    for at, column in enumerate(columns):
+        counts = _COUNTER.fullmatch(column) is not None
+        is_first = at == 0 and column == ""
+        if is_first or not counts:
+            named.append(at)
+    if not named:
+        return (0,)
     for at in named:
         if _tell_apart(rows, (at,)):
             return (at,)
     for count in range(2, len(named)):
-        if _tell_apart(rows, named[:count]):
-            return tuple(named[:count])
+        first = tuple(named[:count])
+        if _tell_apart(rows, first):
+            return first
     return (named[0],)
 
 
 def _tell_apart(rows: Sequence[Sequence[str]], key: Sequence[int]) -> bool:
-    cells = [[row[at] for at in key] for row in rows]
-    names = {canonical_key(", ".join(row)) for row in cells}
-    return len(names) == len(rows) and all(row[0] for row in cells)
+    names = set()
+    for row in rows:
+        cells = [row[at] for at in key]
+        if not cells[0]:
+            return False
+        name = canonical_key(", ".join(cells))
+        names.add(name)
+    return len(names) == len(rows)
 
 
 def headings_above(text: str, first: int, start: int) -> int:
@@ -186,7 +204,8 @@ def _table_at(lines: Sequence[_Line], number: int) -> TextTable | None:
     if len(columns) < 2 or len(_cells(under)) != len(columns):
         return None
     rows = []
-    for line in lines[number + 1 :]:
+    for at in range(number + 1, len(lines)):
+        line = lines[at]
         if "|" not in line.text:
             break
         cells = _cells(line.text)[: len(columns)]

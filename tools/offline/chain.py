@@ -97,18 +97,18 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
 
     def answer_to(asked: str) -> Found | None:
         step = searched.get(canonical_key(asked))
-        said = look_up(asked, every)
-        if said is not None:
-            return Found(said.text, 0.0, said.sentences[0], in_row=True)
+        in_row = _in_row(asked, every)
+        if in_row is not None:
+            return in_row
         hits = [passages[hit.passage.id] for hit in step.hits if hit.passage.id in passages] if step else []
         texts = hits[:_READ] or every[: _READ if step else _READ_BEFORE]  # a search may have found nothing
         texts = [one for one in texts if not one.is_only_table]
         best = next(iter(answers(asked, reader, texts)), None)
         return best if best and (step or best.worth > _KNOWN) else None
 
-    whole = look_up(question, every)
+    whole = _in_row(question, every)
     if whole is not None:
-        return Chain(question, end=Found(whole.text, 0.0, whole.sentences[0], in_row=True))
+        return Chain(question, end=whole)
     chain = Chain(question)
     for _ in range(_MOST_LINKS):
         description = innermost(chain.question, reader)
@@ -125,6 +125,19 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
     end = answer_to(chain.question)
     unasked = end is None and canonical_key(chain.question) not in searched
     return replace(chain, end=end, open=chain.question if unasked else "")
+
+
+def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
+    """Return what a row of a table answers."""
+    said = look_up(question, passages)
+    if said is None:
+        return None
+    return Found(
+        text=said.text,
+        worth=0.0,
+        sentence=said.sentences[0],
+        in_row=True,
+    )
 
 
 _RELATIVE = re.compile(r"\b(?:who|whom|whose|which|that|where|when)\b", re.IGNORECASE)

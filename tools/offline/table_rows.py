@@ -22,7 +22,7 @@ _ASKS_FOR_SUM = re.compile(
     r"(?i)\b(?:sum|total|totals|altogether|combined|average|mean|median|difference|in all|together|per cent|percentage"
     r"|how many times|how much (?:more|less|longer|older|higher))\b"
 )
-_UNIT = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
+_UNIT = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*[)\]]\s*$")
 _MEASURES: Mapping[str, frozenset[str]] = {
     "long": stem_set("length duration time"),
     "short": stem_set("length duration time"),

@@ -92,10 +92,13 @@ class OfflineAnswerer:
         by_row = look_up(question, passages)
         if by_row is not None:
             return Reply(by_row.text, by_row.sentences, OF_ROWS)
-        chain = follow(question, self._reader, steps, {passage.id: passage for passage in passages})
+        by_id = {passage.id: passage for passage in passages}
+        chain = follow(question, self._reader, steps, by_id)
         links = tuple(link.found.sentence for link in chain.links)
-        if chain.end and chain.end.in_row:
-            return Reply(chain.end.text, (*links, chain.end.sentence), OF_ROWS * math.exp(chain.worth))
+        end = chain.end
+        if end and end.in_row:
+            likely = OF_ROWS * math.exp(chain.worth)
+            return Reply(end.text, (*links, end.sentence), likely)
         passages = [one for one in passages if not one.is_only_table]
         if not passages:
             return None

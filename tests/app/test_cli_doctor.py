@@ -28,6 +28,15 @@ def test_a_working_installation_is_exit_code_0(cli: Cli) -> None:
     assert cli("doctor").exit_code == 0
 
 
+def test_the_first_screen_is_short_and_names_what_is_missing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", _without("pypdf"))
+    shown = cli("doctor").stdout
+    (missing,) = (line for line in shown.splitlines() if "not installed" in line)
+    assert "pdf" in missing
+    assert len(shown.splitlines()) <= 16
+    assert len(cli("doctor", "--all").stdout.splitlines()) > 60
+
+
 def test_the_core_is_listed_with_its_versions(cli: Cli) -> None:
     assert checks(cli)["langgraph"] == {
         "section": "core",
@@ -59,14 +68,15 @@ def test_a_missing_core_package_is_exit_code_1(cli: Cli, monkeypatch: pytest.Mon
 
 def test_keys_are_named_and_never_shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
-    shown = cli("doctor").stdout + cli("doctor", "--json").stdout
+    shown = cli("doctor").stdout + cli("doctor", "--all").stdout + cli("doctor", "--json").stdout
     assert "ANTHROPIC_API_KEY set" in shown
     assert "OPENAI_API_KEY not set" in shown
     assert "secret" not in shown
 
 
 def test_it_says_how_to_add_a_model(cli: Cli) -> None:
-    shown = cli("doctor").stdout
+    assert "--llm openai:gpt-4o-mini" in cli("doctor").stdout
+    shown = cli("doctor", "--all").stdout
     assert "export OPENAI_API_KEY=..." in shown
     assert "--llm openai:gpt-4o-mini" in shown
 

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ras_agent import __version__
 from ras_agent.address import Address
+from ras_agent.app.cli.checks import Check, short_form
 from ras_agent.app.cli.command import Config, Options, read_place
 from ras_agent.app.cli.options import ERROR
 from ras_agent.app.cli.terminal import hang, inert, quantity, screen
@@ -65,17 +66,6 @@ _ADD_A_MODEL = (
 """(name, install line, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A check and its outcome. `ok` is None for what is missing and not needed. remedy: what to do about it."""
-
-    section: str
-    name: str
-    ok: bool | None
-    detail: str = ""
-    remedy: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Options):
     """Options of `ras-agent doctor`."""
@@ -89,6 +79,7 @@ class DoctorOptions(Options):
     ask: Annotated[
         bool, typer.Option("--ask/--no-ask", help="Ask the models that the settings name for three small replies.")
     ] = True
+    all: Annotated[bool, typer.Option("--all", help="Show each package and provider, and how to add a model.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False
     config: Config = None
 
@@ -101,18 +92,19 @@ def doctor(options: DoctorOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        _draw(checks, tried.advice)
+        _draw(checks if options.all else short_form(checks), options.all)
+        _draw_advice(tried.advice, options.all)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ERROR)
 
 
-def _draw(checks: Sequence[Check], advice: str) -> None:
+def _draw(checks: Sequence[Check], with_sections: bool) -> None:
     console = screen()
     console.print(f"ras-agent {__version__}", style="bold")
     marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
     section = ""
     for check in checks:
-        if check.section != section:
+        if with_sections and check.section != section:
             section = check.section
             console.print(f"\n{section}", style="bold")
         label = Text("  ").append(*marks[check.ok]).append(f" {inert(check.name)} ")
@@ -120,11 +112,21 @@ def _draw(checks: Sequence[Check], advice: str) -> None:
         if check.remedy and not check.ok:
             body.append(f" · {check.remedy}" if check.detail else check.remedy, "cyan")
         hang(console, label, body, _INDENT)
+
+
+def _draw_advice(advice: str, every_way: bool) -> None:
+    """Print the settings for the model that was asked, or else how to add one."""
+    console = screen()
     if advice:
         console.print("\nfor this model, in ras-agent.toml", style="bold")
         console.print(textwrap.indent(advice, "    "), style="cyan", markup=False, highlight=False, soft_wrap=True)
         return
     console.print("\nto add an LLM", style="bold")
+    if not every_way:
+        label = Text("    for example ")
+        hang(console, label, Text('ras-agent ask "..." --llm openai:gpt-4o-mini', "cyan"), _INDENT)
+        hang(console, Text("    all of it "), Text("ras-agent doctor --all", "cyan"), _INDENT)
+        return
     for name, install, variable, flag in _ADD_A_MODEL:
         steps = [install, *([f"export {variable}=..."] if variable else []), f'ras-agent ask "..." {flag}']
         hang(console, Text(f"    {name} "), Text("\n".join(steps), "cyan"), _INDENT)
@@ -183,9 +185,9 @@ def _settings(config: Path | None, environment: Mapping[str, str]) -> Check:
         path = find_config(config, environment)
         settings = load_settings(path, environment)
     except RasError as error:
-        return Check("core", "settings", False, str(error))
+        return Check("settings", "settings", False, str(error))
     values = ", ".join(f"{name} = {getattr(settings, name)}" for name in sorted(settings.model_fields_set))
-    return Check("core", "settings", True, f"{path or 'no file'}{f': {values}' if values else ''}")
+    return Check("settings", "settings", True, f"{path or 'no file'}{f': {values}' if values else ''}")
 
 
 def _extras() -> list[Check]:
@@ -242,7 +244,7 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
             detail += f", {package} {version(package)}"
         except ModuleNotFoundError:
             remedy = f"pip install {package}"
-        checks.append(Check("models", provider, (key and not remedy) or None, detail, remedy))
+        checks.append(Check("providers", provider, (key and not remedy) or None, detail, remedy))
     return checks
 
 

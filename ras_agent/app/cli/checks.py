@@ -1,0 +1,56 @@
+"""The checks that `ras-agent doctor` prints, and their short form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_MISSING = {"core": "missing", "extras": "not installed", "providers": "without a key"}
+"""Sections of which the short form has a line for all that is there and one, with this name, for all that is missing"""
+_COUNTED = {"core": "packages"}
+"""Sections whose members are counted rather than named where they are there"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check and its outcome. `ok` is None for what is missing and not needed. remedy: what to do about it."""
+
+    section: str
+    name: str
+    ok: bool | None
+    detail: str = ""
+    remedy: str = ""
+
+
+def short_form(checks: Sequence[Check]) -> list[Check]:
+    """Return the checks with those of a merged section on one or two lines. What failed keeps its own line."""
+    short: list[Check] = []
+    sections = dict.fromkeys(check.section for check in checks)
+    for section in sections:
+        of_section = [check for check in checks if check.section == section]
+        if section in _MISSING:
+            short += _merged(section, of_section)
+        else:
+            short += of_section
+    return short
+
+
+def _merged(section: str, checks: Iterable[Check]) -> list[Check]:
+    there: list[str] = []
+    missing: list[str] = []
+    failed: list[Check] = []
+    for check in checks:
+        if check.ok:
+            there.append(check.name)
+        elif check.ok is None:
+            missing.append(check.name)
+        else:
+            failed.append(check)
+    merged: list[Check] = []
+    if there and section in _COUNTED:
+        merged.append(Check(section, section, True, f"{len(there)} {_COUNTED[section]}"))
+    elif there:
+        merged.append(Check(section, section, True, ", ".join(there)))
+    if missing:
+        merged.append(Check(section, _MISSING[section], None, ", ".join(missing)))
+    return [*merged, *failed]

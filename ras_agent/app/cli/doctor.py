@@ -66,6 +66,11 @@ _ADD_A_MODEL = (
 """(name, install line, variable to set if any, flag of `ras-agent ask`). Any OpenAI-compatible server works."""
 
 
+_SHORT_ADVICE = """\
+    for example     ras-agent ask ... --llm openai:gpt-4o-mini
+    all ways        ras-agent doctor --all"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Options):
     """Options of `ras-agent doctor`."""
@@ -86,13 +91,15 @@ class DoctorOptions(Options):
 
 def doctor(options: DoctorOptions) -> None:
     """Show what is installed and set up, what is missing, and how to add an LLM."""
-    checks = examine(options.index, options.config)
+    examined = examine(options.index, options.config)
     tried = _tried(options.config) if options.ask else Tried()
-    checks = (*tried.checks, *checks)
+    checks = [*tried.checks, *examined]
     if options.as_json:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
-        _draw(checks if options.all else short_form(checks), options.all)
+        if not options.all:
+            checks = short_form(checks)
+        _draw(checks, options.all)
         _draw_advice(tried.advice, options.all)
     if any(check.ok is False for check in checks):
         raise typer.Exit(ERROR)
@@ -123,9 +130,7 @@ def _draw_advice(advice: str, every_way: bool) -> None:
         return
     console.print("\nto add an LLM", style="bold")
     if not every_way:
-        label = Text("    for example ")
-        hang(console, label, Text('ras-agent ask "..." --llm openai:gpt-4o-mini', "cyan"), _INDENT)
-        hang(console, Text("    all of it "), Text("ras-agent doctor --all", "cyan"), _INDENT)
+        console.print(_SHORT_ADVICE, style="cyan")
         return
     for name, install, variable, flag in _ADD_A_MODEL:
         steps = [install, *([f"export {variable}=..."] if variable else []), f'ras-agent ask "..." {flag}']

@@ -4,8 +4,8 @@
     python -m lab.small_model table OUT
 
 `run` asks each row the questions of the bundled sample and of HotpotQA, all rows question by question, so that one that
-ended early has as many of each. The same command goes on; replies are kept in OUT/replies. `table` reads the runs of
-OUT. FOLDER has questions.jsonl and corpus.jsonl.
+ended early has as many of each. The same command goes on; each row keeps its replies in OUT/replies. `table` reads the
+runs of OUT. FOLDER has questions.jsonl and corpus.jsonl.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def run(out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: 
     def agent(row: Row, task: Task) -> Agent:
         if known := agents.get((row.name, task.name)):
             return known
-        settings = Settings(**SETTINGS, cache=out / "replies")
+        settings = Settings(**SETTINGS, cache=out / "replies" / row.name)
         roles = {role: f"vllm:{server}" if role in row.roles else "offline" for role in ROLES}
         if row.loop == "ircot":
             del roles["extractor"]
@@ -230,7 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--server", default="", help="the model, as http://host:port/v1#name")
     parser.add_argument("--hotpotqa", type=Path, help="a folder of questions.jsonl and corpus.jsonl; else the sample")
     parser.add_argument("--limit", type=int, default=30, help="most questions of each set (30)")
-    parser.add_argument("--rows", default="", help="names with commas; else all")
+    parser.add_argument("--rows", default="", help="names between semicolons; else all")
+    parser.add_argument("--set", default="", help="sample or hotpotqa; else both")
     parser.add_argument("--minutes", type=float, default=1e6, help="after which no question is begun")
     options = parser.parse_args(arguments)
     if options.do == "table":
@@ -239,7 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = options.rows.split(";") if options.rows else [row.name for row in ROWS]
     rows = [row for row in ROWS if row.name in names]
     until = time.time() + 60 * options.minutes
-    run(options.out, options.server, tasks(options.hotpotqa, options.limit), rows, until)
+    sets = [task for task in tasks(options.hotpotqa, options.limit) if options.set in ("", task.name)]
+    run(options.out, options.server, sets, rows, until)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,18 @@ EXAMPLE = f"{SUBQ} In which city was Jørn Utzon born?"
 FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
 
 _LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-ΡΣ-ωА-яא-תء-غऄ-हぁ-ゖァ-ヺ一-鿿가-힣"
-PATTERN = rf"\[SUBQ\] [{_LETTERS}][^\n\[\]<>(){{}}|?`]{{2,300}}\?|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
-"""A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it."""
+_ABBREVIATIONS = (
+    "Mr|Mrs|Ms|Dr|Prof|St|Mt|Ft|Jr|Sr|Inc|Ltd|Co|Corp|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Ph|vs|No|Vol|Op|etc"
+)
+_FULL_STOP = rf"\.[0-9a-z,:;'’-]| (?:{_ABBREVIATIONS})\.|[A-Z]\."
+_PIECE = rf"(?:[^\n\[\]<>(){{}}|?`.。．]|{_FULL_STOP})"
+_FIRST = rf"(?:[{_LETTERS}]|[A-Z]\. ?|(?:{_ABBREVIATIONS})\. )"
+PATTERN = rf"\[SUBQ\] {_FIRST}{_PIECE}{{2,300}}\?|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
+"""A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it.
+
+A full stop inside a question belongs to a number, an initial or an abbreviation: after any other, a model would go on
+with a sentence until it comes to a question mark.
+"""
 _SCHEMA = {
     "type": "object",
     "properties": {

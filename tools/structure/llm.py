@@ -168,7 +168,7 @@ class LLMExtractor:
 
 
 def _parsed(reply: Reply) -> ParsedTriples:
-    return mended(parse_triples(reply.text, cut_off=reply.truncated), cut_off=reply.truncated)
+    return mended(parse_triples(reply.text, cut_off=reply.truncated))
 
 
 def _halves(passages: Sequence[Passage]) -> Sequence[Sequence[Passage]]:

@@ -67,6 +67,9 @@ _PLACE_HOLDERS = _FIELDS  # of the form that the prompt shows
 _NOTHING = str(NONE).strip("[]")
 _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{_NOTHING})?+\W*+""", re.IGNORECASE)
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
+_BEFORE_A_FACT, _AFTER_A_FACT = " \t\r-*_`•>,;.0123456789)", " \t\r.,;*_`"
+_CLOSINGS = {"(": ")", "[": "]", "{": "}", "|": "|"}
+_TAG = "<triple>"
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
     **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),
@@ -80,11 +83,14 @@ class ParsedTriples:
 
     triples: tuple[Triple, ...] = ()
     leftovers: tuple[str, ...] = ()
+    cut: str = ""
+    """the last leftover, where the reply ends before it does"""
 
     @property
     def broken(self) -> tuple[str, ...]:
         """Return the leftovers that look like parts of a triple; the others are prose."""
-        return tuple(line for line in self.leftovers if _TRACES.search(line))
+        cut = self.cut if _lacks_its_end(self.cut) else ""
+        return tuple(line for line in self.leftovers if line == cut or _TRACES.search(line))
 
 
 def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
@@ -97,7 +103,7 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
     leftovers: list[str] = []
     position = read_up_to = 0
     while match := _START.search(text, position):
-        fields, position = _read(text, match)
+        fields, position = _read(text, match, cut_off=cut_off)
         if fields is None:
             continue
         more, unread = _between(text[read_up_to : match.start()])
@@ -107,10 +113,24 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
     more, unread = _between(text[read_up_to:], cut_off=cut_off)
     triples += more
     leftovers += unread
-    return ParsedTriples(tuple(triples), tuple(leftovers))
+    last = leftovers[-1] if leftovers and text.rstrip().endswith(leftovers[-1]) else ""
+    cut = last if cut_off or _lacks_its_end(last) else ""
+    return ParsedTriples(tuple(triples), tuple(leftovers), cut)
 
 
-def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None, int]:
+def _lacks_its_end(line: str) -> bool:
+    """Return whether a line opens a fact that it does not close."""
+    bare = line.lstrip(_BEFORE_A_FACT).rstrip(_AFTER_A_FACT)
+    if bare.lower().startswith(_TAG):
+        return not bare.lower().endswith(_TAG.replace("<", "</"))
+    opening = bare[:1]
+    closing = _CLOSINGS.get(opening)
+    if closing is None or bare.endswith(closing):
+        return False
+    return closing == opening or bare.count(opening) > bare.count(closing)
+
+
+def _read(text: str, match: re.Match[str], *, cut_off: bool) -> tuple[tuple[str, str, str] | None, int]:
     """Return the fields of a match, or None, and the place to read on from."""
     if match["list"]:
         subject, predicate, object_ = (_decode(value) for value in _SCALARS.findall(match["list"]))
@@ -125,18 +145,18 @@ def _read(text: str, match: re.Match[str]) -> tuple[tuple[str, str, str] | None,
         end = match.end()
     else:
         subject, predicate = _unescape(match[3]), _unescape(match[4])
-        raw, end = _last_field(text, match.end(), opened=match["open"] is not None)
+        raw, end = _last_field(text, match.end(), closes=cut_off or match["open"] is not None)
         object_ = _unescape(raw)
     fields = (subject, predicate, object_)
     readable = all(0 < len(field) <= LONGEST_FIELD for field in fields) and fields != _PLACE_HOLDERS
     return (fields if readable else None), end
 
 
-def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
+def _last_field(text: str, start: int, *, closes: bool) -> tuple[str, int]:
     """Return a triple's object, which begins at `start`, and where the text goes on behind the triple.
 
-    The object ends before the parenthesis that closes the triple, or where a line or another triple begins. opened:
-    whether the triple began with a parenthesis; the object is "" where the text ends before that is closed.
+    The object ends before the parenthesis that closes the triple, or where a line or another triple begins. closes:
+    whether a parenthesis has to end the triple; the object is "" where the text ends before it.
     """
     depth = 0
     for stop in _STOP.finditer(text, start):
@@ -149,7 +169,7 @@ def _last_field(text: str, start: int, *, opened: bool) -> tuple[str, int]:
         elif stop[0][0] != "\\":  # the line or the next triple began: the closing parenthesis was forgotten
             return text[start : stop.start()].rstrip(" ,;"), stop.start()
     rest = text[start:].rstrip()
-    return "" if opened and not rest.endswith(")") else rest, len(text)
+    return "" if closes and not rest.endswith(")") else rest, len(text)
 
 
 def _between(gap: str, *, cut_off: bool = False) -> tuple[list[Triple], list[str]]:

@@ -161,7 +161,7 @@ class _ReadRequest:
                 self.ledger.role, self.ledger.hop, self.model.name, len(piece.tokens), reply.tokens, seconds=seconds
             )
             self.ledger.record(call, self.reserved.pop())  # all pieces reserve as much for the reply
-            parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off), cut_off=reply.cut_off)
+            parsed = mended(parse_triples(reply.text, cut_off=reply.cut_off))
             triples.setdefault(piece.passage.id, []).extend(parsed.triples)
             leftovers = "\n".join(parsed.leftovers)
             if reply.cut_off:

@@ -27,12 +27,12 @@ _AROUND = " \t()[]{}<>\"'`*,;.:-"
 _FEWEST_WORDS = 3
 
 
-def mended(parsed: ParsedTriples, *, cut_off: bool = False) -> ParsedTriples:
+def mended(parsed: ParsedTriples) -> ParsedTriples:
     """Return what was parsed, with the facts of lines that lack a field; lines that state none stay left over.
 
-    cut_off: whether the reply ends too early, so that its last line is no sentence.
+    A line that was cut off is no sentence.
     """
-    whole = parsed.leftovers[:-1] if cut_off else parsed.leftovers
+    whole = [line for line in parsed.leftovers if line != parsed.cut]
     lines = [line for line in whole if line in parsed.broken or _LIKE_A_FACT.search(line)]
     facts: list[Triple] = []
     read: set[str] = set()
@@ -43,7 +43,7 @@ def mended(parsed: ParsedTriples, *, cut_off: bool = False) -> ParsedTriples:
             if stated:
                 read.add(line)
     others = tuple(line for line in parsed.leftovers if line not in read)
-    return ParsedTriples(tuple(dict.fromkeys([*parsed.triples, *facts])), others)
+    return ParsedTriples(tuple(dict.fromkeys([*parsed.triples, *facts])), others, parsed.cut)
 
 
 def sentences_in(line: str) -> list[str]:

@@ -33,6 +33,22 @@ def test_whatever_matches_the_pattern_of_a_plan_is_one(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("subquery", "fits"),
+    [
+        ("Where was Dr. J. K. Smith, Jr., born?", True),
+        ("J.R.R. Tolkien was born in which year?", True),
+        ("St. Louis had 2.5 million people in which year?", True),
+        ("Which U.S. president founded amazon.com Inc.?", True),
+        ("In 1967. The creator of Git was born in 1967?", False),
+        ("In 1967.The creator of Git was born in 1967?", False),
+        ("上海在中国。北京在哪里?", False),
+    ],
+)
+def test_no_sentence_goes_on_behind_another_in_the_pattern_of_a_plan(subquery: str, fits: bool) -> None:
+    assert bool(re.fullmatch(PATTERN, f"[SUBQ] {subquery}")) == fits
+
+
+@pytest.mark.parametrize(
     "reply",
     [
         "INSUFFICIENT",

@@ -44,8 +44,32 @@ def test_a_line_that_states_nothing_and_prose_stay_left_over(line: str) -> None:
 
 def test_the_last_line_of_a_reply_that_was_cut_off_is_not_mended() -> None:
     reply = "(S> Ada | P> was born in London)\n(S> Bell | P> was born in Edin"
-    parsed = mended(parse_triples(reply, cut_off=True), cut_off=True)
+    parsed = mended(parse_triples(reply, cut_off=True))
     assert [fact.object for fact in parsed.triples] == ["London"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(S> Rhine | P> flows thr",
+        "(S> Rhine | P> flows through | O> the Neth",
+        '["Rhine", "flows thr',
+        "(Rhine | flows through | the Neth",
+        '{"subject": "Rhine", "predicate": "flows through", "object": "the Neth',
+        "<triple>Rhine | flows thr",
+        "1. (Rhine, flows through the Neth",
+    ],
+)
+def test_a_last_line_that_lacks_its_closing_mark_is_no_fact_but_counted(line: str) -> None:
+    parsed = mended(parse_triples(f"(S> Ada | P> was born in London)\n{line}"))
+    assert [fact.object for fact in parsed.triples] == ["London"]
+    assert parsed.broken == (line,)
+
+
+def test_a_line_without_closing_marks_is_no_fact_where_the_reply_was_cut_off() -> None:
+    reply = "S> Rhine | P> flows through | O> the Neth"
+    assert mended(parse_triples(reply)).triples
+    assert mended(parse_triples(reply, cut_off=True)).broken == (reply,)
 
 
 def test_whole_facts_come_first_and_stay() -> None:

@@ -4,8 +4,9 @@
     python -m lab.small_model table OUT
 
 `run` asks each row the questions of the bundled sample and of HotpotQA, all rows question by question, so that one that
-ended early has as many of each. The same command goes on; each row keeps its replies in OUT/replies. `table` reads the
-runs of OUT. FOLDER has questions.jsonl and corpus.jsonl.
+ended early has as many of each. The same command goes on; replies are kept in OUT/replies. `table` reads the runs of
+OUT; a reply that an earlier row had counts with the seconds that it took there. FOLDER has questions.jsonl and
+corpus.jsonl.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ LOOPS: Mapping[str, Callable[..., Agent]] = {
     "single-shot": create_single_shot_agent,
 }
 SETTINGS: Mapping[str, Any] = {
-    "k": 2,
+    "k": 1,
     "max_hops": 2,
     "context_window": 2048,
     "answer_tokens": 64,
@@ -98,7 +99,7 @@ def run(out: Path, server: str, of: Sequence[Task], rows: Sequence[Row], until: 
     def agent(row: Row, task: Task) -> Agent:
         if known := agents.get((row.name, task.name)):
             return known
-        settings = Settings(**SETTINGS, cache=out / "replies" / row.name)
+        settings = Settings(**SETTINGS, cache=out / "replies")
         roles = {role: f"vllm:{server}" if role in row.roles else "offline" for role in ROLES}
         if row.loop == "ircot":
             del roles["extractor"]
@@ -192,6 +193,7 @@ def share(pairs: Sequence[tuple[int, int]], *, lost: bool = False) -> str:
 def table(out: Path) -> Iterator[str]:
     """Yield the lines of a table: a row, a task, and the means of its questions."""
     lines = list(results(out))
+    took = seconds_of(lines)
     head = ("row", "set", "questions", "plans understood", "passages with a fact in them", "citations borne")
     costs = ("failures", "tokens in / out", "s", "abstained", "F1")
     yield f"| {' | '.join((*head, *costs))} |"
@@ -200,10 +202,25 @@ def table(out: Path) -> Iterator[str]:
         for row in ROWS:
             of = [line for line in lines if (line["row"], line["task"]) == (row.name, task)]
             if of:
-                yield f"| {row.name} | {task} | {' | '.join(cells(of, row))} |"
+                yield f"| {row.name} | {task} | {' | '.join(cells(of, row, took))} |"
 
 
-def cells(of: Sequence[Mapping[str, Any]], row: Row) -> list[str]:
+def seconds_of(lines: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the seconds that each reply took when it was written, by its key."""
+    calls = [call for line in lines if "usage" in line for call in line["usage"]["calls"]]
+    return {call["key"]: call["seconds"] for call in calls if "key" in call and not call["replayed"]}
+
+
+def spent(line: Mapping[str, Any], took: Mapping[str, float]) -> float:
+    """Return the seconds of a run, with those of the replies that another run had before it."""
+    seconds = float(line["seconds"])
+    for call in line["usage"]["calls"]:
+        if call["replayed"]:
+            seconds += took.get(call["key"], 0.0)
+    return seconds
+
+
+def cells(of: Sequence[Mapping[str, Any]], row: Row, took: Mapping[str, float]) -> list[str]:
     """Return the cells of one row."""
     whole = [line for line in of if "usage" in line]
     inputs = sum(line["usage"]["input_tokens"] for line in whole) / len(of)
@@ -216,7 +233,7 @@ def cells(of: Sequence[Mapping[str, Any]], row: Row) -> list[str]:
         share([borne(line) for line in whole]),
         f"{sum(len(line['failures']) for line in whole) / len(of):.1f}",
         f"{inputs:.0f} / {outputs:.0f}",
-        f"{sum(line['seconds'] for line in of) / len(of):.0f}",
+        f"{sum(spent(line, took) for line in whole) / len(of):.0f}",
         str(sum(bool(line.get("abstained")) for line in of)),
         f"{sum(right) / len(of):.3f}",
     ]

@@ -51,7 +51,7 @@ from ras_agent.registry import find_a, names
 from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.chat.dialogue import spoken_span
 from ras_agent.tools.chat.tool_calls import named_call
-from ras_agent.tools.plan.grammar import FORM, parse_plan
+from ras_agent.tools.plan.grammar import EXAMPLE_QUERY, FORM, parse_plan
 
 Rendering = Literal["continued", "turns", "rewritten"]
 """How a dialogue becomes a prompt: one assistant's turn that goes on behind what was found, as in training; a turn for
@@ -110,6 +110,11 @@ class Dialect:
     best_last: bool = False
     told_by_reply: bool = True
     models: str = ""
+
+    @property
+    def example(self) -> str:
+        """Return a search as it should be written, for a model that wrote something else."""
+        return self.write(EXAMPLE_QUERY)
 
 
 def dialect(name: str) -> Dialect:

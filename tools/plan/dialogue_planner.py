@@ -16,6 +16,7 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, spoken_span, without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
+from ras_agent.tools.plan.grammar import copies_example
 from ras_agent.tools.plan.transcript import Transcript, Turns, new_notes
 
 MAX_TOKENS = 2048
@@ -106,7 +107,10 @@ class DialoguePlanner:
         if reading is None and row.rendering != "rewritten":
             transcript = transcript.adding(self._said(reply), self._asked_again())
             second = yield replace(self._request(transcript, question), max_tokens=request.max_tokens)
-            reply, reading = second, self._reading(second, transcript)
+            reply = second
+            reading = self._reading(second, transcript)
+            if reading is not None and copies_example(reading.plan.subquery, question):
+                reading = None
         if reading is None:
             raise ParseError(f"no action in the reply {reply.text.strip()[:200]!r}; expected {row.form}")
         plan = transcript.adding(self._said(reply, reading)).recorded_in(reading.plan, self.name)
@@ -157,7 +161,7 @@ class DialoguePlanner:
         row = self._dialect
         if row.rendering == "continued" and row.retry:
             return Turn("user", row.retry)
-        (asked,) = self._repair.fill(problem="it holds no action", form=row.form)
+        (asked,) = self._repair.fill(problem="it holds no action", form=row.example)
         return asked
 
     def _found(self, step: Step, graph: QuestionGraph) -> str:

@@ -21,8 +21,10 @@ from ras_agent.records import Action, Plan
 from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.form import ReplyForm
+from ras_agent.tools.chat.unusable import copies
 
-EXAMPLE = f"{SUBQ} In which city was Jørn Utzon born?"
+EXAMPLE_QUERY = "In which city was Jørn Utzon born?"
+EXAMPLE = f"{SUBQ} {EXAMPLE_QUERY}"
 FORM = f"one line, either {SUBQ} and a search question, or {SUFFICIENT}, or {NO_RETRIEVAL}"
 
 _LETTERS = "0-9A-Za-zÀ-ÖØ-öø-ɏΑ-ΡΣ-ωА-яא-תء-غऄ-हぁ-ゖァ-ヺ一-鿿가-힣"
@@ -215,6 +217,11 @@ def _stops(text: str, token: re.Match[str]) -> bool:
         return False
     doubted = _TAKEN_BACK.match(rest) or _LACKS.search(rest) or (_BUT.match(rest) and _MISSING.search(rest))
     return not (sufficient and doubted)
+
+
+def copies_example(subquery: str, question: str) -> bool:
+    """Tell whether a sub-query is that of the example in a repair, which the question does not ask."""
+    return copies(subquery, [EXAMPLE_QUERY], [question])
 
 
 def first_question(text: str, *, opened: bool = False) -> str:

@@ -21,7 +21,8 @@ from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, converse, fitted, without_thinking
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
-from ras_agent.tools.plan.grammar import REPLY_FORM, parse_plan
+from ras_agent.tools.plan.dialects import TOOL_JSON
+from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example, parse_plan
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     MOST_LOOKS,
@@ -41,7 +42,7 @@ _ONE_AT_A_TIME = "(not done: one call at a time)"
 _NOT_POSSIBLE = "(not done: there is no such call, or its argument is missing)"
 _NO_MORE_LOOKS = "(not done: enough was looked at for now, so search, or finish)"
 _FORM_NAME = "tools"
-_FORM = "a call of one of the tools search, neighbours, read or finish"
+_EXAMPLE = TOOL_JSON.example
 
 
 _OFFERED = (SEARCH, FINISH, NEIGHBOURS, READ)
@@ -127,11 +128,14 @@ class LLMToolPlanner:
             may_look = len(looks) < MOST_LOOKS
             said, move = self._said(reply, transcript), _move_in(reply, request, may_look=may_look)
             if move is None:
-                (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_FORM)
+                (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_EXAMPLE)
                 transcript = transcript.adding(said, *_refused(said, may_look), asked)
                 again = replace(request, turns=transcript.turns, form=REPLY_FORM, varied=True)
                 reply = _with_calls((yield again))
-                said, move = self._said(reply, transcript), _move_in(reply, again, may_look=may_look)
+                said = self._said(reply, transcript)
+                move = _move_in(reply, again, may_look=may_look)
+                if move is not None and copies_example(move.argument, question):
+                    move = None
             if move is None:
                 raise ParseError(_unread(reply))
             transcript = transcript.adding(said)

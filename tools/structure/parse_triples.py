@@ -69,7 +69,6 @@ _SCAFFOLD = re.compile(rf"""```.*|[\[{{\s]*"\w+"\s*:[\[\]{{}}\s,]*|\W*+(?:\d++|{
 _TRACES = re.compile(rf'{_MARK}|\|.*\||^[\s,]*+[\[{{(]*+\s*+"', re.IGNORECASE)
 _BEFORE_A_FACT, _AFTER_A_FACT = " \t\r-*_`•>,;.0123456789)", " \t\r.,;*_`"
 _CLOSINGS = {"(": ")", "[": "]", "{": "}", "|": "|"}
-_TAG = "<triple>"
 _KEYS = {
     **dict.fromkeys(("subject", "subj", "s", "head", "h", "source", "entity1"), 0),
     **dict.fromkeys(("predicate", "pred", "p", "relation", "rel", "r", "relationship"), 1),
@@ -89,8 +88,12 @@ class ParsedTriples:
     @property
     def broken(self) -> tuple[str, ...]:
         """Return the leftovers that look like parts of a triple; the others are prose."""
-        cut = self.cut if _lacks_its_end(self.cut) else ""
-        return tuple(line for line in self.leftovers if line == cut or _TRACES.search(line))
+        lines = []
+        for line in self.leftovers:
+            unended = line == self.cut and _lacks_its_end(line)
+            if unended or _TRACES.search(line):
+                lines.append(line)
+        return tuple(lines)
 
 
 def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
@@ -113,21 +116,32 @@ def parse_triples(reply: str, *, cut_off: bool = False) -> ParsedTriples:
     more, unread = _between(text[read_up_to:], cut_off=cut_off)
     triples += more
     leftovers += unread
-    last = leftovers[-1] if leftovers and text.rstrip().endswith(leftovers[-1]) else ""
-    cut = last if cut_off or _lacks_its_end(last) else ""
-    return ParsedTriples(tuple(triples), tuple(leftovers), cut)
+    last = leftovers[-1] if leftovers else ""
+    ends_the_text = text.rstrip().endswith(last)
+    if not ends_the_text or not (cut_off or _lacks_its_end(last)):
+        last = ""
+    return ParsedTriples(
+        triples=tuple(triples),
+        leftovers=tuple(leftovers),
+        cut=last,
+    )
 
 
 def _lacks_its_end(line: str) -> bool:
     """Return whether a line opens a fact that it does not close."""
-    bare = line.lstrip(_BEFORE_A_FACT).rstrip(_AFTER_A_FACT)
-    if bare.lower().startswith(_TAG):
-        return not bare.lower().endswith(_TAG.replace("<", "</"))
+    bare = line.lstrip(_BEFORE_A_FACT)
+    bare = bare.rstrip(_AFTER_A_FACT)
+    if bare.startswith("<triple>"):
+        return "</triple>" not in bare
     opening = bare[:1]
     closing = _CLOSINGS.get(opening)
-    if closing is None or bare.endswith(closing):
+    if closing is None:
         return False
-    return closing == opening or bare.count(opening) > bare.count(closing)
+    if bare.endswith(closing):
+        return False
+    if closing == opening:
+        return True
+    return bare.count(opening) > bare.count(closing)
 
 
 def _read(text: str, match: re.Match[str], *, cut_off: bool) -> tuple[tuple[str, str, str] | None, int]:

@@ -32,8 +32,12 @@ def mended(parsed: ParsedTriples) -> ParsedTriples:
 
     A line that was cut off is no sentence.
     """
-    whole = [line for line in parsed.leftovers if line != parsed.cut]
-    lines = [line for line in whole if line in parsed.broken or _LIKE_A_FACT.search(line)]
+    broken = parsed.broken
+    lines = []
+    for line in parsed.leftovers:
+        like_a_fact = line in broken or _LIKE_A_FACT.search(line)
+        if like_a_fact and line != parsed.cut:
+            lines.append(line)
     facts: list[Triple] = []
     read: set[str] = set()
     for line in dict.fromkeys(lines):
@@ -43,7 +47,11 @@ def mended(parsed: ParsedTriples) -> ParsedTriples:
             if stated:
                 read.add(line)
     others = tuple(line for line in parsed.leftovers if line not in read)
-    return ParsedTriples(tuple(dict.fromkeys([*parsed.triples, *facts])), others, parsed.cut)
+    return ParsedTriples(
+        triples=tuple(dict.fromkeys([*parsed.triples, *facts])),
+        leftovers=others,
+        cut=parsed.cut,
+    )
 
 
 def sentences_in(line: str) -> list[str]:

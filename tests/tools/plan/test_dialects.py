@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ras_agent.errors import UnknownName
 from ras_agent.marks import as_data
+from ras_agent.records import Plan
 from ras_agent.registry import names
 from ras_agent.tools.plan.dialects import (
     Dialect,
@@ -19,6 +20,7 @@ from ras_agent.tools.plan.dialects import (
     read_react,
     search_list,
 )
+from ras_agent.tools.plan.grammar import EXAMPLE_QUERY
 
 TAGGED = ("search-r1", "autorefine")
 QUERY, END_QUERY = "<|begin_of_query|>", "<|end_of_query|>"
@@ -399,3 +401,11 @@ def test_a_dialect_of_ones_own_is_told_by_replies_unless_it_says_otherwise(monke
     assert dialect_of_reply("Action: Search[a b]", False) is None
     registry.register("dialect", "mine", own)
     assert dialect_of_reply("Action: Search[a b]", False) == own
+
+
+@pytest.mark.parametrize("name", sorted(names("dialect")))
+def test_the_example_of_a_dialect_is_a_search_in_it(name: str) -> None:
+    row = dialect(name)
+    reading = row.read(row.example, False, "")
+    assert reading is not None
+    assert reading.plan == Plan("subq", EXAMPLE_QUERY)

@@ -172,7 +172,13 @@ def test_a_dialogue_asks_again_in_the_users_turn(scripted_llm: Any) -> None:
     assert DialoguePlanner(scripted_llm.spec, "react").plan(QUESTION, QuestionGraph(), ()).subquery == "Bell"
     *_, said, asked = scripted_llm.requests()[1]["messages"]
     assert (said["content"], asked["role"]) == ("Hm.", "user")
-    assert "Action: Search[a query]" in asked["content"]
+    assert "Action: Search[In which city was Jørn Utzon born?]" in asked["content"]
+
+
+def test_the_example_of_a_repair_is_no_search_of_the_models(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Hm."}, {"reply": "Action: Search[In which city was Jørn Utzon born?]"})
+    with pytest.raises(ParseError, match="no action"):
+        DialoguePlanner(scripted_llm.spec, "react").plan(QUESTION, QuestionGraph(), ())
 
 
 def test_two_replies_without_an_action_are_an_error(scripted_llm: Any) -> None:

@@ -14,6 +14,7 @@ from ras_agent import Hit, Passage, QuestionGraph, Triple
 from ras_agent.errors import ModelCallError, ParseError, SettingsError
 from ras_agent.records import Source, Step
 from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.plan.dialects import TOOL_JSON
 from ras_agent.tools.plan.graph_tools import MOST_LOOKS
 from ras_agent.tools.plan.tool_planner import LLMToolPlanner, tool_planner
 from ras_agent.tools.roles import RoleOptions
@@ -107,6 +108,16 @@ def test_a_model_that_calls_nothing_is_asked_once_more(scripted_llm: Any) -> Non
     scripted_llm.script({"reply": "Hm."}, {"reply": "Well."})
     with pytest.raises(ParseError, match="no call of a tool in the reply"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+
+
+def test_the_call_that_a_repair_shows_is_one_and_no_search_of_the_models(scripted_llm: Any) -> None:
+    scripted_llm.script({"reply": "Let me think."}, {"reply": TOOL_JSON.example})
+    with pytest.raises(ParseError, match="no tool that can help now"):
+        LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
+    assert TOOL_JSON.example in scripted_llm.requests()[1]["messages"][-1]["content"]
+    scripted_llm.script({"reply": TOOL_JSON.example})
+    question = "In which city was Jørn Utzon born?"
+    assert LLMToolPlanner(scripted_llm.spec).plan(question, QuestionGraph(), ()).subquery == question
 
 
 @pytest.mark.parametrize("call", [["search", {"query": None}], ["search", {}], ["erase", {"query": "x"}]])

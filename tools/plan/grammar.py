@@ -19,9 +19,9 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
 from ras_agent.records import Action, Plan
 from ras_agent.text.loose_json import Value, is_json, json_objects
+from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.form import ReplyForm
-from ras_agent.tools.chat.unusable import copies
 
 EXAMPLE_QUERY = "In which city was Jørn Utzon born?"
 EXAMPLE = f"{SUBQ} {EXAMPLE_QUERY}"

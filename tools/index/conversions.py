@@ -11,7 +11,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib import import_module
@@ -26,6 +26,7 @@ from ras_agent.tools.index.line_ends import joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
 from ras_agent.tools.index.page_tree import own_rows, prepare
+from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
 
@@ -109,20 +110,18 @@ def _pdf(data: bytes) -> Converted:
     reader = PdfReader(BytesIO(data))
     if len(reader.pages) > MOST_PAGES:
         raise NotText(f"has {len(reader.pages):,} pages; {MOST_PAGES:,} are the most: divide it")
-    read = (page.extract_text().strip() for page in reader.pages)
-    joined = joined_words(list(_bounded(read)))
-    pages = [without_breaks(page) for page in joined]
-    title = str((reader.metadata and reader.metadata.title) or "").strip()
-    return _paged(pages, title)
-
-
-def _bounded(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of a file's parts. Raises NotText once they have too many characters together."""
+    layers = hidden_layers(reader)
+    read: list[PageText] = []
     characters = 0
-    for text in texts:
-        characters += len(text)
+    for page in reader.pages:
+        text = read_page(page, layers)
+        characters += len(text.text) + len(text.without_ink)
         check_length(characters)
-        yield text
+        read.append(text)
+    texts, left_out = texts_of_pages(read)
+    pages = [without_breaks(page) for page in joined_words(texts)]
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
+    return replace(_paged(pages, title), left_out=left_out)
 
 
 def check_length(characters: int) -> None:

@@ -16,6 +16,7 @@ from ras_agent.tools.index import ingest as ingest_module
 from ras_agent.tools.index.apart import Apart
 from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.ingest import ingest
+from ras_agent.tools.index.pdf_pages import PageText
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.messages import says
 
@@ -153,11 +154,15 @@ def test_a_book_is_given_up_at_the_chapter_that_makes_it_too_long(monkeypatch: p
 
 
 def test_a_pdf_is_given_up_at_the_page_that_makes_it_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pypdf")
     monkeypatch.setattr(conversions, "MOST_CHARACTERS", 10)
-    texts = iter(["five."] * 100)
+    read: list[str] = []
+    monkeypatch.setattr(
+        conversions, "read_page", lambda page, layers: read.append("five.") or PageText("five.", "", 0, False)
+    )
     with pytest.raises(NotText, match="holds more than 10 characters"):
-        list(conversions._bounded(texts))
-    assert len(list(texts)) == 97
+        convert(HeldFile("a.pdf", pages(20)))
+    assert len(read) == 3
 
 
 def test_a_pdf_of_too_many_pages_is_refused_before_they_are_read() -> None:

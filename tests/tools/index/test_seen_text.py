@@ -14,6 +14,7 @@ from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.text_files import Converted, HeldFile, NotText
 from tests.tools.index.test_conversions import archive, docx, epub
+from tests.tools.index.test_load import pdf
 
 pytest.importorskip("markitdown")
 
@@ -160,7 +161,7 @@ def test_a_book_is_read_in_its_encodings_and_not_if_it_is_encrypted() -> None:
     with pytest.raises(NotText, match="encrypted, so that only its shop's"):
         convert(HeldFile("a.epub", archive(sealed)))
     with pytest.raises(NotText, match=r"its part c0\.xhtml is encrypted, or no text"):
-        convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": bytes(range(128, 256)) * 20})))
+        convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": b"\x9c\0" * 20})))
 
 
 def run(text: str, look: str) -> str:
@@ -235,6 +236,52 @@ def test_slides_that_are_hidden_are_empty_and_runs_are_read_as_they_are_seen() -
     found = convert(HeldFile("a.pptx", file.getvalue()))
     assert found.text == "in 1958 [3]\n\n### Notes:\nNote 1.\n"
     assert (found.pages, dict(found.left_out)) == ((0, 0), {"hidden": 2, "struck out": 1})
+
+
+@pytest.mark.parametrize(
+    ("drawn", "text", "hidden"),
+    [
+        ("in 1958) Tj /F1 8 Tf 5 Ts (3) Tj /F1 12 Tf 0 Ts ( at 10) Tj 5 Ts (6", "in 1958 [3] at 10^6", 0),
+        ("cost 10) Tj ET BT 8 0 0 8 62 24 Tm /F1 1 Tf (6) Tj 12 0 0 12 68 20 Tm ( crowns", "cost 10^6 crowns", 0),
+        ("H) Tj /F1 8 Tf -3 Ts (2) Tj /F1 12 Tf 0 Ts (O", "H2O", 0),
+        ("label) Tj /F1 8 Tf 180 3 Td (value", "label value", 0),
+        ("Seen) Tj 1 g (white) Tj 0 0 0 0 k (white) Tj 0 g 0.4 Tz /F1 0.5 Tf (tiny", "Seen", 3),
+        ("Seen) Tj 3 Tr (no ink) Tj 0 Tr 0 900 Td (above) Tj 900 0 Td [(be) 9 (side)] TJ (", "Seen", 3),
+        ("Seen) Tj ET 1 0 0 rg 0 0 300 10 re f BT 1 g 20 2 Td ( on red", "Seen\n on red", 0),
+        ("Seen) Tj 1 g 14 TL (white) ' 0 g (below", "Seen\nbelow", 1),
+    ],
+)
+def test_a_pdf_is_read_as_it_is_seen(drawn: str, text: str, hidden: int) -> None:
+    found = convert(HeldFile("a.pdf", pdf(drawn)))
+    assert (found.text, found.left_out.get("hidden", 0)) == (f"{text}\n", hidden)
+
+
+def test_text_without_ink_is_read_where_it_is_all_that_there_is() -> None:
+    found = convert(HeldFile("a.pdf", pdf("a) Tj 3 Tr 0 -12 Td (secret", "by OCR) Tj ET BT (")))
+    assert found.text == "a\nby OCR\n"
+    scan = convert(HeldFile("a.pdf", pdf(") Tj 3 Tr (A scanned page", ") Tj 3 Tr (and 1 g (white")))
+    assert (scan.text, dict(scan.left_out)) == ("A scanned page\nand\n", {"hidden": 1})
+
+
+def test_what_a_layer_or_a_form_hides_is_left_out() -> None:
+    pypdf = pytest.importorskip("pypdf")
+    generic = pypdf.generic
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("Seen.) Tj ET /OC /L BDC BT (layer) Tj ET EMC /F Do BT (")))
+    layer = writer._add_object(generic.DictionaryObject())
+    form = generic.DecodedStreamObject()
+    form.set_data(b"BT /F1 12 Tf 1 0 0 1 20 20 Tm 1 g (white) Tj 0 g ( In a form.) Tj ET")
+    name = generic.NameObject
+    form.update({name("/Type"): name("/XObject"), name("/Subtype"): name("/Form")})
+    resources = writer.pages[0]["/Resources"]
+    form[name("/Resources")] = generic.DictionaryObject({name("/Font"): resources["/Font"]})
+    resources[name("/Properties")] = generic.DictionaryObject({name("/L"): layer.indirect_reference})
+    resources[name("/XObject")] = generic.DictionaryObject({name("/F"): writer._add_object(form)})
+    off = generic.DictionaryObject({name("/OFF"): generic.ArrayObject([layer.indirect_reference])})
+    writer.root_object[name("/OCProperties")] = generic.DictionaryObject({name("/D"): off})
+    file = io.BytesIO()
+    writer.write(file)
+    found = convert(HeldFile("a.pdf", file.getvalue()))
+    assert (found.text.split(), dict(found.left_out)) == (["Seen.", "In", "a", "form."], {"hidden": 2})
 
 
 def test_a_run_says_how_much_is_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,496 @@
+"""Reads the pages of a PDF as they are seen: raised text is marked, and text that nobody can see is left out.
+
+Before the library puts a page's text together, the operations that draw the page are looked through: text in white on
+white, without size, without ink or beyond the page is taken out, and what is raised is set apart. Text that
+is drawn without ink over a picture is a scan's text by OCR, and stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
+
+Matrix = tuple[float, float, float, float, float, float]
+Box = tuple[float, float, float, float]
+
+_SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+_SHOWS = (b"Tj", b"TJ", b"'", b'"')
+_FILLS = (b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*")
+_ENDS_PATH = (*_FILLS, b"n", b"s", b"S")
+_PATHS = {b"m": 2, b"l": 2, b"c": 6, b"v": 4, b"y": 4}
+_COLOURS = (b"g", b"rg", b"k", b"sc", b"scn")
+_BEGIN_MARK = b"RasBegin"
+_WITHOUT_INK = (3, 7)
+_SMALLEST = 1.0  # points of a letter
+_LIGHTEST = 0.97  # share of white from which ink is not seen on white
+_LEAST_SCRIPT, _LARGEST_SCRIPT = 0.4, 0.87  # size of raised text in that of its line
+_LEAST_RISE, _LARGEST_RISE = 0.1, 0.75  # of the size of its line
+_WIDEST = 0.8  # width of a character in its height
+_MOST_BOXES = 2_000
+_DEEPEST = 8  # forms within forms
+_INVISIBLE = "invisible"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ink:
+    """State of drawing that is saved and restored with the graphics."""
+
+    matrix: Matrix = _SAME
+    white: bool = False
+    components: int = 0
+    mode: int = 0
+    rise: float = 0.0
+    size: float = 0.0
+    leading: float = 0.0
+    clear: bool = False
+
+
+@dataclass(slots=True)
+class _Canvas:
+    """Page on which is noted where ink and pictures are."""
+
+    file: Any
+    box: Box
+    hidden_layers: frozenset[int]
+    grounds: list[Box] = field(default_factory=list)
+    hidden: int = 0
+    pictures: int = 0
+    replaced: list[tuple[Any, Any, Any]] = field(default_factory=list)
+
+    def replace(self, owner: Any, name: str, content: Any) -> None:
+        """Put prepared content in the place of that of a page or form."""
+        from pypdf.generic import NameObject
+
+        key = NameObject(name)
+        self.replaced.append((owner, key, owner.raw_get(key)))
+        owner[key] = content
+
+    def restore(self) -> None:
+        """Put back what was replaced, so that prepared content does not stay in memory."""
+        for owner, key, content in reversed(self.replaced):
+            owner[key] = content
+
+    def has_ground(self, x: float, y: float) -> bool:
+        """Return whether something that is not white was drawn at a place."""
+        return any(left <= x <= right and low <= y <= high for left, low, right, high in self.grounds)
+
+    def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
+        """Note that something was drawn around places."""
+        if len(self.grounds) >= _MOST_BOXES or not places:
+            return
+        across = [x for x, _ in places]
+        up = [y for _, y in places]
+        self.grounds.append((min(across), min(up), max(across), max(up)))
+
+
+@dataclass(slots=True)
+class _Base:
+    """Text that stands on its line, by which is seen whether the next one is raised."""
+
+    x: float
+    y: float
+    height: float
+    characters: int = 0
+
+    def is_next(self, x: float, height: float) -> bool:
+        """Return whether a smaller text at a place may belong to this one: it begins where this one may end."""
+        share = height / self.height
+        reach = self.height * (self.characters * _WIDEST + 1)
+        return _LEAST_SCRIPT <= share <= _LARGEST_SCRIPT and self.x < x <= self.x + reach
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """Text of a page.
+
+    without_ink: that which is drawn without ink, as a scan's text is. hidden: how many parts were left out.
+    """
+
+    text: str
+    without_ink: str
+    hidden: int
+    has_picture: bool
+
+
+def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
+    """Return the texts of pages, and how many of their parts nobody can see.
+
+    Text without ink is that of a scan by OCR where it is over a picture, or all that there is, and else it is hidden.
+    """
+    is_scan = not any(page.text.strip() for page in pages)
+    left_out: Counter[str] = Counter()
+    texts: list[str] = []
+    for page in pages:
+        text = page.text
+        if page.hidden:
+            left_out["hidden"] += page.hidden
+        if page.without_ink.strip():
+            is_by_ocr = not text.strip() and (page.has_picture or is_scan)
+            if is_by_ocr:
+                text = page.without_ink
+            else:
+                left_out["hidden"] += 1
+        texts.append(written_out(text).strip())
+    return texts, left_out
+
+
+def hidden_layers(reader: Any) -> frozenset[int]:
+    """Return the numbers of the objects that are layers which a PDF switches off."""
+    properties = _entry(reader.root_object, "/OCProperties")
+    shown_first = _entry(properties, "/D")
+    off = _entry(shown_first, "/OFF")
+    if not isinstance(off, list):
+        return frozenset()
+    return frozenset(layer.idnum for layer in off if hasattr(layer, "idnum"))
+
+
+def _entry(owner: Any, name: Any) -> Any:
+    """Return what a dictionary of a PDF holds by a name, None where there is nothing."""
+    found = owner.get(name) if isinstance(owner, dict) else None
+    return None if found is None else found.get_object()
+
+
+def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
+    """Return the text of a page. layers: the numbers of the layers that are switched off."""
+    from pypdf.generic import ContentStream
+
+    content = _entry(page, "/Contents")
+    if content is None:
+        return PageText(text="", without_ink="", hidden=0, has_picture=False)
+    canvas = _Canvas(page.pdf, _box_of(page), layers)
+    stream = _Stream(page, canvas, _Ink())
+    canvas.replace(page, "/Contents", stream.looked_through(ContentStream(content, page.pdf, "bytes")))
+    try:
+        return _put_together(page, canvas)
+    finally:
+        canvas.restore()
+
+
+def _put_together(page: Any, canvas: _Canvas) -> PageText:
+    parts: list[tuple[str, str]] = []
+    kind = ""
+
+    def before(operator: bytes, operands: Any, *_: Any) -> None:
+        nonlocal kind
+        if operator == _BEGIN_MARK:
+            kind = operands[0]
+
+    def add(text: str, *_: Any) -> None:
+        if text:
+            parts.append((kind, text))
+
+    page.extract_text(visitor_operand_before=before, visitor_text=add)
+    return PageText(
+        text=_joined(parts, without_ink=False),
+        without_ink=_joined(parts, without_ink=True),
+        hidden=canvas.hidden,
+        has_picture=canvas.pictures > 0,
+    )
+
+
+def _joined(parts: Iterable[tuple[str, str]], *, without_ink: bool) -> str:
+    """Return the parts that are drawn with ink, or those without, with marks around what is raised or lowered."""
+    pieces: list[str] = []
+    for kind, part in parts:
+        if not part.strip():
+            pieces.append(part)
+            continue
+        is_invisible = kind.startswith(_INVISIBLE)
+        if is_invisible != without_ink:
+            continue
+        mark = kind.removeprefix(_INVISIBLE)
+        if not mark:
+            pieces.append(part)
+            continue
+        while pieces and pieces[-1] == "\n":  # raised text begins no line
+            pieces.pop()
+        if pieces:
+            pieces[-1] = pieces[-1].removesuffix("\n")
+        tail = part[len(part.rstrip()) :]
+        pieces.append(f"{mark}{part.strip()}{END}{tail}")
+    return "".join(pieces)
+
+
+def _box_of(page: Any) -> Box:
+    box = page.cropbox
+    return (float(box.left), float(box.bottom), float(box.right), float(box.top))
+
+
+def _times(first: Matrix, second: Matrix) -> Matrix:
+    """Return the matrix that does what the first does, then what the second does."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, m = second
+    return (
+        a * g + b * i,
+        a * h + b * j,
+        c * g + d * i,
+        c * h + d * j,
+        e * g + f * i + k,
+        e * h + f * j + m,
+    )
+
+
+def _moved(x: float, y: float) -> Matrix:
+    return (1.0, 0.0, 0.0, 1.0, x, y)
+
+
+def _place(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+    a, b, c, d, e, f = matrix
+    return (a * x + c * y + e, b * x + d * y + f)
+
+
+def _numbers(operands: Sequence[Any]) -> list[float]:
+    return [float(value) for value in operands if isinstance(value, int | float)]
+
+
+def _matrix(operands: Sequence[Any]) -> Matrix:
+    values = _numbers(operands)[:6]
+    if len(values) != 6:
+        return _SAME
+    a, b, c, d, e, f = values
+    return (a, b, c, d, e, f)
+
+
+class _Stream:
+    """Looks through the operations of a page, or of a form that is drawn on it."""
+
+    def __init__(self, owner: Any, canvas: _Canvas, ink: _Ink, levels: int = _DEEPEST) -> None:
+        self._owner = owner
+        self._canvas = canvas
+        self._ink = ink
+        self._levels = levels
+        self._saved: list[_Ink] = []
+        self._text: Matrix = _SAME
+        self._line: Matrix = _SAME
+        self._path: list[tuple[float, float]] = []
+        self._layers: list[bool] = []
+        self._base: _Base | None = None
+        self._kind = ""
+        self._made: list[tuple[Any, bytes]] = []
+
+    def looked_through(self, content: Any) -> Any:
+        """Return the content without the text that nobody sees, and with marks at what is raised."""
+        for operands, operator in content.operations:
+            if operator in _SHOWS:
+                self._show(operands, operator)
+                continue
+            self._follow(operands, operator)
+            self._made.append((operands, operator))
+        self._mark("")
+        content.operations = self._made
+        return content
+
+    def _show(self, operands: Any, operator: bytes) -> None:
+        if operator in (b"'", b'"'):
+            self._next_line(0.0, -self._ink.leading)
+        if self._is_unseen():
+            self._canvas.hidden += _length(operands) > 0
+            if operator in (b"'", b'"'):
+                self._made.append(([], b"T*"))
+            return
+        self._mark(self._kind_of_text())
+        if self._base is not None:
+            self._base.characters += _length(operands)
+        self._made.append((operands, operator))
+
+    def _mark(self, kind: str) -> None:
+        """Set apart what follows, if it is of another kind than what was before."""
+        if kind != self._kind:
+            self._kind = kind
+            self._made.append((list(_SAME), b"cm"))  # changes nothing, and ends a piece of text
+            self._made.append(([kind], _BEGIN_MARK))
+
+    def _is_unseen(self) -> bool:
+        ink = self._ink
+        whole = _times(self._text, ink.matrix)
+        if ink.clear or any(self._layers):
+            return True
+        x, y = _place(whole, 0.0, ink.rise + ink.size * 0.3)
+        height = self._height(whole)
+        if height < _SMALLEST or self._is_off_page(x, y, height):
+            return True
+        return ink.white and not self._canvas.has_ground(x, y)
+
+    def _height(self, whole: Matrix) -> float:
+        _, _, c, d, _, _ = whole
+        return abs(self._ink.size) * (c * c + d * d) ** 0.5
+
+    def _is_off_page(self, x: float, y: float, height: float) -> bool:
+        left, low, right, high = self._canvas.box
+        if y > high + height or y < low - height:
+            return True
+        return x > right or x < 2 * left - right - height
+
+    def _kind_of_text(self) -> str:
+        without_ink = self._ink.mode in _WITHOUT_INK
+        level = self._level()
+        return f"{_INVISIBLE}{level}" if without_ink else level
+
+    def _level(self) -> str:
+        """Return the mark of text that is raised or lowered from its line, "" for text that stands on it."""
+        ink = self._ink
+        whole = _times(self._text, ink.matrix)
+        x, y = _place(whole, 0.0, ink.rise)
+        height = self._height(whole)
+        rise = ink.rise / abs(ink.size)
+        if self._base is not None and self._base.is_next(x, height):
+            rise = (y - self._base.y) / self._base.height
+        if _LEAST_RISE <= rise <= _LARGEST_RISE:
+            return RAISED
+        if _LEAST_RISE <= -rise <= _LARGEST_RISE:
+            return LOWERED
+        self._base = _Base(x, y, height)
+        return ""
+
+    def _follow(self, operands: Any, operator: bytes) -> None:
+        """Change the state of drawing as an operation does."""
+        if operator == b"q":
+            self._saved.append(self._ink)
+        elif operator == b"Q":
+            self._ink = self._saved.pop() if self._saved else self._ink
+        elif operator == b"cm":
+            self._ink = replace(self._ink, matrix=_times(_matrix(operands), self._ink.matrix))
+        elif operator in _COLOURS:
+            self._ink = replace(self._ink, white=_is_white(operands, operator, self._ink.components))
+        elif operator == b"cs":
+            components = self._components(operands)
+            self._ink = replace(self._ink, components=components, white=False)
+        elif operator == b"gs":
+            self._ink = replace(self._ink, clear=self._is_clear(operands))
+        elif operator == b"Do":
+            self._draw(operands)
+        elif operator in (b"BDC", b"BMC"):
+            self._layers.append(self._is_off(operands))
+        elif operator == b"EMC":
+            del self._layers[-1:]
+        elif operator.startswith(b"T") or operator == b"BT":
+            self._follow_text(operands, operator)
+        else:
+            self._follow_path(operands, operator)
+
+    def _follow_text(self, operands: Any, operator: bytes) -> None:
+        values = _numbers(operands)
+        if operator == b"BT":
+            self._text = self._line = _SAME
+        elif operator == b"Tm":
+            self._text = self._line = _matrix(operands)
+        elif operator in (b"Td", b"TD") and len(values) == 2:
+            self._next_line(values[0], values[1])
+            if operator == b"TD":
+                self._ink = replace(self._ink, leading=-values[1])
+        elif operator == b"T*":
+            self._next_line(0.0, -self._ink.leading)
+        elif operator == b"Tf" and values:
+            self._ink = replace(self._ink, size=values[-1])
+        elif operator == b"Tr" and values:
+            self._ink = replace(self._ink, mode=int(values[0]))
+        elif operator == b"Ts" and values:
+            self._ink = replace(self._ink, rise=values[0])
+        elif operator == b"TL" and values:
+            self._ink = replace(self._ink, leading=values[0])
+
+    def _next_line(self, x: float, y: float) -> None:
+        self._line = _times(_moved(x, y), self._line)
+        self._text = self._line
+
+    def _follow_path(self, operands: Any, operator: bytes) -> None:
+        values = _numbers(operands)
+        matrix = self._ink.matrix
+        if operator == b"re" and len(values) == 4:
+            x, y, width, height = values
+            self._path.append(_place(matrix, x, y))
+            self._path.append(_place(matrix, x + width, y + height))
+        elif len(values) == _PATHS.get(operator):
+            self._path.append(_place(matrix, values[-2], values[-1]))
+        elif operator in _ENDS_PATH:
+            if operator in _FILLS and not self._ink.white:
+                self._canvas.add_ground(self._path)
+            self._path = []
+        elif operator == b"sh":
+            left, low, right, high = self._canvas.box
+            self._canvas.add_ground([(left, low), (right, high)])
+
+    def _resource(self, kind: str, name: Any) -> Any:
+        """Return what a page or form calls by a name, None for what it does not have."""
+        resources = _entry(self._owner, "/Resources")
+        return _entry(_entry(resources, kind), name)
+
+    def _components(self, operands: Any) -> int:
+        """Return how many numbers a colour has in a colour space whose white is known, else 0."""
+        name = operands[0] if operands else ""
+        known = {"/DeviceGray": 1, "/DeviceRGB": 3, "/DeviceCMYK": 4}
+        if name in known:
+            return known[name]
+        space = self._resource("/ColorSpace", name)
+        if not isinstance(space, list) or len(space) < 2:
+            return 0
+        if space[0] == "/ICCBased":
+            return int(_entry(space[1].get_object(), "/N") or 0)
+        return {"/CalGray": 1, "/CalRGB": 3}.get(space[0], 0)
+
+    def _is_clear(self, operands: Any) -> bool:
+        """Return whether a graphics state makes what is filled invisible."""
+        state = self._resource("/ExtGState", operands[0] if operands else "")
+        opacity = _entry(state, "/ca")
+        if not isinstance(opacity, int | float):
+            return self._ink.clear
+        return opacity <= 0.05
+
+    def _is_off(self, operands: Any) -> bool:
+        """Return whether what begins here lies in a layer that is switched off."""
+        if len(operands) < 2 or operands[0] != "/OC" or not self._canvas.hidden_layers:
+            return False
+        named = _entry(_entry(self._owner, "/Resources"), "/Properties")
+        if named is None or operands[1] not in named:
+            return False
+        layer = named.raw_get(operands[1])
+        return getattr(layer, "idnum", None) in self._canvas.hidden_layers
+
+    def _draw(self, operands: Any) -> None:
+        """Note a picture, and look through a form."""
+        drawn = self._resource("/XObject", operands[0] if operands else "")
+        if drawn is None:
+            return
+        if drawn.get("/Subtype") == "/Image":
+            corners = [_place(self._ink.matrix, x, y) for x, y in ((0, 0), (1, 0), (0, 1), (1, 1))]
+            self._canvas.add_ground(corners)
+            self._canvas.pictures += 1
+        elif drawn.get("/Subtype") == "/Form" and self._levels:
+            self._look_through_form(operands[0], drawn)
+
+    def _look_through_form(self, name: Any, form: Any) -> None:
+        from pypdf.generic import ContentStream
+
+        if isinstance(form, ContentStream):  # it was drawn before
+            return
+        content = ContentStream(form, self._canvas.file, "bytes")
+        for key, value in form.items():
+            if key not in ("/Length", "/Filter", "/DecodeParms"):
+                content[key] = value
+        placed = _matrix(_entry(form, "/Matrix") or ())
+        ink = replace(self._ink, matrix=_times(placed, self._ink.matrix))
+        owner = form if "/Resources" in form else self._owner
+        inner = _Stream(owner, self._canvas, ink, self._levels - 1)
+        forms = _entry(_entry(self._owner, "/Resources"), "/XObject")
+        self._canvas.replace(forms, name, inner.looked_through(content))
+
+
+def _length(operands: Any) -> int:
+    """Return how many characters an operation shows, at most."""
+    shown = operands[-1] if operands else b""
+    pieces = shown if isinstance(shown, list) else [shown]
+    return sum(len(piece.strip()) for piece in pieces if isinstance(piece, bytes | str))
+
+
+def _is_white(operands: Any, operator: bytes, components: int) -> bool:
+    """Return whether a colour is that of paper."""
+    values = _numbers(operands)
+    if operator in (b"sc", b"scn") and len(values) != components:
+        return False
+    if len(values) in (1, 3):
+        return min(values) >= _LIGHTEST
+    return len(values) == 4 and max(values) <= 1 - _LIGHTEST

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import hypot
 from typing import Any
 
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
@@ -19,10 +20,8 @@ Box = tuple[float, float, float, float]
 
 _SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
-_FILLS = (b"f", b"F", b"f*", b"B", b"B*", b"b", b"b*")
-_ENDS_PATH = (*_FILLS, b"n", b"s", b"S")
-_PATHS = {b"m": 2, b"l": 2, b"c": 6, b"v": 4, b"y": 4}
-_COLOURS = (b"g", b"rg", b"k", b"sc", b"scn")
+_COMPONENTS = {"/DeviceGray": 1, "/CalGray": 1, "/DeviceRGB": 3, "/CalRGB": 3, "/DeviceCMYK": 4}
+_CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
 _BEGIN_MARK = b"RasBegin"
 _WITHOUT_INK = (3, 7)
 _SMALLEST = 1.0  # points of a letter
@@ -35,7 +34,7 @@ _DEEPEST = 8  # forms within forms
 _INVISIBLE = "invisible"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Ink:
     """State of drawing that is saved and restored with the graphics."""
 
@@ -76,7 +75,10 @@ class _Canvas:
 
     def has_ground(self, x: float, y: float) -> bool:
         """Return whether something that is not white was drawn at a place."""
-        return any(left <= x <= right and low <= y <= high for left, low, right, high in self.grounds)
+        for left, low, right, high in self.grounds:
+            if left <= x <= right and low <= y <= high:
+                return True
+        return False
 
     def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
         """Note that something was drawn around places."""
@@ -84,7 +86,9 @@ class _Canvas:
             return
         across = [x for x, _ in places]
         up = [y for _, y in places]
-        self.grounds.append((min(across), min(up), max(across), max(up)))
+        low_corner = (min(across), min(up))
+        high_corner = (max(across), max(up))
+        self.grounds.append((*low_corner, *high_corner))
 
 
 @dataclass(slots=True)
@@ -99,8 +103,10 @@ class _Base:
     def is_next(self, x: float, height: float) -> bool:
         """Return whether a smaller text at a place may belong to this one: it begins where this one may end."""
         share = height / self.height
-        reach = self.height * (self.characters * _WIDEST + 1)
-        return _LEAST_SCRIPT <= share <= _LARGEST_SCRIPT and self.x < x <= self.x + reach
+        if not _LEAST_SCRIPT <= share <= _LARGEST_SCRIPT:
+            return False
+        widths = self.characters * _WIDEST + 1
+        return self.x < x <= self.x + self.height * widths
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +116,10 @@ class PageText:
     without_ink: that which is drawn without ink, as a scan's text is. hidden: how many parts were left out.
     """
 
-    text: str
-    without_ink: str
-    hidden: int
-    has_picture: bool
+    text: str = ""
+    without_ink: str = ""
+    hidden: int = 0
+    has_picture: bool = False
 
 
 def texts_of_pages(pages: Sequence[PageText]) -> tuple[list[str], Counter[str]]:
@@ -160,10 +166,11 @@ def read_page(page: Any, layers: frozenset[int] = frozenset()) -> PageText:
 
     content = _entry(page, "/Contents")
     if content is None:
-        return PageText(text="", without_ink="", hidden=0, has_picture=False)
+        return PageText()
     canvas = _Canvas(page.pdf, _box_of(page), layers)
     stream = _Stream(page, canvas, _Ink())
-    canvas.replace(page, "/Contents", stream.looked_through(ContentStream(content, page.pdf, "bytes")))
+    prepared = stream.looked_through(ContentStream(content, page.pdf, "bytes"))
+    canvas.replace(page, "/Contents", prepared)
     try:
         return _put_together(page, canvas)
     finally:
@@ -217,7 +224,12 @@ def _joined(parts: Iterable[tuple[str, str]], *, without_ink: bool) -> str:
 
 def _box_of(page: Any) -> Box:
     box = page.cropbox
-    return (float(box.left), float(box.bottom), float(box.right), float(box.top))
+    return (
+        float(box.left),
+        float(box.bottom),
+        float(box.right),
+        float(box.top),
+    )
 
 
 def _times(first: Matrix, second: Matrix) -> Matrix:
@@ -240,7 +252,9 @@ def _moved(x: float, y: float) -> Matrix:
 
 def _place(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
     a, b, c, d, e, f = matrix
-    return (a * x + c * y + e, b * x + d * y + f)
+    across = a * x + c * y + e
+    up = b * x + d * y + f
+    return (across, up)
 
 
 def _numbers(operands: Sequence[Any]) -> list[float]:
@@ -264,8 +278,8 @@ class _Stream:
         self._ink = ink
         self._levels = levels
         self._saved: list[_Ink] = []
-        self._text: Matrix = _SAME
-        self._line: Matrix = _SAME
+        self._text = _SAME
+        self._line = _SAME
         self._path: list[tuple[float, float]] = []
         self._layers: list[bool] = []
         self._base: _Base | None = None
@@ -290,7 +304,7 @@ class _Stream:
         if self._is_unseen():
             self._canvas.hidden += _length(operands) > 0
             if operator in (b"'", b'"'):
-                self._made.append(([], b"T*"))
+                self._add(b"T*")
             return
         self._mark(self._kind_of_text())
         if self._base is not None:
@@ -301,15 +315,19 @@ class _Stream:
         """Set apart what follows, if it is of another kind than what was before."""
         if kind != self._kind:
             self._kind = kind
-            self._made.append((list(_SAME), b"cm"))  # changes nothing, and ends a piece of text
-            self._made.append(([kind], _BEGIN_MARK))
+            self._add(b"cm", *_SAME)  # changes nothing, and ends a piece of text
+            self._add(_BEGIN_MARK, kind)
+
+    def _add(self, operator: bytes, *operands: Any) -> None:
+        self._made.append((list(operands), operator))
 
     def _is_unseen(self) -> bool:
         ink = self._ink
         whole = _times(self._text, ink.matrix)
         if ink.clear or any(self._layers):
             return True
-        x, y = _place(whole, 0.0, ink.rise + ink.size * 0.3)
+        middle = ink.rise + ink.size * 0.3
+        x, y = _place(whole, 0.0, middle)
         height = self._height(whole)
         if height < _SMALLEST or self._is_off_page(x, y, height):
             return True
@@ -317,13 +335,14 @@ class _Stream:
 
     def _height(self, whole: Matrix) -> float:
         _, _, c, d, _, _ = whole
-        return abs(self._ink.size) * (c * c + d * d) ** 0.5
+        return abs(self._ink.size) * hypot(c, d)
 
     def _is_off_page(self, x: float, y: float, height: float) -> bool:
         left, low, right, high = self._canvas.box
         if y > high + height or y < low - height:
             return True
-        return x > right or x < 2 * left - right - height
+        width = right - left
+        return x > right or x < left - width - height
 
     def _kind_of_text(self) -> str:
         without_ink = self._ink.mode in _WITHOUT_INK
@@ -337,8 +356,9 @@ class _Stream:
         x, y = _place(whole, 0.0, ink.rise)
         height = self._height(whole)
         rise = ink.rise / abs(ink.size)
-        if self._base is not None and self._base.is_next(x, height):
-            rise = (y - self._base.y) / self._base.height
+        base = self._base
+        if base is not None and base.is_next(x, height):
+            rise = (y - base.y) / base.height
         if _LEAST_RISE <= rise <= _LARGEST_RISE:
             return RAISED
         if _LEAST_RISE <= -rise <= _LARGEST_RISE:
@@ -348,93 +368,103 @@ class _Stream:
 
     def _follow(self, operands: Any, operator: bytes) -> None:
         """Change the state of drawing as an operation does."""
-        if operator == b"q":
-            self._saved.append(self._ink)
-        elif operator == b"Q":
-            self._ink = self._saved.pop() if self._saved else self._ink
-        elif operator == b"cm":
-            self._ink = replace(self._ink, matrix=_times(_matrix(operands), self._ink.matrix))
-        elif operator in _COLOURS:
-            self._ink = replace(self._ink, white=_is_white(operands, operator, self._ink.components))
-        elif operator == b"cs":
-            components = self._components(operands)
-            self._ink = replace(self._ink, components=components, white=False)
-        elif operator == b"gs":
-            self._ink = replace(self._ink, clear=self._is_clear(operands))
-        elif operator == b"Do":
-            self._draw(operands)
-        elif operator in (b"BDC", b"BMC"):
-            self._layers.append(self._is_off(operands))
-        elif operator == b"EMC":
-            del self._layers[-1:]
-        elif operator.startswith(b"T") or operator == b"BT":
-            self._follow_text(operands, operator)
-        else:
-            self._follow_path(operands, operator)
+        ink = self._ink
+        match operator:
+            case b"q":
+                self._saved.append(replace(ink))
+            case b"Q":
+                if self._saved:
+                    self._ink = self._saved.pop()
+            case b"cm":
+                ink.matrix = _times(_matrix(operands), ink.matrix)
+            case b"g" | b"rg" | b"k" | b"sc" | b"scn":
+                ink.white = _is_white(operands, operator, ink.components)
+            case b"cs":
+                ink.components = self._components(_first(operands))
+                ink.white = False
+            case b"gs":
+                ink.clear = self._is_clear(_first(operands))
+            case b"Do":
+                self._draw(_first(operands))
+            case b"BDC" | b"BMC":
+                self._layers.append(self._is_off(operands))
+            case b"EMC":
+                del self._layers[-1:]
+            case b"BT":
+                self._line = _SAME
+                self._text = _SAME
+            case b"Tm":
+                self._line = _matrix(operands)
+                self._text = self._line
+            case _:
+                self._follow_numbers(_numbers(operands), operator)
 
-    def _follow_text(self, operands: Any, operator: bytes) -> None:
-        values = _numbers(operands)
-        if operator == b"BT":
-            self._text = self._line = _SAME
-        elif operator == b"Tm":
-            self._text = self._line = _matrix(operands)
-        elif operator in (b"Td", b"TD") and len(values) == 2:
-            self._next_line(values[0], values[1])
-            if operator == b"TD":
-                self._ink = replace(self._ink, leading=-values[1])
-        elif operator == b"T*":
-            self._next_line(0.0, -self._ink.leading)
-        elif operator == b"Tf" and values:
-            self._ink = replace(self._ink, size=values[-1])
-        elif operator == b"Tr" and values:
-            self._ink = replace(self._ink, mode=int(values[0]))
-        elif operator == b"Ts" and values:
-            self._ink = replace(self._ink, rise=values[0])
-        elif operator == b"TL" and values:
-            self._ink = replace(self._ink, leading=values[0])
+    def _follow_numbers(self, values: list[float], operator: bytes) -> None:
+        ink = self._ink
+        match operator, values:
+            case b"Td", [x, y]:
+                self._next_line(x, y)
+            case b"TD", [x, y]:
+                self._next_line(x, y)
+                ink.leading = -y
+            case b"T*", _:
+                self._next_line(0.0, -ink.leading)
+            case b"Tf", [*_, size]:
+                ink.size = size
+            case b"Tr", [mode]:
+                ink.mode = int(mode)
+            case b"Ts", [rise]:
+                ink.rise = rise
+            case b"TL", [leading]:
+                ink.leading = leading
+            case _:
+                self._follow_path(values, operator)
 
     def _next_line(self, x: float, y: float) -> None:
         self._line = _times(_moved(x, y), self._line)
         self._text = self._line
 
-    def _follow_path(self, operands: Any, operator: bytes) -> None:
-        values = _numbers(operands)
-        matrix = self._ink.matrix
-        if operator == b"re" and len(values) == 4:
-            x, y, width, height = values
-            self._path.append(_place(matrix, x, y))
-            self._path.append(_place(matrix, x + width, y + height))
-        elif len(values) == _PATHS.get(operator):
-            self._path.append(_place(matrix, values[-2], values[-1]))
-        elif operator in _ENDS_PATH:
-            if operator in _FILLS and not self._ink.white:
-                self._canvas.add_ground(self._path)
-            self._path = []
-        elif operator == b"sh":
-            left, low, right, high = self._canvas.box
-            self._canvas.add_ground([(left, low), (right, high)])
+    def _follow_path(self, values: list[float], operator: bytes) -> None:
+        match operator, values:
+            case b"re", [x, y, width, height]:
+                self._go_to(x, y)
+                self._go_to(x + width, y + height)
+            case b"m" | b"l" | b"c" | b"v" | b"y", [*_, x, y]:
+                self._go_to(x, y)
+            case b"n" | b"s" | b"S", _:
+                self._path = []
+            case b"f" | b"F" | b"f*" | b"B" | b"B*" | b"b" | b"b*", _:
+                if not self._ink.white:
+                    self._canvas.add_ground(self._path)
+                self._path = []
+            case b"sh", _:
+                left, low, right, high = self._canvas.box
+                self._canvas.add_ground([(left, low), (right, high)])
+
+    def _go_to(self, x: float, y: float) -> None:
+        place = _place(self._ink.matrix, x, y)
+        self._path.append(place)
 
     def _resource(self, kind: str, name: Any) -> Any:
         """Return what a page or form calls by a name, None for what it does not have."""
         resources = _entry(self._owner, "/Resources")
         return _entry(_entry(resources, kind), name)
 
-    def _components(self, operands: Any) -> int:
+    def _components(self, name: Any) -> int:
         """Return how many numbers a colour has in a colour space whose white is known, else 0."""
-        name = operands[0] if operands else ""
-        known = {"/DeviceGray": 1, "/DeviceRGB": 3, "/DeviceCMYK": 4}
-        if name in known:
-            return known[name]
+        if name in _COMPONENTS:
+            return _COMPONENTS[name]
         space = self._resource("/ColorSpace", name)
         if not isinstance(space, list) or len(space) < 2:
             return 0
-        if space[0] == "/ICCBased":
-            return int(_entry(space[1].get_object(), "/N") or 0)
-        return {"/CalGray": 1, "/CalRGB": 3}.get(space[0], 0)
+        if space[0] != "/ICCBased":
+            return _COMPONENTS.get(space[0], 0)
+        profile = space[1].get_object()
+        return int(_entry(profile, "/N") or 0)
 
-    def _is_clear(self, operands: Any) -> bool:
+    def _is_clear(self, name: Any) -> bool:
         """Return whether a graphics state makes what is filled invisible."""
-        state = self._resource("/ExtGState", operands[0] if operands else "")
+        state = self._resource("/ExtGState", name)
         opacity = _entry(state, "/ca")
         if not isinstance(opacity, int | float):
             return self._ink.clear
@@ -442,25 +472,28 @@ class _Stream:
 
     def _is_off(self, operands: Any) -> bool:
         """Return whether what begins here lies in a layer that is switched off."""
-        if len(operands) < 2 or operands[0] != "/OC" or not self._canvas.hidden_layers:
+        if not self._canvas.hidden_layers or len(operands) < 2:
             return False
-        named = _entry(_entry(self._owner, "/Resources"), "/Properties")
+        if operands[0] != "/OC":
+            return False
+        resources = _entry(self._owner, "/Resources")
+        named = _entry(resources, "/Properties")
         if named is None or operands[1] not in named:
             return False
         layer = named.raw_get(operands[1])
         return getattr(layer, "idnum", None) in self._canvas.hidden_layers
 
-    def _draw(self, operands: Any) -> None:
+    def _draw(self, name: Any) -> None:
         """Note a picture, and look through a form."""
-        drawn = self._resource("/XObject", operands[0] if operands else "")
-        if drawn is None:
-            return
-        if drawn.get("/Subtype") == "/Image":
-            corners = [_place(self._ink.matrix, x, y) for x, y in ((0, 0), (1, 0), (0, 1), (1, 1))]
+        drawn = self._resource("/XObject", name)
+        kind = _entry(drawn, "/Subtype")
+        if kind == "/Image":
+            matrix = self._ink.matrix
+            corners = [_place(matrix, x, y) for x, y in _CORNERS]
             self._canvas.add_ground(corners)
             self._canvas.pictures += 1
-        elif drawn.get("/Subtype") == "/Form" and self._levels:
-            self._look_through_form(operands[0], drawn)
+        elif kind == "/Form" and self._levels:
+            self._look_through_form(name, drawn)
 
     def _look_through_form(self, name: Any, form: Any) -> None:
         from pypdf.generic import ContentStream
@@ -471,19 +504,27 @@ class _Stream:
         for key, value in form.items():
             if key not in ("/Length", "/Filter", "/DecodeParms"):
                 content[key] = value
+        ink = replace(self._ink)
         placed = _matrix(_entry(form, "/Matrix") or ())
-        ink = replace(self._ink, matrix=_times(placed, self._ink.matrix))
+        ink.matrix = _times(placed, ink.matrix)
         owner = form if "/Resources" in form else self._owner
         inner = _Stream(owner, self._canvas, ink, self._levels - 1)
-        forms = _entry(_entry(self._owner, "/Resources"), "/XObject")
-        self._canvas.replace(forms, name, inner.looked_through(content))
+        prepared = inner.looked_through(content)
+        resources = _entry(self._owner, "/Resources")
+        forms = _entry(resources, "/XObject")
+        self._canvas.replace(forms, name, prepared)
+
+
+def _first(operands: Any) -> Any:
+    return operands[0] if operands else ""
 
 
 def _length(operands: Any) -> int:
     """Return how many characters an operation shows, at most."""
     shown = operands[-1] if operands else b""
     pieces = shown if isinstance(shown, list) else [shown]
-    return sum(len(piece.strip()) for piece in pieces if isinstance(piece, bytes | str))
+    texts = [piece for piece in pieces if isinstance(piece, bytes | str)]
+    return sum(len(text.strip()) for text in texts)
 
 
 def _is_white(operands: Any, operator: bytes, components: int) -> bool:

@@ -6,7 +6,7 @@ cells that span rows or columns leave the others in theirs.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -43,40 +43,49 @@ def prepare(soup: Any) -> Counter[str]:
 
     The counts are of the parts that were "hidden" and "struck out" and have words.
     """
-    left_out = _take_out_unseen(soup)
-    for ruby in soup.find_all("ruby"):
+    left_out: Counter[str] = Counter()
+    named: defaultdict[str, list[Any]] = defaultdict(list)
+    for tag in _seen_elements(soup, left_out):
+        named[tag.name].append(tag)
+    for ruby in named["ruby"]:
         _write_out_reading(ruby)
-    for formula in soup.find_all("math"):
+    for formula in named["math"]:
         formula.replace_with(formula_text(formula))
-    for link in soup.find_all("a"):
+    for link in named["a"]:
         if _is_note(link) and link.find_parent("sup") is None:
             link.replace_with(scripts.note(link.get_text()))
-    _mark_scripts(soup)
-    for table in soup.find_all("table"):
+    for raised in named["sup"]:
+        _mark(raised, scripts.NOTE if _holds_note(raised) else scripts.RAISED)
+    for lowered in named["sub"]:
+        _mark(lowered, scripts.LOWERED)
+    for table in named["table"]:
         straighten(table, soup)
-    for block in soup.find_all(_BLOCKS):
-        block.name = "div"
+    for name in _BLOCKS:
+        for block in named[name]:
+            block.name = "div"
     return left_out
 
 
-def _take_out_unseen(soup: Any) -> Counter[str]:
+def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
+    """Take out of a page what is not seen, count it, and return the elements that stay."""
     sheet = StyleSheet.of_page(soup)
     linked = soup.find("link", rel="stylesheet")
     has_own_colours = sheet.sets_background or linked is not None
-    left_out: Counter[str] = Counter()
+    seen: list[Any] = []
     for tag in soup.find_all(True):
         if tag.decomposed:  # with one that it is in
             continue
         reason = _reason_to_leave_out(tag, sheet, has_own_colours=has_own_colours)
         if reason is None:
             _show_as_block(tag)
+            seen.append(tag)
             continue
         if reason and any(map(str.isalnum, tag.get_text())):
             left_out[reason] += 1
         if tag.name in _WIDGETS:
             tag.insert_before(" ")
         tag.decompose()
-    return left_out
+    return seen
 
 
 def _reason_to_leave_out(tag: Any, sheet: StyleSheet, *, has_own_colours: bool) -> str | None:
@@ -147,15 +156,11 @@ def _is_note(tag: Any) -> bool:
     return has_number and leads_within and any(word in classes for word in _NOTE_WORDS)
 
 
-def _mark_scripts(soup: Any) -> None:
-    """Mark what stands above and below the line."""
-    for tag in soup.find_all(["sup", "sub"]):
-        begin = scripts.RAISED if tag.name == "sup" else scripts.LOWERED
-        if tag.name == "sup" and _holds_note(tag):
-            begin = scripts.NOTE
-        tag.insert(0, begin)
-        tag.append(scripts.END)
-        tag.unwrap()
+def _mark(tag: Any, begin: str) -> None:
+    """Put marks around what stands above or below the line."""
+    tag.insert(0, begin)
+    tag.append(scripts.END)
+    tag.unwrap()
 
 
 def _holds_note(raised: Any) -> bool:
@@ -170,16 +175,17 @@ def straighten(table: Any, soup: Any) -> None:
 
     No row becomes longer than the longest with its cells as they are written, whatever a cell says that it spans.
     """
-    for caption in table.find_all("caption", recursive=False):
-        caption.name = "p"
-        words = caption.get_text(" ").split()
-        caption.string = " ".join(words)
-        table.insert_before(caption.extract())
-    for columns in table.find_all(["colgroup", "col"], recursive=False):
-        columns.decompose()
+    for part in list(table.children):
+        if part.name == "caption":
+            part.name = "p"
+            words = part.get_text(" ").split()
+            part.string = " ".join(words)
+            table.insert_before(part.extract())
+        elif part.name in ("colgroup", "col"):
+            part.decompose()
     lines = list(own_rows(table))
-    rows = [line.find_all(["td", "th"], recursive=False) for line in lines]
-    if table.find(_spans) is None:
+    rows = [_named_children(line, ("td", "th")) for line in lines]
+    if not any(map(_has_span, rows)):
         return
     width = _width(rows)
     carried: _Carried = {}
@@ -208,15 +214,19 @@ def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left:
     return begun
 
 
-def _spans(tag: Any) -> bool:
-    return "rowspan" in tag.attrs or "colspan" in tag.attrs
+def _has_span(cells: list[Any]) -> bool:
+    return any("rowspan" in cell.attrs or "colspan" in cell.attrs for cell in cells)
+
+
+def _named_children(tag: Any, names: tuple[str, ...]) -> list[Any]:
+    return [child for child in tag.children if child.name in names]
 
 
 def own_rows(table: Any) -> Iterator[Any]:
     """Yield the rows of a table, and none of a table in one of its cells."""
-    sections = table.find_all(["thead", "tbody", "tfoot"], recursive=False)
+    sections = _named_children(table, ("thead", "tbody", "tfoot"))
     for part in [table, *sections]:
-        yield from part.find_all("tr", recursive=False)
+        yield from _named_children(part, ("tr",))
 
 
 def _span(cell: Any, name: str, all_of_them: int) -> int:

@@ -75,10 +75,7 @@ class _Canvas:
 
     def has_ground(self, x: float, y: float) -> bool:
         """Return whether something that is not white was drawn at a place."""
-        for left, low, right, high in self.grounds:
-            if left <= x <= right and low <= y <= high:
-                return True
-        return False
+        return any(_holds(ground, x, y) for ground in self.grounds)
 
     def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
         """Note that something was drawn around places."""
@@ -230,6 +227,11 @@ def _box_of(page: Any) -> Box:
         float(box.right),
         float(box.top),
     )
+
+
+def _holds(box: Box, x: float, y: float) -> bool:
+    left, low, right, high = box
+    return left <= x <= right and low <= y <= high
 
 
 def _times(first: Matrix, second: Matrix) -> Matrix:

@@ -98,7 +98,7 @@ def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessag
     return AIMessage(storable(answer.text), additional_kwargs=data)
 
 
-_CITED = ("number", "title", "file", "page", "quote", "supported")
+_CITED = ("number", "title", "headings", "file", "page", "quote", "supported")
 
 
 def structured_response(

@@ -115,6 +115,8 @@ def source_place(file: object, page: object) -> str:
 
 def _source(citation: JSON) -> str:
     title = shown_name(citation.get("title") or citation.get("passage_id", ""))
+    headings = map(shown_name, citation.get("headings", ()))
+    title = " > ".join([title, *headings])
     place = source_place(citation.get("file"), citation.get("page"))
     file = f" ({place})" if place else ""
     quote = one_line(citation.get("quote", ""))

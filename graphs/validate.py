@@ -208,7 +208,13 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
         start, end = span or (0, 0)
         title, file = shown_name(citation.title), shown_name(passage.file)
         citation = replace(citation, start=start, end=end, title=title, file=file, page=passage.page)
-        citation = replace(citation, quote=storable(str(citation.quote)))
+        headings = tuple(map(shown_name, passage.headings))
+        quote = storable(str(citation.quote))
+        citation = replace(
+            citation,
+            quote=quote,
+            headings=headings,
+        )
         unknown = [name for name in citation.triple_ids if name not in triple_ids]
         if unknown:
             drop(f"facts {', '.join(unknown)} are not in the graph")

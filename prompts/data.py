@@ -44,10 +44,15 @@ def task_block(task: str) -> str:
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
     """Render passages, numbered from `first`, each inside its own fence; "" for none."""
-    return "\n".join(
-        fenced(PASSAGE_FENCE, f"{f'{number_text(number)} {as_line(passage.title)}'.rstrip()}\n{as_data(passage.text)}")
-        for number, passage in enumerate(passages, first)
-    )
+    blocks = []
+    for number, passage in enumerate(passages, first):
+        head = [number_text(number), as_line(passage.heading)]
+        if passage.date:
+            head.append(f"({as_line(passage.date)})")
+        line = " ".join(filter(None, head))
+        body = as_data(passage.text)
+        blocks.append(fenced(PASSAGE_FENCE, f"{line}\n{body}"))
+    return "\n".join(blocks)
 
 
 def fact_line(fact: Triple) -> str:

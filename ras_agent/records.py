@@ -50,6 +50,9 @@ FILE_KEYS = ("file", "source", "file_path", "filename", "url")
 """Keys of a passage's metadata that may name its file, best first: ours, and those that loaders of others write"""
 
 
+_LONGEST_DATE = 40
+
+
 @dataclass(frozen=True)
 class Passage(Record):
     """Holds a piece of a document that a retriever returns whole. `id` is unique in its index."""
@@ -82,6 +85,20 @@ class Passage(Record):
         if not isinstance(names, list | tuple):
             return ()
         return tuple(name for name in names if isinstance(name, str))
+
+    @property
+    def heading(self) -> str:
+        """Return the title and the headings above it, as models are shown them and search reads them."""
+        named = [self.title, *self.headings]
+        return " > ".join(filter(None, named))
+
+    @property
+    def date(self) -> str:
+        """Return the date of its document, as that has it; "" without one."""
+        date = self.metadata.get("date")
+        if not isinstance(date, str):
+            return ""
+        return date[:_LONGEST_DATE]
 
     @property
     def own_title(self) -> str:
@@ -354,6 +371,11 @@ class Step(Record):
 class Citation(Record):
     """Points an answer to its evidence: characters `start` to `end` of a passage, and the facts read there."""
 
+    json_keys = (
+        *("number", "passage_id", "title", "start", "end", "quote", "triple_ids", "file", "page", "supported"),
+        "headings?",
+    )
+
     number: int
     passage_id: str
     title: str = ""
@@ -368,6 +390,8 @@ class Citation(Record):
     supported: bool | None = None
     """whether the quote bears the answer (ras_agent.question_graph.support); None where nothing can be told. The run
     fills it in"""
+    headings: tuple[str, ...] = ()
+    """those above the passage in its document, the highest first; as `file`"""
 
 
 @dataclass(frozen=True, slots=True)

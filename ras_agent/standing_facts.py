@@ -40,7 +40,7 @@ def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source
         if passage is None:
             yield source
             continue
-        text = fact_text(passage.text, passage.title)
+        text = fact_text(passage.text, passage.heading)
         standing = text.standing(triple.subject, triple.predicate, triple.object)
         if standing is Standing.STANDS:
             yield source
@@ -49,7 +49,7 @@ def _checked(triple: Triple, passages: Mapping[str, Passage]) -> Iterable[Source
 
 
 def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
-    text = fact_text(passage.text, passage.title)
+    text = fact_text(passage.text, passage.heading)
     lines = []
     for fact in facts[:_SHOWN]:
         words = " ".join(term.text for term in text.missing(fact.subject, fact.object))

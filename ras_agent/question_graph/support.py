@@ -90,7 +90,11 @@ def texts_to_judge(question: str, answer: Answer, passages: Mapping[str, Passage
     """Return what a reader has to judge where an answer begins with yes or no: each quote, then all of them."""
     if not answer.citations or not _VERDICT.match(_said(answer)):
         return []
-    quotes = [with_title(one.title, one.quote or passages[one.passage_id].text) for one in answer.citations]
+    quotes = []
+    for one in answer.citations:
+        passage = passages[one.passage_id]
+        quote = one.quote or passage.text
+        quotes.append(with_title(passage.heading, quote))
     together = " ".join(quotes)
     return [] if foreign_language(question) or foreign_language(together) else [*quotes, together]
 
@@ -100,7 +104,7 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
 
     Among equals it is the one that shares most with answer and question.
     """
-    writing = fact_text(passage.text, passage.title).words.writing
+    writing = fact_text(passage.text, passage.heading).words.writing
     own = _own_terms(question, answer, writing)
     best, most = None, 0.0
     for sentence in sentences_of(passage.text):

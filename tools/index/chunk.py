@@ -12,8 +12,10 @@ from itertools import pairwise
 from typing import Any, Self
 
 from ras_agent.records import Passage
+from ras_agent.text.canonical import canonical_key
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.markdown import Outline, headings_of
 from ras_agent.tools.index.stated_facts import STATED, metadata_of_pieces
 from ras_agent.tools.index.text_tables import TABLE, Record, TextRow, TextTable, headings_above, records_of, tables_in
 
@@ -92,13 +94,27 @@ class _Piece:
     start: int
     text: str
     about: Mapping[str, Any]
+    headings: tuple[str, ...] = ()
+    """The headings above it, the highest first."""
 
 
 def _numbered(document: Document, pieces: Iterable[_Piece]) -> Iterator[Passage]:
+    if document.is_markdown:
+        pieces = _below_headings(document, pieces)
     for number, piece in enumerate(pieces, start=1):
         digest = hashlib.blake2b(piece.text.encode(), digest_size=4).hexdigest()
         name = f"{document.id}#{number}-{digest}"
         yield _passage(document, piece, name)
+
+
+def _below_headings(document: Document, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    """Yield the pieces with the headings above each, the document's title left out."""
+    outline = Outline(headings_of(document.text))
+    title = canonical_key(document.title)
+    for piece in pieces:
+        above = outline.above(piece.start)
+        others = [name for name in above if canonical_key(name) != title]
+        yield replace(piece, headings=tuple(others))
 
 
 class _TableCutter:
@@ -294,6 +310,8 @@ def _cut(text: str, start: int, size: int) -> int:
 
 def _passage(document: Document, piece: _Piece, name: str) -> Passage:
     metadata = dict(piece.about)
+    if piece.headings:
+        metadata["headings"] = list(piece.headings)
     if document.pages:
         metadata["page"] = bisect_right(document.pages, piece.start)
     return Passage(name, piece.text, document.title, document.id, metadata)

@@ -51,6 +51,8 @@ class Document:
     place: str = ""
     pages: tuple[int, ...] = ()
     record: bool = False
+    is_markdown: bool = field(default=False, compare=False)
+    """Whether lines of its text that look like headings are headings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,14 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
         del metadata["title"]
     title = title or first_heading(body) or file_title(label)
     if body.strip():
-        yield Document(label, body, title, metadata, place=label)
+        yield Document(
+            id=label,
+            text=body,
+            title=title,
+            metadata=_dated(metadata),
+            place=label,
+            is_markdown=True,
+        )
     else:
         yield Skipped(label, "holds no text below its front matter", error=False)
 
@@ -147,7 +156,24 @@ def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Documen
             if start == end:
                 yield Skipped(f"{label} page {number}", "no text on this page", error=False)
     title = found.title or ("" if is_pdf else first_heading(found.text)) or file_title(label)
-    yield Document(label, found.text, title, found.metadata, place=label, pages=found.pages)
+    yield Document(
+        id=label,
+        text=found.text,
+        title=title,
+        metadata=_dated(found.metadata),
+        place=label,
+        pages=found.pages,
+        is_markdown=not is_pdf,
+    )
+
+
+def _dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with a `date`, where it has one under another usual name."""
+    about = dict(metadata)
+    for name in ("published_at", "published", "pubdate", "publication_date"):
+        if name in about:
+            about.setdefault("date", about[name])
+    return about
 
 
 def _load_jsonl(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
@@ -344,11 +370,12 @@ def _document_of(
         return Skipped(place, f"{what} {fields.title!r} must hold a text, got {_kind(title)}: {title!r:.60}")
     if own is not None and (isinstance(own, bool) or not isinstance(own, str | int) or not str(own).strip()):
         return Skipped(place, f"{what} {fields.id!r} must hold a name or a whole number, got {own!r:.60}")
+    own_fields = (fields.text, fields.title, fields.id)
     return Document(
         id=given_name if own is None else str(own),
         text=text,
         title="" if title is None else str(title),
-        metadata={key: value for key, value in record.items() if key not in (fields.text, fields.title, fields.id)},
+        metadata=_dated({key: value for key, value in record.items() if key not in own_fields}),
         place=place,
         record=own is not None,
     )

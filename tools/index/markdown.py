@@ -1,15 +1,25 @@
-"""Reads what Markdown says about itself: front matter, and the first heading."""
+"""Reads what Markdown says about itself: front matter, and headings."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+_TOML = re.compile(r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"([^\W\d][\w.-]*):(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_ATX = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_COMMENT = re.compile(r" {0,3}<!--")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_MARKS = re.compile(r"\*\*|(?<!\w)__|__(?!\w)|`|<br ?/?>")
+_ZERO_WIDTH = "\u200b\u2060\ufeff\u00ad"
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
@@ -18,18 +28,49 @@ _DEEPEST = 20  # levels of lists in lists
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """Return the YAML between two `---` at the top, every value as it is written, and the text below it.
+    """Return what a text says of itself at its top, every value as it is written, and the text below it.
 
-    What is not YAML, such as `title: Sonar: a guide`, is read line by line, as `key: value`, lists and comments. Lines
-    that are none of these are no front matter, and stay in the text.
+    That is YAML between two `---`, TOML between two `+++`, or a JSON object. What is not YAML, such as `title: Sonar: a
+    guide`, is read line by line, as `key: value`, lists and comments. Lines that are none of these are no front matter,
+    and stay in the text.
     """
-    match = _FRONT.match(text)
-    if match is None:
-        return {}, text
-    metadata = _from_yaml(match[1])
+    for pattern, read in ((_FRONT, _from_yaml_or_lines), (_TOML, _from_toml)):
+        match = pattern.match(text)
+        if match is not None:
+            metadata = read(match[1])
+            return ({}, text) if metadata is None else (metadata, text[match.end() :])
+    if text.startswith("{"):
+        return _from_json(text)
+    return {}, text
+
+
+def _from_yaml_or_lines(block: str) -> dict[str, Any] | None:
+    metadata = _from_yaml(block)
     if metadata is None:
-        metadata = _from_lines(match[1])
-    return ({}, text) if metadata is None else (metadata, text[match.end() :])
+        metadata = _from_lines(block)
+    return metadata
+
+
+def _from_toml(block: str) -> dict[str, Any] | None:
+    try:
+        found = tomllib.loads(block)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        return None
+    values = json.loads(json.dumps(found, default=str))
+    return dict(values)
+
+
+def _from_json(text: str) -> tuple[dict[str, Any], str]:
+    """Return the object that a text begins with, and the text below; a text that is nothing else has none."""
+    try:
+        found, end = json.JSONDecoder().raw_decode(text[:_LONGEST_FRONT])
+    except (ValueError, RecursionError):
+        return {}, text
+    below = text[end:]
+    is_front = isinstance(found, dict) and below.lstrip(" \t").startswith(("\n", "\r\n"))
+    if not is_front or not below.strip():
+        return {}, text
+    return found, below.lstrip()
 
 
 def _from_yaml(block: str) -> dict[str, Any] | None:
@@ -79,23 +120,124 @@ def _from_lines(block: str) -> dict[str, Any] | None:
     return metadata
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Holds characters `start` to `end` of a text, without the line's end. text: blank in code and in comments."""
+
+    start: int
+    end: int
+    text: str
+
+
+def lines_of_prose(text: str) -> Iterator[Line]:
+    """Yield the lines of a Markdown text; those of fenced code and of HTML comments are blank.
+
+    A fence ends with one of the same marks that is at least as long.
+    """
+    start = 0
+    fence = ""
+    in_comment = False
+    for line in text.splitlines(keepends=True):
+        bare = line.rstrip("\r\n")
+        mark = _FENCE.match(bare)
+        opens_comment = not fence and _COMMENT.match(bare) is not None
+        is_prose = not (fence or mark or in_comment or opens_comment)
+        shown = bare if is_prose else ""
+        if in_comment or opens_comment:
+            in_comment = "-->" not in bare
+        elif mark and not fence:
+            fence = mark[1]
+        elif mark:
+            behind = bare[mark.end() :].strip()
+            closes = mark[1].startswith(fence) and not behind
+            fence = "" if closes else fence
+        yield Line(start, start + len(bare), shown)
+        start += len(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Names a section. start: where the heading begins in its text. level: 1 for the highest."""
+
+    start: int
+    level: int
+    title: str
+
+
+def headings_of(text: str) -> Iterator[Heading]:
+    """Yield the headings of a Markdown text: `# heading`, or a line underlined with `===` or `---`."""
+    above = Line(0, 0, "")
+    for line in lines_of_prose(text):
+        heading = _heading_of(line, above)
+        if heading is not None and heading.title:
+            yield heading
+        is_plain = heading is None and _PLAIN.fullmatch(line.text)
+        above = line if is_plain else Line(0, 0, "")
+
+
+def _heading_of(line: Line, above: Line) -> Heading | None:
+    """Return the heading that a line is, or that it makes of the plain line above by underlining it."""
+    marked = _ATX.fullmatch(line.text)
+    if marked:
+        return Heading(
+            start=line.start,
+            level=len(marked[1]),
+            title=plain_text(_without_closing(marked[2])),
+        )
+    if not above.text or not _SETEXT.fullmatch(line.text):
+        return None
+    level = 1 if "=" in line.text else 2
+    return Heading(
+        start=above.start,
+        level=level,
+        title=plain_text(above.text),
+    )
+
+
 def first_heading(text: str) -> str:
-    """Return the first `# heading`, or line underlined with `===` or `---`, outside fenced code; "" without one."""
-    fence, above = "", ""
-    for line in text.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark[1] == fence):
-            fence, above = ("" if fence else mark[1]), ""
-            continue
-        if fence:
-            continue
-        heading = _ATX.fullmatch(line)
-        if heading and (title := _without_closing(heading[1])):
-            return title
-        if above and _SETEXT.fullmatch(line):
-            return above.strip()
-        above = line if _PLAIN.fullmatch(line) else ""
+    """Return the title of the first heading; "" without one."""
+    for heading in headings_of(text):
+        return heading.title
     return ""
+
+
+class Outline:
+    """Looks up the headings above a place in a text."""
+
+    def __init__(self, headings: Iterable[Heading]) -> None:
+        self._starts: list[int] = []
+        self._above: list[tuple[str, ...]] = []
+        self._within: list[tuple[str, ...]] = []
+        open_ones: list[Heading] = []
+        for heading in headings:
+            while open_ones and open_ones[-1].level >= heading.level:
+                open_ones.pop()
+            above = tuple(one.title for one in open_ones[:_DEEPEST])
+            open_ones.append(heading)
+            self._starts.append(heading.start)
+            self._above.append(above)
+            self._within.append((*above, heading.title))
+
+    def above(self, place: int) -> tuple[str, ...]:
+        """Return the headings of the sections that a place is in, the highest first; one that begins there is none."""
+        last = bisect_right(self._starts, place) - 1
+        if last < 0:
+            return ()
+        if self._starts[last] == place:
+            return self._above[last]
+        return self._within[last]
+
+
+def plain_text(text: str) -> str:
+    """Return a heading, or a cell of a table, without marks of style and addresses of links.
+
+    >>> plain_text("**Kestrel** [Werke](https://kestrel.example) `v2`")
+    'Kestrel Werke v2'
+    """
+    said = _LINK.sub(r"\1", text)
+    said = _MARKS.sub("", said)
+    visible = [char for char in said if char not in _ZERO_WIDTH]
+    return " ".join("".join(visible).split())
 
 
 def _without_closing(heading: str) -> str:

@@ -55,8 +55,8 @@ class Row(NamedTuple):
 
 
 def indexed_text(passage: Passage) -> str:
-    """Return title and text as one."""
-    return with_title(passage.title, passage.text)
+    """Return title, headings and text as one."""
+    return with_title(passage.heading, passage.text)
 
 
 def hash_of(text: str) -> int:

@@ -79,7 +79,7 @@ def stated_facts(passage: Passage) -> tuple[Triple, ...] | None:
         start = passage.text.find(sentence)
         end = start + len(sentence)
         if start < 0:
-            text = fact_text(passage.text, passage.title)
+            text = fact_text(passage.text, passage.heading)
             start, end = text.sentence(subject, predicate, object_) or (0, len(passage.text))
         facts.append(
             Triple(subject, predicate, object_, (Source(passage.id, start, end, extractor=f"stated: {place}"),))

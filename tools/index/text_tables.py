@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.markdown import Line, lines_of_prose, plain_text
 
 _DELIMITER = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
 _BAR = re.compile(r"(?<!\\)\|")
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
-_MARKS = re.compile(r"\*\*|__|`|<br ?/?>")
 _COUNTER = re.compile(r"(?i)\W*(?:no|nr|num|number|row|rank|line|pos)?\W*")
 """A column with such a name only counts the rows."""
 TABLE = "table"
@@ -77,7 +75,7 @@ def tables_in(text: str) -> list[TextTable]:
     """Return the tables of a Markdown text, in order; none in fenced code, and none without names of columns."""
     if "|" not in text or "--" not in text:
         return []
-    lines = list(_lines_outside_code(text))
+    lines = list(lines_of_prose(text))
     tables: list[TextTable] = []
     number = 1
     while number < len(lines):
@@ -171,30 +169,7 @@ def headings_above(text: str, first: int, start: int) -> int:
     return start
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    start: int
-    end: int
-    text: str
-
-
-def _lines_outside_code(text: str) -> Iterator[_Line]:
-    """Yield the lines of a text without their ends; one of fenced code is blank."""
-    start = 0
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        bare = line.rstrip("\r\n")
-        mark = _FENCE.match(bare)
-        is_code = fence != "" or mark is not None
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence):
-            fence = ""
-        yield _Line(start, start + len(bare), "" if is_code else bare)
-        start += len(line)
-
-
-def _table_at(lines: Sequence[_Line], number: int) -> TextTable | None:
+def _table_at(lines: Sequence[Line], number: int) -> TextTable | None:
     """Return the table whose line below the header is that of this number, None where there is none."""
     head = lines[number - 1]
     under = lines[number].text
@@ -219,13 +194,11 @@ def _cells(line: str) -> list[str]:
     bare = line.strip().removeprefix("|")
     if bare.endswith("|") and not bare.endswith("\\|"):
         bare = bare[:-1]
-    return [_plain(cell) for cell in _BAR.split(bare)]
-
-
-def _plain(cell: str) -> str:
-    """Return a cell without marks of style."""
-    said = _LINK.sub(r"\1", cell.replace("\\|", "|"))
-    return " ".join(_MARKS.sub(" ", said).split())
+    cells = []
+    for cell in _BAR.split(bare):
+        written = cell.replace("\\|", "|")
+        cells.append(plain_text(written))
+    return cells
 
 
 def _headed_by_first_row(table: TextTable) -> TextTable:

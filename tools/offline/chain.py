@@ -214,7 +214,7 @@ def is_left_out(sentence: Sentence) -> bool:
 
 
 def _text(passage: ReadPassage) -> str:
-    return with_title(passage.title, passage.text)
+    return with_title(passage.heading, passage.text)
 
 
 def _titled(passage: ReadPassage) -> int:

@@ -14,7 +14,7 @@ from ras_agent.records import Passage, Triple
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import name_spans
 from ras_agent.text.sentences import sentence_spans
-from ras_agent.text.titles import bare_title, unescaped
+from ras_agent.text.titles import bare_title, unescaped, with_title
 from ras_agent.text.values import Figure, figures_in
 from ras_agent.text.words import FUNCTION_WORDS, fold, stem, stems
 from ras_agent.tools.index.stated_facts import STATED, stated_facts
@@ -67,6 +67,11 @@ class Sentence:
     start: int
     text: str
 
+    @property
+    def titled(self) -> str:
+        """The sentence behind the title and the headings of its passage."""
+        return with_title(self.passage.heading, self.text)
+
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
         return tokens_of(self.text)
@@ -90,6 +95,7 @@ class ReadPassage:
     def __init__(self, passage: Passage) -> None:
         self.id, self.title, self.text = passage.id, passage.title, passage.text
         self._own_title = passage.own_title
+        self.heading = passage.heading
         self.headings = passage.headings
         self.table = ""
         """Which table it is of, "" for none."""
@@ -139,12 +145,12 @@ class ReadPassage:
 
     @cached_property
     def title_stems(self) -> frozenset[str]:
-        return frozenset(stems(self.title))
+        return frozenset(stems(self.heading))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of its title and its text."""
-        return frozenset(stems(f"{self.title} {self.text}"))
+        """The stems of its title, its headings and its text."""
+        return frozenset(stems(f"{self.heading} {self.text}"))
 
     @cached_property
     def _spaced(self) -> str:

@@ -132,8 +132,7 @@ def _row_count(passage: ReadPassage) -> int:
 
 
 def _rows_of(passage: ReadPassage) -> Iterator[Row]:
-    headings = " ".join(passage.headings)
-    about = passage.title_stems | stem_set(headings)
+    about = passage.title_stems
     for key, cells in passage.records.items():
         yield Row(
             table=passage.table,

@@ -30,7 +30,8 @@ def facts_key(fingerprint: str, passage: Passage) -> str:
 
     The passage's id is no part of it: the same text under another id has the same facts.
     """
-    identity = json.dumps([fingerprint, passage.title, passage.text])
+    seen = [fingerprint, passage.heading, passage.text]
+    identity = json.dumps(seen)
     return hashlib.sha256(identity.encode()).hexdigest()
 
 

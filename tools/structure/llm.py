@@ -212,11 +212,13 @@ def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Trip
     fact = (triple.subject, triple.predicate, triple.object)
     if len(passages) == 1:
         (passage,) = passages
-        start, end = fact_text(passage.text, passage.title).sentence(*fact) or (0, len(passage.text))
+        text = fact_text(passage.text, passage.heading)
+        whole = (0, len(passage.text))
+        start, end = text.sentence(*fact) or whole
         return replace(triple, sources=(Source(passage.id, start, end, extractor=extractor),))
     places: list[tuple[int, float, Source]] = []
     for passage in passages:
-        text = fact_text(passage.text, passage.title)
+        text = fact_text(passage.text, passage.heading)
         if span := text.sentence(*fact):
             standing = text.standing(*fact)
             shared = support(passage.text[slice(*span)], fact)
@@ -228,7 +230,11 @@ def located(triple: Triple, passages: Sequence[Passage], extractor: str) -> Trip
 def _says(passages: Sequence[Passage], triple: Triple) -> bool:
     """Return whether a passage has all words of a fact, which is then its own."""
     fact = f"{triple.subject} {triple.predicate} {triple.object}"
-    return any(not fact_text(passage.text, passage.title).words.missing(fact) for passage in passages)
+    for passage in passages:
+        text = fact_text(passage.text, passage.heading)
+        if not text.words.missing(fact):
+            return True
+    return False
 
 
 def _copied(fact: Triple) -> RefusedFacts:

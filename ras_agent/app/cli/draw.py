@@ -182,6 +182,9 @@ class Drawing:
 
     def _draw_citation(self, citation: Citation) -> None:
         body = Text.assemble((inert(citation.title) or inert(citation.passage_id), "bold"))
+        if citation.headings:
+            headings = " > ".join(citation.headings)
+            body.append(f" > {inert(headings)}")
         if citation.supported is False:
             body.append(", which does not bear the answer", "yellow")
         passage = self._passages.get(citation.passage_id)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from ras_agent.graphs.validate import valid_citations
+from ras_agent.prompts.data import passage_block
+from ras_agent.records import Answer, Citation
 from ras_agent.tools.index.chunk import Chunking, passages_of
-from ras_agent.tools.index.load import Document
+from ras_agent.tools.index.load import Document, load
+from ras_agent.tools.index.markdown import front_matter, headings_of
+from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.stated_facts import stated_facts
+from ras_agent.tools.index.text_files import HeldFile
 from ras_agent.tools.index.text_tables import records_of, tables_in
 
 FARES = "| Route | Adult fare | Child fare |\n|---|:-:|---|\n| Orvena - Pellis | 22 crowns | 9 crowns |\n"
@@ -100,3 +106,75 @@ def test_each_piece_of_a_long_table_begins_with_the_header_which_is_no_fact() ->
     assert (written, len(passages) - len(pieces)) == (rows, 30)
     facts = {fact.subject for piece in pieces for fact in stated_facts(piece) or ()}
     assert facts == {f"Pump {number}" for number in range(10, 40)}
+
+
+MANUAL = """# Handbook
+
+Welcome.
+
+## HX9 sonar
+
+It weighs five kilograms.
+
+### Repair
+
+Open the lid.
+
+| Part | Price |
+|---|---|
+| Lid | 9 crowns |
+
+## BK2 sonar
+
+It weighs nine kilograms.
+"""
+
+
+def test_a_passage_has_the_headings_above_it_which_are_searched_shown_and_cited() -> None:
+    document = Document("a.md", MANUAL, "Handbook", {"date": "2024-05-03"}, is_markdown=True)
+    passages = list(passages_of(document, Chunking(size=60, overlap=0)))
+    headings = {passage.text.splitlines()[0]: passage.headings for passage in passages}
+    assert headings["It weighs five kilograms."] == ("HX9 sonar",)
+    assert headings["## BK2 sonar"] == ()
+    assert headings["| Part | Price |"] == ("HX9 sonar", "Repair")
+    row = passages[-1]
+    assert indexed_text(row) == "Handbook > HX9 sonar > Repair. Part Lid: Price 9 crowns."
+    assert passage_block([row]) == (
+        "<passage>\n[1] Handbook > HX9 sonar > Repair (2024-05-03)\nPart Lid: Price 9 crowns.\n</passage>"
+    )
+    answer = valid_citations(Answer("9 crowns", (Citation(1, row.id),)), {row.id: row}, (), 1)
+    assert answer.citations[0].headings == ("HX9 sonar", "Repair")
+
+
+@pytest.mark.parametrize(
+    ("text", "headings"),
+    [
+        ("````\n```\n# code\n````\n# One\n", ["One"]),
+        ("~~~\n# code\n```\n# code\n~~~\n## Two ##", ["Two"]),
+        ("<!--\n# old\n-->\n# New", ["New"]),
+        ("<!-- # old --> \n# New", ["New"]),
+        ("# **Kestrel** [Werke](https://x.example/a)\u200b", ["Kestrel Werke"]),
+        ("One\n===\ntext\n\nTwo\n---\n", ["One", "Two"]),
+    ],
+)
+def test_headings_are_those_of_commonmark_in_plain_text(text: str, headings: list[str]) -> None:
+    assert [heading.title for heading in headings_of(text)] == headings
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata"),
+    [
+        ('+++\ntitle = "Sonar"\ndate = 2024-05-03\ntags = ["a"]\n+++\nbody', {"date": "2024-05-03", "tags": ["a"]}),
+        ('{"title": "Sonar", "team": "x"}\n\nbody', {"team": "x"}),
+        ("---\ntitle: Sonar\npublished_at: 3 May\n---\nbody", {"published_at": "3 May", "date": "3 May"}),
+    ],
+)
+def test_front_matter_is_yaml_toml_or_json(text: str, metadata: dict[str, object]) -> None:
+    (document,) = load(HeldFile("a.md", text.encode()))
+    assert isinstance(document, Document)
+    assert (document.title, document.text, document.metadata) == ("Sonar", "body", metadata)
+
+
+@pytest.mark.parametrize("text", ["+++\nnot toml\n+++\nbody", '{"a": 1}', "{braces} begin\nbody", '{"a": 1} text'])
+def test_what_only_looks_like_front_matter_stays(text: str) -> None:
+    assert front_matter(text) == ({}, text)

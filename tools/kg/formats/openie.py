@@ -60,7 +60,7 @@ def load_openie(path: Path, label: str) -> Iterator[ExtractedPassage | Skipped]:
 
 
 def _facts(passage: Passage, record: dict[str, Any]) -> PassageFacts:
-    text = fact_text(passage.text, passage.title)
+    text = fact_text(passage.text, passage.heading)
     triples = []
     for item in filter(_is_triple, record["triples"]):
         subject, predicate, object_ = item

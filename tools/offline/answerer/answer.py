@@ -144,7 +144,7 @@ class OfflineAnswerer:
         They are read for the question as it was asked, so that an answer to another one, or one that only the rest of a
         passage gives, is unlikely.
         """
-        text = " ".join(with_title(one.passage.title, one.text) for one in grounds)
+        text = " ".join(one.titled for one in grounds)
         margins = [-_FARTHEST]
         for span in self._reader.read(question, [text])[0]:
             said = text[span.start : span.end]
@@ -194,11 +194,13 @@ class OfflineAnswerer:
             return len(words & (sentence.stems | sentence.passage.title_stems))
 
         likely = [max(passage.sentences, key=shared) for passage in passages[:_JUDGED]]
-        verdicts = self._reader.judge(asked.question, [with_title(one.passage.title, one.text) for one in likely])
+        titled = [one.titled for one in likely]
+        verdicts = self._reader.judge(asked.question, titled)
         worth = [shared(sentence) * (1 - one.not_said) for one, sentence in zip(verdicts, likely, strict=True)]
         best = worth.index(max(worth))
         deciding, page = likely[best], " ".join(one.text for one in passages[best].sentences)
-        (among,) = self._reader.judge(asked.question, [with_title(deciding.passage.title, page)])
+        whole = with_title(deciding.passage.heading, page)
+        (among,) = self._reader.judge(asked.question, [whole])
         yes, no = (verdicts[best].true + among.true) / 2, (verdicts[best].false + among.false) / 2
         verdict, told = ("yes", yes) if yes >= no else ("no", no)
         values, said = _values(asked.question), wording(asked.question, passages)

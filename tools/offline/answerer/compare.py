@@ -108,7 +108,9 @@ def _holds(question: str, side: Side, about: frozenset[str], reader: Reader) -> 
     if not side.sentences:
         return 0.0
     text = " ".join(sentence.text for sentence in side.sentences[:_READ])
-    (verdict,) = reader.judge(question, [with_title(side.sentences[0].passage.title, text)])
+    passage = side.sentences[0].passage
+    whole = with_title(passage.heading, text)
+    (verdict,) = reader.judge(question, [whole])
     log_odds = math.log((verdict.true + _SMALLEST) / (verdict.false + _SMALLEST))
     said = len(about & side.stems) / max(1, len(about))
     return 1 / (1 + math.exp(-(_OFFSET + _TRUST * log_odds + _SAID * said)))

@@ -69,7 +69,7 @@ PLUGINS: dict[str, dict[str, object]] = {
     "retriever": {
         "bm25": "ras_agent.tools.retrieve.bm25:bm25",
         "dense": "ras_agent.tools.retrieve.dense:dense",
-        "hybrid": "ras_agent.tools.retrieve.hybrid:hybrid",
+        "hybrid": "ras_agent.tools.retrieve.mix:hybrid",
         "graph": "ras_agent.tools.retrieve.mix:graph",
         "gfm": "ras_agent.tools.retrieve.gfm:gfm",
         "greasoner": "ras_agent.tools.retrieve.greasoner:greasoner",

@@ -184,13 +184,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "2 / max(int(frequency[link.entity]), 1) if self._specificity else 1.0",
         )
     },
-    "tools/retrieve/hybrid.py": {
-        (f"{before}[0].passages{after}", f"{before}[ -1].passages{after}"): "all rankers are over the same passages"
-        for before, after in (
-            ("self.passages = rankers", ""),
-            ("if not rankers or any(len(ranker.passages) != len(rankers", ") for ranker in rankers):"),
-        )
-    },
     "tools/retrieve/ranking.py": {
         **{
             (

@@ -72,7 +72,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "tools/retrieve/ranking.py": ("tests/tools/retrieve/test_ranking.py", "tests/tools/retrieve/test_bm25.py"),
     "tools/retrieve/mix.py": ("tests/tools/retrieve/test_mix.py",),
     "tools/retrieve/rerank.py": ("tests/tools/retrieve/test_rerank.py",),
-    "tools/retrieve/hybrid.py": ("tests/tools/retrieve/test_hybrid.py",),
     "tools/gfm/reach.py": ("tests/tools/gfm/test_reach.py",),
     "eval/metrics/answers.py": (
         "tests/eval/metrics/test_answers.py",

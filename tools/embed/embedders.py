@@ -76,10 +76,29 @@ def of_unit_length(embedder: Embedder) -> Embedder:
 
 
 def query_vector(embedder: Embedder, query: str) -> Floats:
-    """Return a query's vector, shape (dimension,), by `embed_query` if the embedder has it."""
+    """Return a query's vector, shape (dimension,), by `embed_query` if the embedder has it.
+
+    Raises ModelCallError for a vector of zeros.
+    """
     embed_query = getattr(embedder, "embed_query", None)
     vector = embed_query(query) if embed_query else embedder.embed([query])[0]
-    return np.asarray(vector, dtype=np.float32)
+    found = np.asarray(vector, dtype=np.float32)
+    check_not_zeros(embedder, [query], found[None])
+    return found
+
+
+def check_not_zeros(embedder: Embedder, texts: Sequence[str], vectors: Floats) -> None:
+    """Raise ModelCallError for a vector of zeros, which is as near to one text as to another.
+
+    A text without letters and digits may have one: bags of words know none of it.
+    """
+    for row in np.flatnonzero(~vectors.any(axis=1)).tolist():
+        text = texts[row]
+        if any(map(str.isalnum, text)):
+            raise ModelCallError(
+                f"embedder {embedder.name!r} gave a vector of zeros for the text {text!r:.80}: "
+                "is its model loaded, and is it a model of embeddings?"
+            )
 
 
 class SentenceTransformerEmbedder:

@@ -11,6 +11,7 @@ from ras_agent.arrays import Floats, Ints
 from ras_agent.errors import IndexMismatch, RasError
 from ras_agent.protocols import Embedder
 from ras_agent.records import Passage
+from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import (
     NO_VECTOR,
     check_free,
@@ -124,13 +125,17 @@ def _already_there(passage_id: str) -> ValueError:
 
 
 def _embed(texts: list[str], embedder: Embedder, dimension: int) -> Floats:
-    """Return the vectors of texts, (len(texts), dimension). Raises IndexMismatch for an array of another shape."""
+    """Return the vectors of texts, (len(texts), dimension).
+
+    Raises IndexMismatch for an array of another shape, and ModelCallError for a vector of zeros.
+    """
     vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
     if vectors.shape != (len(texts), dimension):
         raise IndexMismatch(
             f"embedder {embedder.name!r} gave an array of shape {vectors.shape} for {len(texts)} texts, "
             f"the index holds vectors of {dimension} numbers: use the embedder that built the index"
         )
+    check_not_zeros(embedder, texts, vectors)
     return vectors
 
 

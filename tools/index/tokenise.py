@@ -19,6 +19,15 @@ from ras_agent.text.normal_form import normal_form
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _LATIN_WORD = re.compile(r"[^\W_]+")
 _BEYOND_LATIN = re.compile("[\u0300-\u1fff\u2c00-\U0010ffff]")
+_BEYOND_GREEK = re.compile("[\u0400-\u1dff\u2c00-\U0010ffff]")  # Latin and Greek letters lose their accents
+# What parts thousands, as in 1,000 and 1'000; a point does so in most languages, and parts decimals in English. The
+# patterns begin with what is rare, since every text is searched for them.
+_OF_THOUSANDS = r"(?=\d{3}(?!\d))(?<=\d.)(?<!\d{4}.)"
+_THOUSANDS = re.compile("[,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
+_THOUSANDS_OR_POINT = re.compile("[.,'’\u00a0\u2009\u202f]" + _OF_THOUSANDS)
+_POINT_LETTER_POINT = re.compile(r"\.[^\W\d_]\.")
+_POINTED_LETTERS = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,}(?:[^\W\d_](?!\w))?")  # U.S., U.S.A
+_LETTERS_OR_DIGITS = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 # Scripts written without spaces between words (and Hangul, whose particles cling to their nouns): no dictionary is
 # at hand, so a run of them is indexed as overlapping pairs of characters.
 _UNSPACED = (
@@ -27,8 +36,43 @@ _UNSPACED = (
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 # soft hyphens, joiners and marks of direction stand inside words and are not seen
 _UNSEEN = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x2060, 0x2065), 0xFEFF))
-# letters that are written in several ways: Cyrillic yo; Arabic alefs, final yeh and teh; vowel signs and stretching
-_VARIANTS = str.maketrans("ёأإآٱىة", "е" + "ا" * 4 + "يه", "".join(map(chr, (0x640, *range(0x64B, 0x653), 0x670))))
+# letters that are written in several ways: Cyrillic yo and stressed vowels; Arabic alefs, carriers of hamza, final yeh
+# and teh, Persian kaf and yeh; points of Hebrew, vowel signs and stretching of Arabic are left out
+_POINTS = (
+    0x300,
+    0x301,
+    *range(0x591, 0x5BE),
+    0x5BF,
+    0x5C1,
+    0x5C2,
+    0x5C4,
+    0x5C5,
+    0x5C7,
+    0x640,
+    *range(0x64B, 0x653),
+    0x670,
+)
+_VARIANTS: dict[int, int | str | None] = str.maketrans(
+    "ёѐѝأإآٱؤئىةکی", "ееи" + "ا" * 4 + "وييهكي", "".join(map(chr, _POINTS))
+)
+_FIRST_DIGITS = (
+    0x660,
+    0x6F0,
+    0x966,
+    0x9E6,
+    0xA66,
+    0xAE6,
+    0xB66,
+    0xBE6,
+    0xC66,
+    0xCE6,
+    0xD66,
+    0xE50,
+    0xED0,
+    0xF20,
+    0x1040,
+)
+_VARIANTS |= {first + digit: str(digit) for first in _FIRST_DIGITS for digit in range(10)}
 _LATIN_VARIANTS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 _TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
 _CACHE_SIZE = 1 << 20
@@ -69,19 +113,31 @@ def _words(text: str) -> list[str]:
 
 
 def _without_accents(word: str) -> str:
-    """Return a word in Latin letters without their accents.
+    """Return a word in Latin or Greek letters without their accents.
 
     >>> _without_accents("łódź")
     'lodz'
     """
-    if _BEYOND_LATIN.search(word):
+    if _BEYOND_GREEK.search(word):
         return word
     plain = normal_form("NFKD", word.translate(_LATIN_VARIANTS))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
 
+def _parts(word: str) -> list[str]:
+    """Return the letters and the digits of a word that holds both, so that "ppr9087" is found by "PPR-9087"."""
+    if word.isalpha() or word.isdigit():
+        return []
+    parts = _LETTERS_OR_DIGITS.findall(word)
+    return [part for part in parts if part != word]
+
+
 class Tokeniser:
     """Splits text into terms: Unicode words, without stop words, stemmed.
+
+    Writings of one thing share a term: "U.S." has "us" too, "PPR9087" has "ppr" and "9087", "1,000" is "1000". In
+    English a word with accents is indexed without them, since they stand in foreign names; in other languages, where
+    they tell words apart, as it is and without them.
 
     `language` names a Snowball stemmer ("english", "german", "russian", ...) and the stop words that come with it;
     None, "none" and the languages without a stemmer, such as "chinese", leave every word as it is. `stop_words`
@@ -96,33 +152,64 @@ class Tokeniser:
         self.language, self.stem = language, stem
         self.stop_words = tuple(_stop_words(language) if stop_words is None else stop_words)
         self._stemmer = _stemmer(language) if language and stem else None
-        # in English texts an accent stands in foreign names, and those who ask for them leave it out
-        self._folds = language == ENGLISH
         self._lock = Lock()  # a Snowball stemmer keeps state between calls
-        self._terms = dict.fromkeys(self.stop_words, "")
+        self._terms: dict[str, tuple[str, ...]] = dict.fromkeys(self.stop_words, ())
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of `text` in order, repeated ones repeated."""
+        """Return the terms of `text` in order, repeated ones repeated; those of other writings stand at the end."""
         known = self._terms
-        found = []
-        for word in _words(text):
-            term = known.get(word)
-            if term is None:
-                term = self._term(word)
-            if term:
-                found.append(term)
+        found: list[str] = []
+        words = _words(self._whole_numbers(text))
+        words += self._whole_names(text)
+        for word in words:
+            terms = known.get(word)
+            if terms is None:
+                terms = self._terms_of(word)
+            found += terms
         return found
 
-    def _term(self, word: str) -> str:
+    def _whole_numbers(self, text: str) -> str:
+        """Return the text with numbers of thousands as one word."""
+        if self.language == ENGLISH:
+            return _THOUSANDS.sub("", text)
+        return _THOUSANDS_OR_POINT.sub("", text)
+
+    def _whole_names(self, text: str) -> list[str]:
+        """Return the names that are written with a point behind each letter, without the points."""
+        if not _POINT_LETTER_POINT.search(text):
+            return []
+        names = []
+        for found in _POINTED_LETTERS.finditer(text):
+            name = found[0].replace(".", "")
+            names.append(name.casefold())
+        return names
+
+    def _terms_of(self, word: str) -> tuple[str, ...]:
+        stem = self._stemmed(word)
+        plain = _without_accents(stem)
+        terms = [plain]
+        if plain != stem and self.language != ENGLISH:
+            terms.insert(0, stem)
+        for part in _parts(word):
+            terms += self._known_terms(part)
+        found = tuple(terms)
+        is_short = len(word) <= _LONGEST_CACHED
+        if is_short and len(self._terms) < _CACHE_SIZE:
+            self._terms[word] = found
+        return found
+
+    def _known_terms(self, word: str) -> tuple[str, ...]:
+        known = self._terms.get(word)
+        if known is None:
+            return self._terms_of(word)
+        return known
+
+    def _stemmed(self, word: str) -> str:
         if self._stemmer is None:
             return word
         with self._lock:
-            term: str = self._stemmer.stemWord(word)
-        if self._folds and not term.isascii():
-            term = _without_accents(term)
-        if len(self._terms) < _CACHE_SIZE and len(word) <= _LONGEST_CACHED:
-            self._terms[word] = term
-        return term
+            stem: str = self._stemmer.stemWord(word)
+        return stem
 
     def to_dict(self) -> dict[str, Any]:
         return {"language": self.language, "stop_words": list(self.stop_words), "stem": self.stem}

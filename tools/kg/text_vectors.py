@@ -16,6 +16,7 @@ import numpy as np
 from ras_agent.arrays import Floats
 from ras_agent.errors import StoreError
 from ras_agent.protocols import Embedder
+from ras_agent.tools.embed.embedders import check_not_zeros
 from ras_agent.tools.index.passages import hash_of
 from ras_agent.tools.kg.vector_rows import erase_text_rows, put_texts_of, read_texts
 from ras_agent.tools.store.database import Database
@@ -77,7 +78,11 @@ def _embedded(embedder: Embedder, missing: dict[int, str]) -> Iterator[tuple[int
     keys = list(missing)
     for begin in range(0, len(keys), _AT_ONCE):
         some = keys[begin : begin + _AT_ONCE]
-        yield from zip(some, np.asarray(embedder.embed([missing[key] for key in some]), dtype=np.float32), strict=True)
+        texts = [missing[key] for key in some]
+        embedded = embedder.embed(texts)
+        vectors = np.asarray(embedded, dtype=np.float32)
+        check_not_zeros(embedder, texts, vectors)
+        yield from zip(some, vectors, strict=True)
 
 
 def _read(database: Database | None, maker: int) -> tuple[dict[int, Floats], dict[int, int]]:

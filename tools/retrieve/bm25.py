@@ -18,6 +18,7 @@ class BM25Retriever(RankedRetriever):
     """Retriever by BM25 over title and text; passages that share no term with the query are no hits."""
 
     name = "bm25"
+    tells_doubt = True
 
     def __init__(self, passages: Sequence[Passage], matrix: BM25Matrix, tokeniser: Tokeniser) -> None:
         """Take a matrix with a row for each passage, in order, in terms of `tokeniser`."""

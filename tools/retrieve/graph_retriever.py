@@ -24,6 +24,7 @@ from ras_agent.tools.index.ties import level
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import LinkedEntity
 from ras_agent.tools.kg.linked_graph import LinkedGraph
+from ras_agent.tools.retrieve.copies import without_copies
 from ras_agent.tools.retrieve.ranking import check_query
 from ras_agent.tools.subgraph.graph import Graph, Subgraph, plain_name, textualise
 from ras_agent.tools.subgraph.paths import RankedPath
@@ -58,13 +59,23 @@ class GraphRetriever(ABC, Generic[Finder]):
         """
         check_query(query, k)
         if not (restriction := Filter.of(filter)):
-            return self.retrieve_unfiltered(query, k)
+            return self._best(query, k)
         if self.filtered is None:
             raise FilterError(
                 f"{type(self).__name__} cannot apply a filter, since it was made by hand: make it by its name, "
                 "retriever_over(index, name)"
             )
         return self.filtered(restriction).retrieve(query, k)
+
+    def _best(self, query: str, k: int) -> list[Hit]:
+        """Return at most `k` hits; those behind take the places of copies."""
+        wanted = k
+        while True:
+            found = self.retrieve_unfiltered(query, wanted)
+            best = without_copies(found)
+            if len(best) >= k or len(found) < wanted:
+                return best[:k]
+            wanted *= 2
 
     @abstractmethod
     def retrieve_unfiltered(self, query: str, k: int) -> list[Hit]:

@@ -1,8 +1,9 @@
 """Mixes of retrievers: several rankings of one corpus by the weighted mean of the roots of their scores in 0..1.
 
 PageRank from a question's names is sure where few passages stand out, and in doubt where many score nearly the same: in
-doubt the parts that read texts count more than those that walk the graph (`shares_by_doubt`). The first passages of the
-mean are ranked again (rerank.py).
+doubt the parts that read texts count more than those that walk the graph (`shares_by_doubt`). BM25 is sure where few
+passages hold the question's rare terms, so that a name in one passage is found as BM25 finds it. The first passages of
+the mean are ranked again (rerank.py).
 
 Any two retrievers mix by name: "ppr+dense" is `Mix(["ppr", "dense"])`. Those that walk a graph know how facts connect,
 dense search knows what texts mean.
@@ -68,15 +69,35 @@ def doubt_of(ranking: Ranking) -> float:
     return min(max(third, _LEAST_DOUBT), 1 - _LEAST_DOUBT)
 
 
-def shares_by_doubt(doubt: float, walks: Sequence[bool]) -> list[float]:
-    """Return how much each part of a mix counts: those that walk a graph share what the doubt leaves, the others it.
+def shares_by_doubt(doubt: float, sure: Sequence[bool]) -> list[float]:
+    """Return how much each part of a mix counts: those that the doubt is about share what it leaves, the others it.
 
-    Where all walk, or none does, they count alike.
+    Where it is about all, or about none, they count alike.
     """
-    walkers, others = sum(walks), len(walks) - sum(walks)
-    if not walkers or not others:
-        return [1 / len(walks)] * len(walks)
-    return [(1 - doubt) / walkers if walk else doubt / others for walk in walks]
+    doubted = sum(sure)
+    others = len(sure) - doubted
+    if not doubted or not others:
+        return [1 / len(sure)] * len(sure)
+    of_sure = (1 - doubt) / doubted
+    of_others = doubt / others
+    return [of_sure if one else of_others for one in sure]
+
+
+def _walks(ranker: Ranker) -> bool:
+    return getattr(ranker, "walks_graph", False)
+
+
+def _teller_of(rankers: Sequence[Ranker]) -> int | None:
+    """Return the place of the ranker by whose doubt the others count: the first that walks a graph and tells it."""
+    first = None
+    for at, ranker in enumerate(rankers):
+        if not getattr(ranker, "tells_doubt", False):
+            continue
+        if _walks(ranker):
+            return at
+        if first is None:
+            first = at
+    return first
 
 
 class MixedRetriever(ExplainedRetriever):
@@ -93,8 +114,8 @@ class MixedRetriever(ExplainedRetriever):
     ) -> None:
         """Take rankers and their weights. Raises ValueError for rankers of different passages, or wrong weights.
 
-        weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`, as
-            PageRank does; equal ones where none does. Those walk a graph that say so (`walks_graph`).
+        weights: by default `shares_by_doubt` for each query, by the doubt of the ranker that `tells_doubt`: PageRank's,
+            which is about all that walk a graph (`walks_graph`), else BM25's; equal ones where none tells it.
         depth: how far down each ranking counts, at least k. reranker: ranks the first passages again.
         """
         if not rankers or any(len(ranker.passages) != len(rankers[0].passages) for ranker in rankers):
@@ -105,8 +126,8 @@ class MixedRetriever(ExplainedRetriever):
         self.passages = rankers[0].passages
         self._rankers: tuple[Ranker, ...] = tuple(rankers)
         self._depth, self._weights = depth, weights and [weight / sum(weights) for weight in weights]
-        self._walks = [getattr(ranker, "walks_graph", False) for ranker in rankers]
-        self._teller = next((at for at, ranker in enumerate(rankers) if getattr(ranker, "tells_doubt", False)), None)
+        self._teller = _teller_of(rankers)
+        self._sure = list(map(self._stands_with_teller, rankers))
         self._reranker = reranker
 
     def rank(self, query: str, k: int) -> Ranking:
@@ -124,7 +145,21 @@ class MixedRetriever(ExplainedRetriever):
     def _shares(self, rankings: Sequence[Ranking]) -> list[float]:
         if self._teller is None:
             return [1 / len(rankings)] * len(rankings)
-        return shares_by_doubt(doubt_of(rankings[self._teller]), self._walks)
+        ranking = rankings[self._teller]
+        teller = self._rankers[self._teller]
+        doubt = doubt_of(ranking)
+        if not _walks(teller):
+            doubt **= 2  # scores of words fall slowly, and are compared without the root
+        return shares_by_doubt(doubt, self._sure)
+
+    def _stands_with_teller(self, ranker: Ranker) -> bool:
+        """Return whether a ranker counts less where the teller doubts: the teller, and with PageRank all that walk."""
+        if self._teller is None:
+            return False
+        teller = self._rankers[self._teller]
+        if ranker is teller:
+            return True
+        return _walks(teller) and _walks(ranker)
 
     def explained(self, paths: int) -> Self:
         """Return the same mix with hits that give reasons, as far as its rankers can."""
@@ -198,7 +233,7 @@ class Mix:
         """Build the mix over `index`. Raises what building the parts raises, ValueError for wrong shares.
 
         shares: how much each part counts, in the order of the names; by default `shares_by_doubt`,
-            equal ones without PageRank.
+            equal ones without PageRank and BM25.
         rerank: whether the first passages of the mean are ranked again, so that those that complete others move up.
         graph, linking, mentions: for parts that search a knowledge graph; they share one, whose linker and cached query
             vectors dense search uses too. options: each goes to the parts that take it.
@@ -217,6 +252,9 @@ class Mix:
         reranker = Reranker(index) if rerank else None
         return MixedRetriever(rankers, shares, name=self.name, reranker=reranker)
 
+
+hybrid = Mix(("bm25", "dense"), name="hybrid")
+"""The retriever registered as "hybrid": what texts say, and what they mean."""
 
 graph = Mix(("gfm", "ppr", "dense"), name="graph")
 """The retriever registered as "graph", which found most on HotpotQA's tuning half (lab/graph-retrieval.md)."""

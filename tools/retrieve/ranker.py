@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from itertools import islice
 from typing import Protocol, Self, cast, runtime_checkable
 
 from ras_agent.errors import ErasedPassage
@@ -14,6 +13,7 @@ from ras_agent.filters import Filter
 from ras_agent.protocols import Retriever
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.index.snapshot import StoredPassages
+from ras_agent.tools.retrieve.copies import without_copies
 from ras_agent.tools.retrieve.ranking import Ranking, check_query
 
 
@@ -92,14 +92,20 @@ class RankedRetriever(ABC):
             return self.filtered(restriction).retrieve(query, k)
         check_query(query, k)
         all_hits = hits(self.passages, self.rank(query, max(len(self.passages), 1)))
-        return list(islice((hit for hit in all_hits if restriction.matches(hit.passage)), k))
+        admitted = [hit for hit in all_hits if restriction.matches(hit.passage)]
+        distinct = without_copies(admitted)
+        return distinct[:k]
 
     def _best(self, query: str, k: int) -> list[Hit]:
-        """Return at most `k` hits; those behind take the places of passages that were erased after they were ranked."""
+        """Return at most `k` hits.
+
+        Those behind take the places of copies, and of passages that were erased after they were ranked.
+        """
         wanted = k
         while True:
             ranking = self.rank(query, wanted)
-            best = hits(self.passages, ranking, complete=self.complete)
+            found = hits(self.passages, ranking, complete=self.complete)
+            best = without_copies(found)
             if len(best) >= k or len(ranking.rows) < wanted:
                 return best[:k]
             wanted *= 2
@@ -123,7 +129,11 @@ class ExplainedRetriever(RankedRetriever):
         if restriction or not self._paths:  # reasons may hold facts of passages that the filter leaves out
             return best
         reasons = self.why(query, [hit.passage.id for hit in best])
-        return [replace(hit, why=why) for hit, why in zip(best, reasons, strict=True)]
+        explained_hits = []
+        for hit, why in zip(best, reasons, strict=True):
+            all_reasons = why + hit.why
+            explained_hits.append(replace(hit, why=all_reasons))
+        return explained_hits
 
     def explained(self, paths: int) -> Self:
         """Return a copy of the retriever whose hits carry at most `paths` reasons each."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ras_agent.arrays import Floats, Ints
 from ras_agent.records import Passage
 from ras_agent.text.titles import bare_title
+from ras_agent.tools.index.snapshot import Snapshot
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.ties import TIE
 from ras_agent.tools.retrieve.ranking import Ranking
@@ -43,7 +44,7 @@ class Reranker:
         rows = ranking.rows[:FIRST]
         if len(rows) < 2:
             return ranking
-        holds, rarity = self._terms(query, rows)
+        holds, rarity = held_terms(self._snapshot, query, rows)
         passages = [passage or _ERASED for passage in self._snapshot.passages.take(rows)]
         titles = [frozenset(self._snapshot.tokeniser.terms(bare_title(passage.title))) for passage in passages]
         held, named, left = holds[:, 0].copy(), np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
@@ -67,21 +68,6 @@ class Reranker:
             np.concatenate((np.array(scores, dtype=np.float32), after))[:k],
         )
 
-    def _terms(self, query: str, rows: Ints) -> tuple[Bools, Floats]:
-        """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question.
-
-        Terms count by their BM25 rarity; one that no passage holds counts for nothing.
-        """
-        matrix, tokeniser = self._snapshot.bm25(), self._snapshot.tokeniser
-        holds, rarity = [], []
-        for term in dict.fromkeys(tokeniser.terms(query)):
-            having = matrix.having(term)
-            if len(having):
-                rarity.append(log(1 + (matrix.size - len(having) + 0.5) / (len(having) + 0.5)))
-                holds.append(having[np.searchsorted(having, rows).clip(max=len(having) - 1)] == rows)
-        counts = np.array(rarity, dtype=np.float32)
-        return np.array(holds, dtype=bool).reshape(len(counts), len(rows)), counts / (counts.sum() or np.float32(1))
-
     def _named_by(self, place: int, passages: Sequence[Passage], titles: Sequence[frozenset[str]]) -> Bools:
         """Return which of the passages have a title, and not the same one, whose terms all stand in the text of one."""
         named_in, terms = passages[place], set(self._snapshot.tokeniser.terms(passages[place].text))
@@ -90,3 +76,30 @@ class Reranker:
             for passage, title in zip(passages, titles, strict=True)
         ]
         return np.array(names, dtype=bool)
+
+
+def held_terms(snapshot: Snapshot, query: str, rows: Ints) -> tuple[Bools, Floats]:
+    """Return which rows hold which of the question's T terms, (T, rows), and each term's share of the question.
+
+    Terms count by their BM25 rarity; one that no passage holds counts for nothing.
+    """
+    matrix = snapshot.bm25()
+    terms = snapshot.tokeniser.terms(query)
+    holds = []
+    rarity = []
+    for term in dict.fromkeys(terms):
+        having = matrix.having(term)
+        count = len(having)
+        if not count:
+            continue
+        odds = (matrix.size - count + 0.5) / (count + 0.5)
+        rarity.append(log(1 + odds))
+        places = np.searchsorted(having, rows)
+        last = count - 1
+        places = places.clip(max=last)
+        holds.append(having[places] == rows)
+    counts = np.array(rarity, dtype=np.float32)
+    total = counts.sum() or np.float32(1)
+    shape = len(counts), len(rows)
+    held = np.array(holds, dtype=bool)
+    return held.reshape(shape), counts / total

@@ -272,3 +272,10 @@ class TestNames:
         made = find("retriever", "graph")
         assert isinstance(made, Mix)
         assert made.parts == ("gfm", "ppr", "dense")
+
+
+def test_hybrid_finds_the_one_passage_that_holds_a_term(hash_embedder: Any) -> None:
+    tickets = [Passage(f"t{n}", f"PPR-{n}: the pump in hall {n % 7} leaks.") for n in range(1000, 1040)]
+    hybrid = retriever_over(PassageIndex.in_memory(tickets, hash_embedder), "hybrid")
+    for query in ("PPR-1013", "PPR1013", "What does PPR-1013 report?"):
+        assert hybrid.retrieve(query, 3)[0].passage.id == "t1013"

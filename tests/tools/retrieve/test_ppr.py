@@ -103,11 +103,10 @@ class Angles:
 def test_entities_that_a_question_may_mean_count_by_how_likely_they_are() -> None:
     embedder = Angles()
     graph = KGIndex.in_memory([PassageFacts("p", (), ("Near 20", "Far 60"))], embedder)
-    linked = LinkedGraph.of(
-        PassageIndex.in_memory([Passage("p", "...")], embedder), graph, Linking(threshold=0.0, temperature=0.1), None
-    )
+    index = PassageIndex.in_memory([Passage("p", "...")], embedder)
+    linked = LinkedGraph.of(index, graph, Linking(threshold=0.0, temperature=0.1), None)
     retriever = PPRRetriever(
-        [Passage("p", "...")],
+        index.snapshot,
         graph,
         np.array([0]),
         linked.linker,
@@ -210,3 +209,11 @@ def test_rare_entities_and_equivalences_count_in_full_where_nobody_says_how_much
     assert scores() != scores(specificity=False)
     assert scores() != scores(equivalence=0.0)
     assert scores() != scores(equivalence=2.0)
+
+
+def test_of_many_passages_that_name_the_same_those_come_first_that_hold_the_question_s_other_words(
+    tmp_path: Path,
+) -> None:
+    hub = [Passage(f"visit-{n}", f"Mira Holt visited Hall {n}.") for n in range(40)]
+    index = built(tmp_path / "i", [*hub, Passage("birth", "Mira Holt was born in Orvena.")])
+    assert ids(index, "Where was Mira Holt born?", k=1) == ["birth"]

@@ -15,8 +15,8 @@ from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.linked_graph import LinkedGraph
 from ras_agent.tools.kg.passage_facts import PassageFacts
 from ras_agent.tools.retrieve.bm25 import BM25Retriever
-from ras_agent.tools.retrieve.hybrid import HybridRetriever
 from ras_agent.tools.retrieve.langchain_adapter import LangChainRetriever, as_langchain
+from ras_agent.tools.retrieve.mix import MixedRetriever
 from ras_agent.tools.retrieve.registered import OFFERED, check_options, options_of, retriever_over, taken_by, takes
 from ras_agent.tools.retrieve.resolve import reads_graph, resolve_retriever
 from tests.messages import says
@@ -51,16 +51,14 @@ def test_a_name_searches_an_index_a_path_or_passages(tmp_path: Path) -> None:
 def test_options_reach_the_factory_and_embedder_the_index(tmp_path: Path, hash_embedder: Any) -> None:
     PassageIndex.create(tmp_path / "index", hash_embedder).add(CORPUS)
     for index in (CORPUS, tmp_path / "index"):
-        resolved = resolve_retriever("hybrid", index, embedder=hash_embedder, depth=7)
-        assert isinstance(resolved.at("", ALL).retriever, HybridRetriever)
+        resolved = resolve_retriever("hybrid", index, embedder=hash_embedder, rerank=False)
+        assert isinstance(resolved.at("", ALL).retriever, MixedRetriever)
         assert resolved.retrieve("blue sea", 1)[0].passage.id == "sea"
 
 
 def test_an_unknown_option_is_told_the_known_ones() -> None:
-    with pytest.raises(
-        UnknownName, match=says("retriever 'hybrid'", "unknown option", "'dept'", "known: constant, depth")
-    ):
-        resolve_retriever("hybrid", CORPUS, dept=7)
+    with pytest.raises(UnknownName, match=says("retriever 'hybrid'", "unknown option", "'rerang'", "rerank", "shares")):
+        resolve_retriever("hybrid", CORPUS, rerang=False)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,8 @@ def test_an_agent_shows_a_tenant_nothing_of_the_other_in_any_part_of_its_output(
 
 
 def test_equal_filters_are_one_and_different_ones_never_share_what_was_made(hash_embedder: Any) -> None:
-    passages = [Passage(str(number), "A river.", metadata={"open": flag}) for number, flag in enumerate([True, 1, "1"])]
+    flags = enumerate([True, 1, "1"])
+    passages = [Passage(str(number), f"River {number}.", metadata={"open": flag}) for number, flag in flags]
     retriever: Any = retriever_over(PassageIndex.in_memory(passages), "bm25")
     for filter, found in (({"open": True}, ["0"]), ({"open": 1}, ["1", "2"]), ({"open": "1"}, ["1", "2"])):
         assert [hit.passage.id for hit in retriever.retrieve("river", 5, Filter.of(filter))] == found

@@ -1,0 +1,35 @@
+"""Equal and near-equal passages among hits."""
+
+from ras_agent.records import Hit, Passage
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.retrieve.copies import without_copies
+from ras_agent.tools.retrieve.registered import retriever_over
+
+LAMP = "Ada Finn made the lamp in 1911. It stands in the hall of Orvena and burns oil from the mill."
+
+
+def test_copies_take_one_place_and_are_named_in_it() -> None:
+    copies = [Passage(f"copy{n}", LAMP) for n in range(8)]
+    others = [Passage("other", "The lamp of Pellis."), Passage("third", "A lamp was lost.")]
+    hits = retriever_over(PassageIndex.in_memory([*copies, *others])).retrieve("lamp", 5)
+    assert {hit.passage.id for hit in hits} == {"copy0", "other", "third"}
+    (copy,) = (hit for hit in hits if hit.passage.id == "copy0")
+    assert copy.why == ("the same text: copy1, copy2, copy3, copy4, copy5, copy6, copy7",)
+
+
+def test_the_longer_of_two_near_copies_is_shown_at_the_place_of_the_first() -> None:
+    short, long = Passage("short", LAMP.upper()), Passage("long", f"{LAMP} Page 3.")
+    assert without_copies([Hit(short, 2.0), Hit(long, 1.0)]) == [Hit(long, 2.0, ("the same text: short",))]
+
+
+def test_texts_that_say_other_things_are_no_copies() -> None:
+    apart = [
+        Passage("a", LAMP),
+        Passage("b", LAMP.replace("1911", "1912")),
+        Passage("c", LAMP.replace("made", "never made")),
+        Passage("d", LAMP, title="Lamp of Merlin"),
+        Passage("e", "!"),
+        Passage("f", "?"),
+    ]
+    hits = [Hit(passage, 1.0) for passage in apart]
+    assert without_copies(hits) == hits

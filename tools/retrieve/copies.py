@@ -1,0 +1,96 @@
+"""Copies among hits: passages of one text, or of which one holds the other and little else, fill one place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ras_agent.records import Hit, Passage
+
+_WORD = re.compile(r"\w+")
+_LEAST_SHARE = 0.8
+"""How much of the longer text the shorter one is at least, in characters of its words."""
+_COMPARED = 100
+"""With how many hits a later one is compared, so that a list of all passages takes no quadratic time."""
+_NAMED = 20
+"""How many copies a hit names."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """Holds a hit, the words of its passage, and the ids of the copies."""
+
+    hit: Hit
+    words: str
+    copies: list[str]
+
+
+def without_copies(hits: Iterable[Hit]) -> list[Hit]:
+    """Return hits without those whose text another one holds; that one names them.
+
+    The longer text is shown, at the place and with the score of the one that was found first. Texts under titles of
+    their own that differ are no copies: "It was founded in 1911" says another thing under each.
+    """
+    places: list[_Place] = []
+    by_words: dict[tuple[str, str], _Place] = {}
+    for hit in hits:
+        words = _words_of(hit.passage)
+        key = (hit.passage.own_title, words)
+        place = by_words.get(key)
+        if place is None:
+            place = _near(hit, words, places)
+        if place is None or not words:
+            place = _Place(
+                hit=hit,
+                words=words,
+                copies=[],
+            )
+            places.append(place)
+        else:
+            _add_copy(place, hit.passage, words)
+        by_words[key] = place
+    return [_named(place) for place in places]
+
+
+def _words_of(passage: Passage) -> str:
+    text = passage.text.casefold()
+    words = _WORD.findall(text)
+    return " ".join(words)
+
+
+def _near(hit: Hit, words: str, places: list[_Place]) -> _Place | None:
+    """Return the place whose text holds these words and little else, or is held by them."""
+    for place in places[:_COMPARED]:
+        shorter, longer = sorted((words, place.words), key=len)
+        least = _LEAST_SHARE * len(longer)
+        if len(shorter) < least:
+            continue
+        other = place.hit.passage
+        if other.own_title != hit.passage.own_title:
+            continue
+        if f" {shorter} " in f" {longer} ":
+            return place
+    return None
+
+
+def _add_copy(place: _Place, passage: Passage, words: str) -> None:
+    if len(words) <= len(place.words):
+        place.copies.append(passage.id)
+        return
+    place.copies.append(place.hit.passage.id)
+    place.hit = replace(place.hit, passage=passage)
+    place.words = words
+
+
+def _named(place: _Place) -> Hit:
+    if not place.copies:
+        return place.hit
+    shown = place.copies[:_NAMED]
+    named = ", ".join(shown)
+    more = len(place.copies) - len(shown)
+    reason = f"the same text: {named}"
+    if more:
+        reason += f" and {more} more"
+    why = (*place.hit.why, reason)
+    return replace(place.hit, why=why)

@@ -2,7 +2,7 @@
 
     resolve_extractor("text2triple")                              the public model of RAS, pat-jj/text2triple-flan-t5
     resolve_extractor("text2triple:/path/of/a/model")             one of your own, by folder or hub name
-    resolve_extractor("text2triple:/path#copy,beams=4")           subjects and objects copied from the text; beam search
+    resolve_extractor("text2triple:/path#beams=4")                beam search
 
 Texts are read in batches of like length. Callers that ask while the model is busy are served together next, so
 `ras-agent structure --concurrency 64` fills batches by itself. Sums of a batch are rounded as its width has it: a fact
@@ -43,20 +43,18 @@ _ROWS = 64  # of a batch, however short they are
 class Decoding:
     """Way in which facts are written. The lengths are RAS's; the authors' own code searches with 8 beams.
 
-    beams: 1 takes the likeliest token each time. copy: subjects and objects are spans of the text, and only facts in
-    the agreed form are written. source_tokens, target_tokens: of a text and of its facts. batch_tokens: of a batch,
-    padding and facts included.
+    beams: 1 takes the likeliest token each time. source_tokens, target_tokens: of a text and of its facts.
+    batch_tokens: of a batch, padding and facts included.
     """
 
     beams: int = 1
-    copy: bool = False
     source_tokens: int = SOURCE_TOKENS
     target_tokens: int = TARGET_TOKENS
     batch_tokens: int = 16384
 
     def __post_init__(self) -> None:
         for option in fields(self):
-            if getattr(self, option.name) < (0 if option.name == "copy" else 1):
+            if getattr(self, option.name) < 1:
                 raise SettingsError(f"{option.name} has to be at least 1, got {getattr(self, option.name)}")
 
 
@@ -317,12 +315,6 @@ class TransformersWriter:
         ]
         device = self.model.device
         options: dict[str, Any] = {}
-        if decoding.copy:
-            from transformers import LogitsProcessorList
-
-            options["logits_processor"] = LogitsProcessorList(
-                [self._copying(pieces, decoding, 1 if seq2seq else longest)]
-            )
         if decoding.beams > 1:
             # as the authors of the public model search
             options |= {"num_beams": decoding.beams, "early_stopping": True, "length_penalty": 0.6}
@@ -337,14 +329,6 @@ class TransformersWriter:
             )
         begins = 1 if seq2seq else longest  # a decoder's start token, or the prompt
         return [self._output(row[begins:]) for row in output.tolist()]
-
-    def _copying(self, pieces: Sequence[Piece], decoding: Decoding, begins: int) -> Any:
-        from ras_agent.tools.structure.span_copy import SpanCopying
-
-        texts = [piece.text for piece in pieces]
-        return SpanCopying(
-            self.text, texts, beams=decoding.beams, begins=begins, most=decoding.target_tokens, ends=self._ends
-        )
 
     @cached_property
     def _ends(self) -> frozenset[int]:
@@ -408,11 +392,9 @@ def read_spec(argument: str) -> tuple[str, Decoding]:
     for option in filter(None, options.split(",")):
         match = _OPTION.fullmatch(option.strip())
         if match is None or match["name"] not in Decoding.__dataclass_fields__:
-            options_known = ", ".join(
-                "copy" if name == "copy" else f"{name}=N" for name in Decoding.__dataclass_fields__
-            )
+            options_known = ", ".join(f"{name}=N" for name in Decoding.__dataclass_fields__)
             raise SettingsError(f"a text-to-triples model has no option {option.strip()!r}; known: {options_known}")
-        value: Any = True if match["name"] == "copy" else int(match["value"] or 0)
+        value = int(match["value"] or 0)
         decoding = replace(decoding, **{match["name"]: value})
     return model or PUBLIC_MODEL, decoding
 

@@ -4,7 +4,7 @@
     ras-agent structure --extractor text2triple-vllm:/path#gpu_memory_utilization=0.5,tensor_parallel_size=2 ...
 
 Callers that ask while the engine is busy make one batch of `LLM.generate`, so the concurrency is the batch. Only causal
-models, without beams and without copying: vLLM runs no T5, and its engine takes no rules from a caller's process.
+models, without beams: vLLM runs no T5.
 
 It is tested with a stand-in that has what is used of vLLM (`LLM`, `LLM.get_tokenizer`, `LLM.generate` with
 `prompt_token_ids`, `SamplingParams`, `RequestOutput`) on top of transformers, and in a real engine by `make engines`.
@@ -40,8 +40,8 @@ class VLLMWriter:
         prompts_dir: str | Path | None = None,
         engine: Mapping[str, Any] | None = None,
     ) -> None:
-        if decoding.beams > 1 or decoding.copy:
-            raise SettingsError(f"vLLM takes neither beams nor copy here: text2triple:{name} has both")
+        if decoding.beams > 1:
+            raise SettingsError(f"vLLM takes no beams here: text2triple:{name} has them")
         try:
             from transformers import AutoConfig
             from vllm import LLM, SamplingParams  # pyright: ignore[reportMissingImports]

@@ -227,9 +227,9 @@ def test_a_chat_template_is_used_where_the_tokenizer_has_one(memorising_model: C
 
 def test_specs_name_a_model_and_how_it_decodes() -> None:
     assert read_spec("") == (PUBLIC_MODEL, Decoding())
-    assert read_spec("/a/b#copy,beams=4") == ("/a/b", Decoding(copy=True, beams=4))
+    assert read_spec("/a/b#beams=4") == ("/a/b", Decoding(beams=4))
     assert read_spec("#beams=8") == (PUBLIC_MODEL, Decoding(beams=8))
-    with pytest.raises(SettingsError, match=r"no option 'bems=4'; known: beams=N, copy"):
+    with pytest.raises(SettingsError, match=r"no option 'bems=4'; known: beams=N, source_tokens=N"):
         read_spec("/a/b#bems=4")
     with pytest.raises(SettingsError, match="beams has to be at least 1, got 0"):
         read_spec("/a/b#beams=0")

@@ -121,8 +121,8 @@ def test_options_that_are_not_the_decodings_are_the_engines(folder: Path, vllm: 
 def test_what_vllm_has_not_is_an_error_that_names_what_has(
     folder: Path, vllm: list[Any], memorising_model: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(SettingsError, match=says("neither beams nor copy", f"text2triple:{folder} has both")):
-        resolve_extractor(f"text2triple-vllm:{folder}#copy")
+    with pytest.raises(SettingsError, match=says("no beams", f"text2triple:{folder} has them")):
+        resolve_extractor(f"text2triple-vllm:{folder}#beams=4")
     encoder = memorising_model("t5")
     with pytest.raises(SettingsError, match=says("no model with an encoder", f"take text2triple:{encoder}")):
         resolve_extractor(f"text2triple-vllm:{encoder}")

@@ -3,7 +3,7 @@
 Facts are drawn, their ends and relations by Zipf's law, as many as MuSiQue's graph has; relations are phrases with
 their sentence vectors; questions start at entities drawn evenly, the rarer the stronger, as the retriever does. Weights
 are those of the network that ships, and the same at the published width of 512, each number 16 times. The bars are of
-such facts; `python -m lab.gfm` measures over real graphs, where a question reaches less.
+such facts; lab/gfm-speed.md has figures over real graphs, where a question reaches less.
 """
 
 from __future__ import annotations

@@ -108,10 +108,9 @@ def gfm_scorer(
     """Return the network over a graph, which scores entities on `device`: "cpu", "cuda", "cuda:1" or "auto".
 
     "auto" is the first CUDA device that torch sees, if the network fits into its free memory and gives scores there,
-    until that memory is full; else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM. On CUDA
-    there is no background to cache and nothing is left out, so half_products alone has an effect: it multiplies in
-    bfloat16 and stores states in float16, which changes probabilities by up to a hundredth. Raises SettingsError for a
-    device that is unknown, absent, or gives no scores.
+    until that memory is full; else the CPU. cache_bytes, half_cache, half_products, tolerance: see FastGFM; they have
+    no effect on CUDA, where there is no background to cache and nothing is left out. Raises SettingsError for a device
+    that is unknown, absent, or gives no scores.
     """
     options: dict[str, Any] = {"cache_bytes": cache_bytes, "half_cache": half_cache, "half_products": half_products}
     on_cpu = partial(FastGFM, weights, graph, **options, tolerance=tolerance)
@@ -120,11 +119,7 @@ def gfm_scorer(
         try:
             if device == "auto":
                 _check_memory(weights, graph)
-            network = (
-                DeviceGFM(weights, graph, on, states="float16", products="bfloat16")
-                if half_products
-                else DeviceGFM(weights, graph, on)
-            )
+            network = DeviceGFM(weights, graph, on)
             _try_out(network)
             return MovableGFM(network, on_cpu) if device == "auto" else network
         except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large

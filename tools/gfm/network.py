@@ -12,12 +12,10 @@ reference. Speed has other forms of the same three steps, and all of these files
     cpu.py             propagates changes of states instead of states; relies on a message being linear in the state
     reach.py           bounds the length of a message by the largest number of the relation's state, and the change of
                        an update by the norm's slope
-    segments.py        `propagate_block` is message and aggregate in torch's operations, for a device
-    triton_kernels.py  `propagate_block` and `update`, as Triton kernels
-    cuda.py            calls these two, and compares them with torch's operations before it uses them
+    cuda.py            calls the reference's steps block by block, and sums the messages to each entity by itself
     ras_agent.train.gfm, kernels.py and scores.py: all three with their gradients, for training on the CPU
     paths.py           weighs each message by a factor of 1, whose derivative tells how much the message matters
-    lab/gfm_systems.py and tests/tools/gfm/conftest.py have a network each to compare with
+    tests/tools/gfm/conftest.py has a network to compare with
 
 Where the paper and its published code differ, this follows the code, since its weights were trained with it: the
 initial states enter the sum of messages at every layer, and what the linear layer makes of [state; sum] is normalised,
@@ -99,16 +97,23 @@ def plain_scores(
         a layer at a time.
     message_weights: a factor (M,) for each message of every layer; by default 1.
     """
-    import torch
-    from torch.nn.functional import linear, relu
+    from torch.nn.functional import linear
 
     query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
     # entities first: an entity's states of all questions are adjacent, and are gathered and added up as one row
     initial = start.t()[..., None] * query  # (N, B, d)
     state = last_states(weights, graph, initial, relation_states, message_weights)
-    features = torch.cat((state, query.expand_as(state)), dim=-1)  # (N, B, 2d)
+    return entity_logits(weights, state, query).t()
+
+
+def entity_logits(weights: Mapping[str, Tensor], states: Tensor, queries: Tensor) -> Tensor:
+    """Return the logits (N, B) of entities' last states (N, B, d), for the questions' states (B, d): eq. 10."""
+    import torch
+    from torch.nn.functional import linear, relu
+
+    features = torch.cat((states, queries.expand_as(states)), dim=-1)  # (N, B, 2d)
     hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1).t()
+    return linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]).squeeze(-1)
 
 
 def last_states(

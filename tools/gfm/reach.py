@@ -113,31 +113,3 @@ def _probability(logits: Floats | Doubles) -> Doubles:
     with np.errstate(over="ignore"):
         probabilities: Doubles = 1 / (1 + np.exp(-logits.astype(np.float64)))
     return probabilities
-
-
-@dataclass(frozen=True, slots=True)
-class FirstMessages:
-    """The messages of the first layer for a batch of B questions, sorted by target.
-
-    At the first layer only the questions' own entities have states to send, so the host knows at once who is a target.
-
-    rows: (H,), ascending, entity * B + question of the targets and of the questions' own entities.
-    indptr: (H + 1,); the messages to row r are numbers indptr[r] to indptr[r + 1] - 1.
-    start: (messages,), the place of each message's source among the given starts. relation: (messages,).
-    """
-
-    rows: Ints
-    indptr: Ints
-    start: Ints
-    relation: Ints
-
-
-def first_messages(outgoing: OutgoingMessages, starts: Ints, batch: int) -> FirstMessages:
-    """Find the messages from `starts` (K,), ascending: entity * batch + question."""
-    entity, question = np.divmod(starts, batch)
-    message, start = row_entries(outgoing.indptr, entity)
-    target = outgoing.target[message] * batch + question[start]
-    order = np.argsort(target, kind="stable")
-    rows = np.union1d(target, starts)
-    indptr = np.searchsorted(target[order], np.append(rows, np.iinfo(np.int64).max))
-    return FirstMessages(rows, indptr, start[order], outgoing.relation[message][order])

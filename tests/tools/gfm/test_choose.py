@@ -83,14 +83,10 @@ def test_an_explanation_that_a_device_has_no_room_for_is_made_on_the_cpu(monkeyp
         assert with_room(gfm_scorer(WEIGHTS, GRAPH), explain) == "FastGFM"
 
 
-def test_half_products_mean_half_precision_on_cuda_and_a_half_cache_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_the_cpus_network_mean_nothing_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     made = _pretend(monkeypatch, 1)
-    gfm_scorer(WEIGHTS, GRAPH, half_cache=True)
-    gfm_scorer(WEIGHTS, GRAPH, half_products=True)
-    assert [options for _, options in made] == [
-        {},
-        {"states": "float16", "products": "bfloat16"},
-    ]
+    gfm_scorer(WEIGHTS, GRAPH, half_cache=True, half_products=True)
+    assert [options for _, options in made] == [{}]
 
 
 @pytest.mark.parametrize("broken", ["mem_get_info", "scores"])

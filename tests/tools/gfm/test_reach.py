@@ -21,7 +21,6 @@ from ras_agent.tools.gfm.cached_rows import cache_rows  # noqa: E402
 from ras_agent.tools.gfm.graph import GFMGraph, OutgoingMessages  # noqa: E402
 from ras_agent.tools.gfm.reach import (  # noqa: E402
     LayerBound,
-    first_messages,
     layer_bounds,
     possible_changes,
     reached_entities,
@@ -204,38 +203,6 @@ def test_a_small_change_of_the_messages_changes_no_state_by_more_than_the_bound(
         ratio = (moved / change.norm(dim=2)).amax(0) / torch.from_numpy(gain)
         assert float(ratio.max()) <= 1.001
         assert float(ratio.max()) > 0.3  # the bound is of the right size
-
-
-def test_the_first_messages_of_two_questions_come_from_their_own_entities() -> None:
-    # the first question starts from 0, the second from 1 and 3
-    found = first_messages(OutgoingMessages.of(GRAPH), np.array([0 * 2, 1 * 2 + 1, 3 * 2 + 1]), 2)
-    assert [divmod(row, 2) for row in found.rows.tolist()] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (3, 1)]
-    assert found.indptr.tolist() == [0, 0, 1, 2, 2, 3, 3]
-    assert found.start.tolist() == [1, 0, 0]
-    assert found.relation.tolist() == [0, 2, 3]
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.integers(1, 3))
-def test_each_message_of_a_start_is_listed_once(seed: int, facts: int, batch: int) -> None:
-    rng = np.random.default_rng(seed)
-    edges = np.column_stack((rng.integers(0, 8, facts), rng.integers(0, 2, facts), rng.integers(0, 8, facts)))
-    graph = GFMGraph.from_edges(8, edges, VECTORS, VECTORS)
-    starts = np.flatnonzero(rng.integers(0, 3, 8 * batch) == 0)
-    found = first_messages(OutgoingMessages.of(graph), starts, batch)
-    listed = [
-        (int(row), int(starts[found.start[place]]), int(found.relation[place]))
-        for number, row in enumerate(found.rows)
-        for place in range(found.indptr[number], found.indptr[number + 1])
-    ]
-    messages = list(zip(graph.target.tolist(), graph.source.tolist(), graph.relation.tolist(), strict=True))
-    expected = [
-        (target * batch + start % batch, int(start), relation)
-        for start in starts
-        for target, source, relation in messages
-        if source == start // batch
-    ]
-    assert sorted(listed) == sorted(expected)
-    assert found.rows.tolist() == sorted({*starts.tolist(), *(row for row, _, _ in expected)})
 
 
 def test_the_largest_singular_value_is_that_of_the_whole_decomposition() -> None:

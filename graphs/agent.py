@@ -32,7 +32,9 @@ def _as_v1(output: GraphOutput[Any]) -> Any:
 
     LangGraph's second version finds interrupts beside the values, so that it need not gather what each node wrote.
     """
-    return {**(output.value or {}), "__interrupt__": list(output.interrupts)} if output.interrupts else output.value
+    if output.interrupts:
+        return {**(output.value or {}), "__interrupt__": list(output.interrupts)}
+    return output.value
 
 
 class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):

@@ -31,7 +31,9 @@ class Route(Runnable[Any, str]):
     """
 
     def __init__(self, choose: Callable[[Any], str]) -> None:
-        self._choose, self.name, self.__annotations__ = choose, choose.__name__, get_type_hints(choose)
+        self._choose = choose
+        self.name = choose.__name__
+        self.__annotations__ = get_type_hints(choose)
 
     def __call__(self, state: Any) -> str:
         return self._choose(state)
@@ -53,8 +55,12 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
         schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
         state = ReviewedState if parts.review else State
         super().__init__(state, Limits, input_schema=schemas[0], output_schema=schemas[1])
-        self._parts, self._records = parts, Records()
-        self.memory = None if parts.store is None else ThreadMemory(parts.store, scope_of(parts.retriever))
+        self._parts = parts
+        self._records = Records()
+        if parts.store is None:
+            self.memory = None
+        else:
+            self.memory = ThreadMemory(parts.store, scope_of(parts.retriever))
 
     def add_body(self, name: str, body: NodeBody) -> None:
         """Add a node that runs `body`, which reads what the annotation of its `state` says; all of it without one."""
@@ -72,7 +78,8 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
         least_steps: how many steps a run takes at least, without rewriting and recalling; the others as for `begin`.
         """
-        parts, least_steps = self._parts, least_steps + (self.memory is not None)
+        parts = self._parts
+        least_steps = least_steps + (self.memory is not None)
         begin = nodes.begin(
             least_steps=least_steps, stop_reason=stop_reason, static=static, reviewed=bool(parts.review)
         )

@@ -23,7 +23,8 @@ def with_question(inputs: Mapping[str, Any]) -> dict[str, Any]:
     In an input with both, the messages are earlier turns, and the question comes after them. Raises ValueError for an
     input that asks nothing.
     """
-    question, raw_messages = inputs.get("question"), inputs.get("messages")
+    question = inputs.get("question")
+    raw_messages = inputs.get("messages")
     if raw_messages is None and question is not None:
         return dict(inputs)  # what is no question, `begin` refuses
     messages = _messages(raw_messages)
@@ -59,7 +60,10 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
             exchanges.append(Exchange(message.text.strip()))
         elif exchanges and isinstance(message, AIMessage) and not message.tool_calls:
             data = message.additional_kwargs
-            answer = "" if data.get("abstained") else message.text.strip()
+            if data.get("abstained"):
+                answer = ""
+            else:
+                answer = message.text.strip()
             exchanges[-1] = Exchange(
                 data.get("question") or exchanges[-1].question, answer
             )  # the last who speaks concludes
@@ -68,7 +72,10 @@ def exchanges_in(messages: Sequence[BaseMessage], question: str) -> list[Exchang
 
 def with_turn(turns: Sequence[JSON], question: str, answer: Answer) -> list[JSON]:
     """Return the turns with one more, or with the last one answered anew."""
-    earlier = turns[:-1] if turns and turns[-1]["question"] == question else turns
+    if turns and turns[-1]["question"] == question:
+        earlier = turns[:-1]
+    else:
+        earlier = turns
     turn = Exchange(question, "" if answer.abstained else storable(answer.text))
     return [*earlier, turn.to_dict()][-MAX_TURNS:]
 
@@ -123,14 +130,19 @@ def structured_response(
 def _asking(messages: Sequence[BaseMessage], question: str) -> list[BaseMessage]:
     """Return the messages with the question as the user's last one."""
     users_texts = (message.text.strip() for message in reversed(messages) if isinstance(message, HumanMessage))
-    return [*messages] if next(users_texts, None) == question.strip() else [*messages, HumanMessage(storable(question))]
+    if next(users_texts, None) == question.strip():
+        return [*messages]
+    return [*messages, HumanMessage(storable(question))]
 
 
 def _messages(raw: Any) -> list[BaseMessage]:
     if raw is None:
         return []
     # one message alone is taken too, as LangGraph takes it
-    many = raw if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)) else [raw]
+    if isinstance(raw, Sequence) and not isinstance(raw, (str, tuple)):
+        many = raw
+    else:
+        many = [raw]
     try:
         return [_in_storable_text(message) for message in convert_to_messages(many)]
     except (ValueError, NotImplementedError, TypeError) as error:

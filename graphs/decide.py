@@ -67,7 +67,8 @@ def plan(
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
-        question, hop = state["question"], len(state["steps"])
+        question = state["question"]
+        hop = len(state["steps"])
         update = decide_without_planner(state, limits, more_steps=more_steps)
         first = from_memory and not hop and not state["scope"]["static"]  # a plan may say that nothing is needed
         if update is not None and not (first and update.get("subquery")):
@@ -79,8 +80,13 @@ def plan(
         if current_ledger().refused == "model_refused":
             return end_loop("model_refused")
         in_own_words = planner_writes_first_query or bool(notes())
-        following = _later_plan(plan) if hop else _first_plan(plan, question, from_memory, in_own_words)
-        return end_loop("planner_failed") if following is None else apply_plan(state, limits, following)
+        if hop:
+            following = _later_plan(plan)
+        else:
+            following = _first_plan(plan, question, from_memory, in_own_words)
+        if following is None:
+            return end_loop("planner_failed")
+        return apply_plan(state, limits, following)
 
     return body
 
@@ -93,7 +99,9 @@ def _with_dialogue(steps: list[Step], plans: Sequence[JSON]) -> list[Step]:
 
 def _later_plan(plan: Plan | None) -> Plan | None:
     """Return a plan made after a search, where to want no retrieval is to find the facts sufficient."""
-    return replace(plan, action="sufficient") if plan and plan.action == "no_retrieval" else plan
+    if plan and plan.action == "no_retrieval":
+        return replace(plan, action="sufficient")
+    return plan
 
 
 def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_words: bool) -> Plan:
@@ -104,14 +112,15 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
     if plan is None:
         return Plan("subq", question, "no plan came back: the question itself comes first")
     if plan.action == "subq":
-        return plan if in_own_words or plan.dialogue else replace(plan, subquery=question)
+        if in_own_words or plan.dialogue:
+            return plan
+        return replace(plan, subquery=question)
     if plan.action == "no_retrieval" and from_memory:
         return plan
-    why = (
-        "the planner wants no retrieval, but an answer has to rest on evidence (from_memory is off)"
-        if plan.action == "no_retrieval"
-        else "nothing has been found yet that could be sufficient"
-    )
+    if plan.action == "no_retrieval":
+        why = "the planner wants no retrieval, but an answer has to rest on evidence (from_memory is off)"
+    else:
+        why = "nothing has been found yet that could be sufficient"
     reason = f" ({plan.reason})" if plan.reason else ""
     return Plan("subq", question, f"{why}: the question itself is searched{reason}", dialogue=plan.dialogue)
 
@@ -124,7 +133,8 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallbac
     """
 
     def body(state: DecideReads, limits: Limits, records: Records) -> NodeSteps:
-        question, hop = state["question"], len(state["steps"])
+        question = state["question"]
+        hop = len(state["steps"])
         if (update := decide_without_planner(state, limits, structured=structured, more_steps=more_steps)) is not None:
             return update
         if not hop:
@@ -134,9 +144,15 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallbac
         args = (question, passages, thoughts)
         sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", args, str, fallback)
         if sentence is None or not sentence.strip():
-            wordless = [] if sentence is None else [Failure("reasoner", "wrote an empty sentence", hop + 1)]
+            if sentence is None:
+                wordless = []
+            else:
+                wordless = [Failure("reasoner", "wrote an empty sentence", hop + 1)]
             return end_loop("planner_failed") | {"failures": record_failures(wordless)}
-        plan = Plan("sufficient", reason=sentence) if ends_chain(sentence) else Plan("subq", sentence)
+        if ends_chain(sentence):
+            plan = Plan("sufficient", reason=sentence)
+        else:
+            plan = Plan("subq", sentence)
         return apply_plan(state, limits, plan, thought=True)
 
     return body
@@ -150,7 +166,9 @@ class NextQuery(TypedDict):
 
 def retrieve_or_answer(state: NextQuery) -> Literal["retrieve", "answer"]:
     """Go on while there is a sub-query."""
-    return "retrieve" if state["subquery"] else "answer"
+    if state["subquery"]:
+        return "retrieve"
+    return "answer"
 
 
 def decide_without_planner(
@@ -165,7 +183,8 @@ def decide_without_planner(
         limits = replace(limits, stop_on_no_new_facts=False)
     if state["stop_reason"]:
         return end_loop(state["stop_reason"])
-    given, static = state["scope"]["given"], state["scope"]["static"]
+    given = state["scope"]["given"]
+    static = state["scope"]["static"]
     if static and not given:
         return end_loop("static")
     end: StopReason | None = None
@@ -174,7 +193,9 @@ def decide_without_planner(
     end = end or (None if static else _loop_end(state, limits)) or _budget_end(state, limits, more_steps)
     if end:
         return end_loop(end)
-    return {"subquery": state["question"]} if given else None
+    if given:
+        return {"subquery": state["question"]}
+    return None
 
 
 def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool = False) -> Update:
@@ -228,7 +249,9 @@ def _loop_end(state: DecideReads, limits: Limits) -> StopReason | None:
         return "max_hops"
     if limits.stop_on_no_new_facts and hop and not state["steps"][-1]["new_triple_ids"]:
         failed = {failure["role"] for failure in state["failures"] if failure["hop"] == hop}
-        return None if failed & {"retriever", "extractor"} else "no_new_facts"
+        if failed & {"retriever", "extractor"}:
+            return None
+        return "no_new_facts"
     return None
 
 

@@ -33,7 +33,8 @@ def create_ircot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
 
 def assemble_ircot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
     """Put the parts together to the loop of IRCoT; without an extractor it reads no facts."""
-    graph, more_steps = AgentGraph(parts), reviews.more_steps(parts)
+    graph = AgentGraph(parts)
+    more_steps = reviews.more_steps(parts)
     structured = parts.extractor is not None
     graph.add_beginning("reason", least_steps=nodes.LEAST_STEPS + more_steps)
     reason = decide.reason(

@@ -34,17 +34,22 @@ class ThreadMemory:
     """Reader and writer of a thread's item. scope: the filter that bounds what any question may be answered from."""
 
     def __init__(self, store: BaseStore, scope: Filter) -> None:
-        self._store, self._scope = store, scope
+        self._store = store
+        self._scope = scope
 
     def recall(self, namespace: Namespace) -> JSON:
         """Return the item that was remembered last; an empty dictionary if there is none."""
         item = self._store.get(namespace, KEY)
-        return item.value if item else {}
+        if item:
+            return item.value
+        return {}
 
     async def arecall(self, namespace: Namespace) -> JSON:
         """Do the same as `recall`, for coroutines."""
         item = await self._store.aget(namespace, KEY)
-        return item.value if item else {}
+        if item:
+            return item.value
+        return {}
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
         """Write the item in place of the last one."""

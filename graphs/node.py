@@ -130,7 +130,10 @@ class Node(Runnable[Any, Update]):
     """A step of a graph around `body`. `bounds` turns a run's own limits, None if it has none, into those in force."""
 
     def __init__(self, title: str, body: NodeBody, bounds: Callable[[Limits | None], Limits], records: Records) -> None:
-        self._title, self._body, self._bounds, self._records = title, body, bounds, records
+        self._title = title
+        self._body = body
+        self._bounds = bounds
+        self._records = records
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         run = self._new_run(input)
@@ -138,7 +141,10 @@ class Node(Runnable[Any, Update]):
             run.begin(self._body, self._records)
             role_call = run.advance()
             while role_call is not None:
-                make_call = partial(search, config) if role_call.kind == "retriever" else call
+                if role_call.kind == "retriever":
+                    make_call = partial(search, config)
+                else:
+                    make_call = call
                 within = run.within(role_call)
                 instead = None
                 try:
@@ -154,8 +160,12 @@ class Node(Runnable[Any, Update]):
             run.begin(self._body, self._records)
             role_call = run.advance()
             while role_call is not None:
-                make_call = partial(asearch, config) if role_call.kind == "retriever" else acall
-                within, instead = run.within(role_call), None
+                if role_call.kind == "retriever":
+                    make_call = partial(asearch, config)
+                else:
+                    make_call = acall
+                within = run.within(role_call)
+                instead = None
                 try:
                     reply = await make_call(role_call.role, role_call.method, *role_call.args, within=within)
                     run.receive(role_call, reply)
@@ -168,7 +178,10 @@ class Node(Runnable[Any, Update]):
         runtime = get_runtime(Limits)
         # inside a bigger graph the context is that graph's own, of whatever type
         limits = self._bounds(runtime.context if isinstance(runtime.context, Limits) else None)
-        calls = tuple(map(self._records.call, state["usage"]["calls"])) if "usage" in state else ()
+        if "usage" in state:
+            calls = tuple(map(self._records.call, state["usage"]["calls"]))
+        else:
+            calls = ()
         return _NodeRun(state, limits, calls, runtime.stream_writer)
 
 
@@ -190,8 +203,13 @@ class _NodeRun:
 
     def __init__(self, state: Any, limits: Limits, earlier: tuple[Call, ...], writer: Callable[[Any], None]) -> None:
         self.update: Update = {}
-        self.stream = None if _does_nothing(writer) else InertTokens(writer)
-        self._state, self._began, self._spent = state, monotonic(), state.get("seconds", 0.0)
+        if _does_nothing(writer):
+            self.stream = None
+        else:
+            self.stream = InertTokens(writer)
+        self._state = state
+        self._began = monotonic()
+        self._spent = state.get("seconds", 0.0)
         self.ledger = Ledger(
             limits=limits,
             started=self._began - self._spent,
@@ -224,7 +242,8 @@ class _NodeRun:
         except StopIteration as done:
             self.update = self._completed(done.value)
             return None
-        self.ledger.role, self.ledger.hop = role_call.kind, role_call.hop
+        self.ledger.role = role_call.kind
+        self.ledger.hop = role_call.hop
         self._reply = None
         return role_call
 
@@ -235,7 +254,8 @@ class _NodeRun:
         """
         if role_call.kind == "store":
             return _OF_STORE
-        seconds_left, limits = self.ledger.seconds_left(), self.ledger.limits
+        seconds_left = self.ledger.seconds_left()
+        limits = self.ledger.limits
         if limits.max_seconds is None or limits.loop_seconds is None or seconds_left > TIMEOUT_MAX / 2:
             return inf
         for_answer = limits.max_seconds - limits.loop_seconds
@@ -265,7 +285,10 @@ class _NodeRun:
         elif isinstance(error, StillRunning):
             self.ledger.refused = "max_seconds"
             over = f"max_seconds = {self.ledger.limits.max_seconds:g} were over"
-            over = over if role_call.kind == "answerer" else f"{over} but for the answer's part"
+            if role_call.kind == "answerer":
+                over = over
+            else:
+                over = f"{over} but for the answer's part"
             message = f"the {role_call.kind} was still running when {over}; what it finds later is dropped"
             self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
         elif isinstance(error, ModelRefused):
@@ -273,11 +296,16 @@ class _NodeRun:
             self._failures += record_failures([Failure(role_call.kind, redacted(error)[:500], role_call.hop)])
         else:
             message = redacted(f"{type(error).__name__}: {message_of(error)}")[:500]
-            instead = role_call.fallback if isinstance(error, ParseError) else None
+            if isinstance(error, ParseError):
+                instead = role_call.fallback
+            else:
+                instead = None
             if instead is not None:
                 message = f"{message}; {instead_of_model(instead)}"
             self._failures += record_failures([Failure(role_call.kind, message, role_call.hop)])
-            return None if instead is None else role_call._replace(role=instead, fallback=None)
+            if instead is None:
+                return None
+            return role_call._replace(role=instead, fallback=None)
         return None
 
     def _completed(self, update: Update) -> Update:

@@ -91,7 +91,8 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
     """Make a follow-up question stand alone. Where that fails, it is asked as it is."""
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        question, ledger = state["question"], current_ledger()
+        question = state["question"]
+        ledger = current_ledger()
         exchanges = [Exchange.from_dict(data) for data in state["turns"]]
         reply = yield RoleCall("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
         if ledger.refused != "model_refused":
@@ -119,8 +120,11 @@ def retrieve(retriever: Retriever) -> NodeBody:
     """Find passages for the sub-query, or take those given for this hop."""
 
     def body(state: RetrieveReads, limits: Limits, records: Records) -> NodeSteps:
-        hop, subquery, scope = len(state["steps"]) + 1, state["subquery"], state["scope"]
-        given_passages, search = scope["given"], Search(retriever, Filter.of(scope["filter"]), scope["commit"])
+        hop = len(state["steps"]) + 1
+        subquery = state["subquery"]
+        scope = state["scope"]
+        given_passages = scope["given"]
+        search = Search(retriever, Filter.of(scope["filter"]), scope["commit"])
         if given_passages:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
             check_admitted([hit.passage for hit in hits], search.filter)
@@ -130,10 +134,14 @@ def retrieve(retriever: Retriever) -> NodeBody:
         texts: dict[str, str] = {}  # an id names the text that came with it first
         kept_hits: list[Hit] = []
         new: dict[str, JSON] = {}
-        shadowed, stale = [], []
+        shadowed = []
+        stale = []
         for hit in hits:
             passage, stored = hit.passage, state["passages"].get(hit.passage.id)
-            earlier = None if stored is None or stored.get("recalled") else stored
+            if stored is None or stored.get("recalled"):
+                earlier = None
+            else:
+                earlier = stored
             if passage.text != texts.setdefault(passage.id, earlier["text"] if earlier else passage.text):
                 shadowed.append(passage)
                 continue
@@ -177,7 +185,8 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
     name = role_name(extractor)
 
     def body(state: StructureReads, limits: Limits, records: Records) -> NodeSteps:
-        hop, subquery = len(state["steps"]) + 1, state["subquery"]
+        hop = len(state["steps"]) + 1
+        subquery = state["subquery"]
         passages = {
             passage_id: records.passage(state["passages"][passage_id])
             for hit in state["hits"]
@@ -194,7 +203,8 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         extraction = reply or Extraction()
         missed = [passages[passage_id] for passage_id in extraction.unread if passage_id in passages]
         if missed and fallback is not None and not current_ledger().refused:
-            args, message = (missed, subquery), instead_of_model(fallback)
+            args = (missed, subquery)
+            message = instead_of_model(fallback)
             more = yield RoleCall("extractor", hop, fallback, "extract", args, Extraction)
             noted = Failure("extractor", f"no fact was read in {len(missed)} passages; {message}", hop)
             more = more or Extraction()
@@ -202,7 +212,8 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         extraction = Extraction(triples + extraction.triples, extraction.failures)
         extraction = valid_facts(extraction, passages, name, hop, subquery)
         extraction = keep_standing(extraction, passages.values(), hop)
-        triples, failures = extraction.triples, extraction.failures
+        triples = extraction.triples
+        failures = extraction.failures
         emit(Triples(hop, triples))
         update: Update = {"triples": records.dump_triples(triples), "read": [*state["read"], *passages]}
         if failures:
@@ -232,7 +243,8 @@ def merge(*, thinking: bool = False) -> NodeBody:
     """
 
     def body(state: MergeReads, limits: Limits, records: Records) -> Update:
-        hop, hits = len(state["steps"]) + 1, state["hits"]
+        hop = len(state["steps"]) + 1
+        hits = state["hits"]
         before = records.graph(state["graph"])
         triples = records.triples(state["triples"])
         graph = before
@@ -259,7 +271,10 @@ def merge(*, thinking: bool = False) -> NodeBody:
         if streaming():  # counting entities and conflicts costs as much as the merge
             added = tuple(graph.by_id[name] for name in new)
             emit(GraphDelta(hop, added, len(graph), len(graph.entities), len(graph.conflicts), new))
-        changed = {} if graph is before else {"graph": records.dump_graph(graph, state["graph"], triples)}
+        if graph is before:
+            changed = {}
+        else:
+            changed = {"graph": records.dump_graph(graph, state["graph"], triples)}
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
         return {**changed, "steps": [step.to_dict() | {"hits": hits}], "hits": [], "triples": []}
 
@@ -282,7 +297,9 @@ def shown_graph(
     if pruner is None:
         return graph
     pruned = yield RoleCall(kind, hop, pruner, "prune", (question, graph, steps), QuestionGraph)
-    return graph if pruned is None else pruned
+    if pruned is None:
+        return graph
+    return pruned
 
 
 def answer(
@@ -308,7 +325,8 @@ def answer(
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        hop, graph = len(state["steps"]), records.graph(state["graph"])
+        hop = len(state["steps"])
+        graph = records.graph(state["graph"])
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         steps = tuple(records.step(data, state["passages"]) for data in state["steps"])
         evidence = bool(passages or len(graph))
@@ -327,7 +345,10 @@ def answer(
             reply = _without_evidence(state)
         refused = current_ledger().refused
         if reply is None:
-            cause = f"{refused} is used up" if refused else "the answerer failed"
+            if refused:
+                cause = f"{refused} is used up"
+            else:
+                cause = "the answerer failed"
             if "model_refused" in (refused, state["stop_reason"]):
                 cause = "a model cannot be asked"
             reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
@@ -366,7 +387,10 @@ def _supported(
     question: str, reply: Answer, passages: Mapping[str, Passage], graph: QuestionGraph, judge: Judge | None, hop: int
 ) -> Generator[RoleCall, Any, Answer]:
     """Return the answer whose citations say whether they support it."""
-    texts = texts_to_judge(question, reply, passages) if judge else []
+    if judge:
+        texts = texts_to_judge(question, reply, passages)
+    else:
+        texts = []
     verdicts = None
     if texts:
         verdicts = yield RoleCall("judge", hop, judge, "judge", (question, texts), Sequence)

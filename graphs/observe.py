@@ -78,7 +78,9 @@ def _manager(config: RunnableConfig | None, role: Any, make: Any) -> Any:
     if isinstance(callbacks, BaseCallbackManager) and not _listens(callbacks):
         return None  # LangGraph's own manager has the handlers of the whole process already
     manager = make(config)
-    return manager if _listens(manager) else None
+    if _listens(manager):
+        return manager
+    return None
 
 
 def _listens(manager: BaseCallbackManager) -> bool:
@@ -138,7 +140,9 @@ def _reason(message: str) -> str:
     """Return what a failure's message says without quoting: its beginning, and known words of what may quote a text."""
     kind, _, rest = message.partition(": ")
     known = ", ".join(dict.fromkeys(_KNOWN.findall(rest)))
-    return f"{kind} ({known})" if known else kind
+    if known:
+        return f"{kind} ({known})"
+    return kind
 
 
 def question_id(config: RunnableConfig | None, state: Any) -> str:

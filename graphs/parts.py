@@ -65,7 +65,9 @@ class Preset:
         """Return `limits` with the preset's properties set."""
         if not self.early_stops:
             limits = replace(limits, stop_on_repeat=False, stop_on_no_new_facts=False)
-        return limits if self.bounded else replace(limits, max_facts=sys.maxsize)
+        if self.bounded:
+            return limits
+        return replace(limits, max_facts=sys.maxsize)
 
 
 DEFAULT_PRESET = Preset()
@@ -87,7 +89,10 @@ PRESETS = {
 
 def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
     """Return the preset `name` with `changes` that are not None; without a name the default. Raises UnknownName."""
-    preset = name if isinstance(name, Preset) else PRESETS.get(name or "default")
+    if isinstance(name, Preset):
+        preset = name
+    else:
+        preset = PRESETS.get(name or "default")
     if preset is None:
         raise UnknownName("preset", str(name), tuple(PRESETS))
     return replace(preset, **{field: value for field, value in changes.items() if value is not None})

@@ -37,7 +37,8 @@ def planning_loop(
     static: whether it takes `static_passages`. planner_writes_first_query: whether the first search is in the planner's
     own words.
     """
-    graph, more_steps = AgentGraph(parts), reviews.more_steps(parts)
+    graph = AgentGraph(parts)
+    more_steps = reviews.more_steps(parts)
     graph.add_beginning("plan", least_steps=nodes.LEAST_STEPS + more_steps, static=static)
     plan = decide.plan(
         parts.planner,

@@ -42,8 +42,14 @@ class Records:
         """
         entries = list(graph.entries.values())
         dumped = dict(zip(map(id, triples), self._record_of(triples) or (), strict=False))
-        known = self._record_of(earlier["facts"]) if earlier else None  # None for JSON that was not dumped here
-        same = len(known) if known is not None and entries[: len(known)] == known else 0
+        if earlier:
+            known = self._record_of(earlier["facts"])
+        else:
+            known = None
+        if known is not None and entries[: len(known)] == known:
+            same = len(known)
+        else:
+            same = 0
         facts = earlier["facts"][:same] if earlier else []
         facts += [
             data if len(readings) == 1 and (data := dumped.get(id(fact))) else dump_fact(name, fact, readings)
@@ -104,7 +110,9 @@ class Records:
 
     def _record_of(self, data: object) -> Any:
         entry = self._loaded.get(id(data))
-        return entry[1] if entry is not None and entry[0] is data else None
+        if entry is not None and entry[0] is data:
+            return entry[1]
+        return None
 
     def _remember(self, data: object, record: object) -> None:
         if len(self._loaded) >= self._size:

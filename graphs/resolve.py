@@ -45,7 +45,8 @@ from ras_agent.tools.roles import (
 )
 from ras_agent.tools.structure.cache import CachedExtractor, TripleCache
 
-_OFFLINE, _STOP = "offline", "stop"
+_OFFLINE = "offline"
+_STOP = "stop"
 
 
 def create_agent(graph: str, **arguments: Unpack[AgentArguments]) -> Agent:
@@ -83,11 +84,13 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     object that fits no protocol.
     """
     _check_names(arguments)
-    spec, settings = graph_spec(graph), arguments.get("settings") or Settings()
+    spec = graph_spec(graph)
+    settings = arguments.get("settings") or Settings()
     preset_name = arguments.get("preset") or settings.preset
     if preset_name and isinstance(preset_name, str) and not spec.presets:
         raise SettingsError(f"graph {graph!r} takes no preset, got {preset_name!r}")
-    specs, llm = _role_specs(spec, settings, arguments), arguments.get("llm") or settings.llm
+    specs = _role_specs(spec, settings, arguments)
+    llm = arguments.get("llm") or settings.llm
     retriever_spec, index = _retriever_and_index(settings, arguments)
     language = settings.language or (language_of(index) if isinstance(index, PassageIndex) else "")
     preset = preset_named(preset_name, from_memory=settings.from_memory, layout=settings.layout)
@@ -101,13 +104,22 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
         may_abstain=preset.may_abstain,
         asks_anyway=preset.asks_anyway,
     )
-    planner = _planner(spec, specs["planner"], options) if "planner" in specs else None
+    if "planner" in specs:
+        planner = _planner(spec, specs["planner"], options)
+    else:
+        planner = None
     answerer = resolve_answerer(specs["answerer"], options)
-    pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to) if settings.prune_facts else None
+    if settings.prune_facts:
+        pruner = FactPruner(fact_order(settings.prune_facts), settings.prune_to)
+    else:
+        pruner = None
     review = arguments.get("review")
     review = review_points(graph, settings.review if review is None else review, reads_facts="extractor" in specs)
     # what a graph reads of a planner of its own kind is no model's name
-    default_role = specs["planner"] if spec.planner in ("planner", "reasoner") else specs["answerer"]
+    if spec.planner in ("planner", "reasoner"):
+        default_role = specs["planner"]
+    else:
+        default_role = specs["answerer"]
     retriever = resolve_retriever(retriever_spec, index, **retriever_options(settings, arguments.get("retriever")))
     return AgentParts(
         graph=graph,
@@ -136,7 +148,8 @@ def _retriever_and_index(settings: Settings, arguments: AgentArguments) -> tuple
 
     Raises SettingsError where both are given and only one can be meant.
     """
-    spec, index = arguments.get("retriever"), arguments.get("index")
+    spec = arguments.get("retriever")
+    index = arguments.get("index")
     index = settings.index if index is None else index
     if (store := langchain_retriever(index)) is not None:
         name = spec or (settings.retriever if "retriever" in settings.model_fields_set else None)
@@ -165,10 +178,14 @@ def _check_names(arguments: Mapping[str, object]) -> None:
 
 def review_points(graph: str, review: str | Sequence[str] | None, *, reads_facts: bool) -> tuple[Place, ...]:
     """Return where a run is to wait for a person. Raises ReviewError for a place that the graph does not have."""
-    points, spec = places(review), graph_spec(graph)
+    points = places(review)
+    spec = graph_spec(graph)
     for place in points:
         if place not in spec.review or (place == "facts" and not reads_facts):
-            why = "reads no facts without an extractor" if place in spec.review else "has no such place"
+            if place in spec.review:
+                why = "reads no facts without an extractor"
+            else:
+                why = "has no such place"
             others = ", ".join(other for other in spec.review if other != place) or "none"
             raise ReviewError(f"graph {graph!r} cannot be reviewed at {place}: it {why}; other places: {others}")
     return points
@@ -181,7 +198,9 @@ def extractor_from_settings(settings: Settings, spec: object) -> Extractor:
 
 def _extractor(spec: object, options: RoleOptions, settings: Settings) -> Extractor:
     extractor = resolve_extractor(spec, options)
-    return CachedExtractor(extractor, TripleCache(settings.triple_cache)) if settings.triple_cache else extractor
+    if settings.triple_cache:
+        return CachedExtractor(extractor, TripleCache(settings.triple_cache))
+    return extractor
 
 
 def role_specs(settings: Settings) -> dict[str, str]:
@@ -195,13 +214,15 @@ def role_specs(settings: Settings) -> dict[str, str]:
 
 def _role_specs(spec: GraphSpec, settings: Settings, arguments: AgentArguments) -> dict[str, object]:
     """Return who plays which role, as `role_specs` does; an argument comes first."""
-    llm, extractor = arguments.get("llm") or settings.llm, arguments.get("extractor") or settings.extractor
+    llm = arguments.get("llm") or settings.llm
+    extractor = arguments.get("extractor") or settings.extractor
     anyone = llm or _OFFLINE
     specs: dict[str, object] = {"answerer": arguments.get("answerer") or settings.answerer or anyone}
     default_role = specs["answerer"]
     if spec.planner is not None:
         specs = {"planner": arguments.get("planner") or settings.planner or anyone, **specs}
-        default_role = specs["planner"] if spec.facts == "always" else default_role
+        if spec.facts == "always":
+            default_role = specs["planner"]
     if spec.facts == "always" or (spec.facts == "if needed" and (extractor or needs_facts(default_role))):
         specs["extractor"] = extractor or llm or matching_extractor(default_role)
     return specs
@@ -240,7 +261,9 @@ def _default_rewriter(role: object) -> object:
 
 def _usual_fallback(preset: Preset, language: str) -> str:
     """Return who plays a step whose model could not be understood, if no setting says: offline roles read English."""
-    return _OFFLINE if preset.falls_back and language in ("", ENGLISH) else _STOP
+    if preset.falls_back and language in ("", ENGLISH):
+        return _OFFLINE
+    return _STOP
 
 
 def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptions, fallback: str) -> dict[str, object]:
@@ -265,7 +288,9 @@ def _is_model(role: str, spec: object) -> bool:
 def _planner(graph: GraphSpec, spec: object, options: RoleOptions) -> object:
     if callable(graph.planner):
         return graph.planner(spec, options.for_role("planner"))
-    return resolve_reasoner(spec, options) if graph.planner == "reasoner" else resolve_planner(spec, options)
+    if graph.planner == "reasoner":
+        return resolve_reasoner(spec, options)
+    return resolve_planner(spec, options)
 
 
 def role_options(settings: Settings) -> RoleOptions:

@@ -53,7 +53,10 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     elif parts.extractor is not None:
         graph.add_edge("structure", "merge")
     if "answer" in parts.review:
-        back = {"answerer": "answer"} if _accepts_feedback(parts.answerer) else {}
+        if _accepts_feedback(parts.answerer):
+            back = {"answerer": "answer"}
+        else:
+            back = {}
         back |= {"planner": decides} if planner_accepts else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
@@ -99,7 +102,10 @@ def _plan(back: str) -> NodeBody:
             return {"again": ""}
         plan = {key: plans[0][key] for key in ("action", "subquery", "reason")}
         actions: tuple[Action, ...] = ("approve", "edit", "ask") if back else ("approve", "edit")
-        ends = state["stop_reason"] if not state["subquery"] else ""
+        if not state["subquery"]:
+            ends = state["stop_reason"]
+        else:
+            ends = ""
         review = Review("plan", hop, state["question"], actions, plan=Plan.from_dict(plan), stop_reason=ends)
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
@@ -109,7 +115,10 @@ def _plan(back: str) -> NodeBody:
                 return update | {"again": back, "subquery": "", "stop_reason": ""}
             if decision.action == "approve":
                 return update
-            changed = Plan("sufficient") if decision.stop else Plan("subq", decision.subquery)
+            if decision.stop:
+                changed = Plan("sufficient")
+            else:
+                changed = Plan("subq", decision.subquery)
             emit(Planned(hop, changed, bool(plans[0].get("thought")), decision.person))
             update["reviews"] = [_reviewed(review, decision, plan)]
             # what the model has said led to another plan
@@ -128,7 +137,8 @@ def _facts(accepts_feedback: bool) -> NodeBody:
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {}
-        hop, subquery = len(state["steps"]) + 1, state["subquery"]
+        hop = len(state["steps"]) + 1
+        subquery = state["subquery"]
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         triples = records.triples(state["triples"])
         actions: tuple[Action, ...] = ("approve", "edit", "remove", "add", "ask")
@@ -184,7 +194,9 @@ def _as_read(fact: Sequence[Triple]) -> JSON:
 def _read_in(fact: Triple, passages: dict[str, Passage]) -> str:
     source = fact.sources[0]
     passage = passages.get(source.passage_id)
-    return passage.text[source.start : source.end] if passage else ""
+    if passage:
+        return passage.text[source.start : source.end]
+    return ""
 
 
 def _corrected(fact: Triple, decision: Decision) -> Triple:

@@ -23,7 +23,9 @@ Update = dict[str, Any]
 
 def _extended(old: list[Any], new: Sequence[Any] | None) -> list[Any]:
     """Return `old` with `new` at its end."""
-    return [] if new is None else [*old, *new]
+    if new is None:
+        return []
+    return [*old, *new]
 
 
 def _first_wins(old: dict[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -57,7 +57,9 @@ class Verdict:
             return None
         row: dict[str, Any] = {"question": self.question, "answers": [answer]}
         # what a wrong answer cited supports nothing
-        return row | {"supporting_ids": list(self.passage_ids)} if self.right and self.passage_ids else row
+        if self.right and self.passage_ids:
+            return row | {"supporting_ids": list(self.passage_ids)}
+        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,9 @@ class ThreadNotes:
 async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadNotes:
     """Return the notes on a thread."""
     item = await store.aget(namespace_of(user, thread, _NOTES), KEY)
-    return ThreadNotes.from_dict(item.value) if item else ThreadNotes()
+    if item:
+        return ThreadNotes.from_dict(item.value)
+    return ThreadNotes()
 
 
 async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = "") -> None:
@@ -158,7 +162,9 @@ def _config(thread: str) -> Any:
 
 
 def _first_of(user: str | None) -> dict[str, Any]:
-    return _FIRST if user is None else {**_FIRST, "user_id": user}
+    if user is None:
+        return _FIRST
+    return {**_FIRST, "user_id": user}
 
 
 def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
@@ -167,7 +173,8 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
         names: Any = item.config.get("configurable", {})
         if names.get("checkpoint_ns"):  # of a graph inside another
             continue
-        inputs, user = item.checkpoint["channel_values"].get("__start__"), item.metadata.get("user_id", "")
+        inputs = item.checkpoint["channel_values"].get("__start__")
+        user = item.metadata.get("user_id", "")
         try:
             question = str(with_question(inputs or {})["question"])
         except (TypeError, ValueError, LookupError, AttributeError):  # another graph's input
@@ -179,4 +186,6 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
 def _sqlite(holder: object) -> Any:
     """Return the connection of a saver or store in SQLite; None for others."""
     connection = getattr(holder, "conn", None)
-    return connection if type(connection).__module__.partition(".")[0] in ("sqlite3", "aiosqlite") else None
+    if type(connection).__module__.partition(".")[0] in ("sqlite3", "aiosqlite"):
+        return connection
+    return None

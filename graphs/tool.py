@@ -14,7 +14,8 @@ from ras_agent.text.lines import one_line, shown_name
 from ras_agent.text.markup import inert_markup
 
 _SOURCES = "\n\nSources:"
-_NUMBERS, _NUMBERED = re.compile(r"\s?(?:\[\d+\])+"), re.compile(r"\[\d+\] ")
+_NUMBERS = re.compile(r"\s?(?:\[\d+\])+")
+_NUMBERED = re.compile(r"\[\d+\] ")
 _NAME = "ask_documents"
 _DESCRIPTION = "Answers a question from the documents and names its sources, or says that they hold no answer."
 _QUESTION = "One question in plain words that can be understood without the conversation."
@@ -83,7 +84,8 @@ def answer_and_sources(out: Any) -> str:
     Sources:
     [1] Leith (rivers.pdf, page 3): "It is long."
     """
-    answer, citations = str(out["answer"]), out["citations"]
+    answer = str(out["answer"])
+    citations = out["citations"]
     if not citations:
         return answer
     numbers = [f"[{citation['number']}]" for citation in citations]
@@ -100,7 +102,9 @@ def without_sources(text: str) -> str:
     'Water of Leith'
     """
     answer, found, sources = text.rpartition(f"{_SOURCES}\n")
-    return _NUMBERS.sub("", answer) if found and _NUMBERED.match(sources) else text
+    if found and _NUMBERED.match(sources):
+        return _NUMBERS.sub("", answer)
+    return text
 
 
 def source_place(file: object, page: object) -> str:
@@ -110,7 +114,9 @@ def source_place(file: object, page: object) -> str:
     'rivers.pdf, page 3'
     """
     name = shown_name(file or "")
-    return f"{name}, page {shown_name(page)}" if name and page else name
+    if name and page:
+        return f"{name}, page {shown_name(page)}"
+    return name
 
 
 def _source(citation: JSON) -> str:
@@ -120,5 +126,8 @@ def _source(citation: JSON) -> str:
     place = source_place(citation.get("file"), citation.get("page"))
     file = f" ({place})" if place else ""
     quote = one_line(citation.get("quote", ""))
-    doubt = " (does not bear the answer)" if citation.get("supported") is False else ""
+    if citation.get("supported") is False:
+        doubt = " (does not bear the answer)"
+    else:
+        doubt = ""
     return f"[{citation['number']}] {title}{file}{doubt}" + (f': "{quote}"' if quote else "")

@@ -55,7 +55,9 @@ def to_json_value(value: Any) -> Any:
 
 def finite(number: float | None) -> float | None:
     """Return a number that JSON knows; not-a-number and infinities become None."""
-    return float(number) if number is not None and isfinite(number) else None
+    if number is not None and isfinite(number):
+        return float(number)
+    return None
 
 
 def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
@@ -64,7 +66,8 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
     Seed passages all belong to the first hop. Static ones are spread evenly over the iterations in order, so that
     five passages in five iterations are read one at a time; there are never more iterations than passages.
     """
-    seed, static = inputs.get("seed_passages") or (), inputs.get("static_passages") or ()
+    seed = inputs.get("seed_passages") or ()
+    static = inputs.get("static_passages") or ()
     iterations = inputs.get("static_iterations")
     if seed and static:
         raise ValueError("give seed_passages (the loop goes on after them) or static_passages (it does not), not both")
@@ -72,8 +75,11 @@ def read_given_passages(inputs: Inputs) -> list[list[JSON]]:
         raise ValueError(f"static_iterations is a number from 1, given with static_passages; got {iterations!r}")
     passages = [_given_passage(item, number) for number, item in enumerate(seed or static, start=1)]
     if not static:
-        return [passages] if passages else []
-    count, size = min(iterations or _STATIC_ITERATIONS, len(passages)), len(passages)
+        if passages:
+            return [passages]
+        return []
+    count = min(iterations or _STATIC_ITERATIONS, len(passages))
+    size = len(passages)
     return [passages[size * i // count : size * (i + 1) // count] for i in range(count)]
 
 
@@ -81,7 +87,9 @@ def read_filter(inputs: Inputs) -> Any:
     """Return the caller's filter as plain JSON. Raises FilterError for one that cannot be read."""
     filter = inputs.get("filter")
     Filter.of(filter)
-    return None if filter is None else to_json_value(filter)
+    if filter is None:
+        return None
+    return to_json_value(filter)
 
 
 def check_admitted(passages: Iterable[Passage], admitted: Filter) -> None:
@@ -145,12 +153,16 @@ def valid_facts(
                 for source in triple.sources:
                     if (place := places.get(where := _WHERE(source))) is None:
                         place = places[where] = _valid_place(source, passages, extractor, hop, subquery)
-                    sources = sources + place.sources if sources else place.sources
+                    if sources:
+                        sources = sources + place.sources
+                    else:
+                        sources = place.sources
                     problems += place.problems
                 if not sources:
                     problems = (_NO_PASSAGE,)
         except (TypeError, AttributeError):  # a canonical key is made of strings alone, and a Source has its fields
-            problems, sources = (_NO_TRIPLE,), ()
+            problems = (_NO_TRIPLE,)
+            sources = ()
         if sources:
             texts = triple.subject, triple.predicate, triple.object
             joined = "".join(texts)
@@ -206,7 +218,8 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
-        title, file = shown_name(citation.title), shown_name(passage.file)
+        title = shown_name(citation.title)
+        file = shown_name(passage.file)
         citation = replace(citation, start=start, end=end, title=title, file=file, page=passage.page)
         headings = tuple(map(shown_name, passage.headings))
         quote = storable(str(citation.quote))
@@ -227,7 +240,10 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
 def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:
     """Return `start` and `end` as plain integers, None if `text` has no such characters."""
     try:
-        start, end = index(start), index(end)  # numpy's integers are no JSON
+        start = index(start)  # numpy's integers are no JSON
+        end = index(end)
     except TypeError:
         return None
-    return (start, end) if 0 <= start <= end <= len(text) else None
+    if 0 <= start <= end <= len(text):
+        return (start, end)
+    return None

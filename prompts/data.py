@@ -65,7 +65,9 @@ def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
     lines = [fact_line(fact) for fact in facts]
     if first is not None:
         lines = [f"{number_text(number)} {line}" for number, line in enumerate(lines, first)]
-    return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""
+    if lines:
+        return fenced(FACTS_FENCE, "\n".join(lines))
+    return ""
 
 
 def history_block(
@@ -84,7 +86,9 @@ def history_block(
     nothing = "(nothing)" if repeated else "(nothing new)"
 
     def ids_of(step: Step) -> tuple[str, ...]:
-        return step.triple_ids if repeated else step.new_triple_ids
+        if repeated:
+            return step.triple_ids
+        return step.new_triple_ids
 
     def facts_of(step: Step) -> str:
         facts = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
@@ -130,7 +134,10 @@ def _chain(steps: Sequence[Step], label: str, evidence_of: Callable[[Step], str]
 
 
 def _with_rest(block: str, count: int, of: str) -> str:
-    rest = f"{'more ' if block else ''}{of} is" if count == 1 else f"{'more ' if block else ''}{of}s are"
+    if count == 1:
+        rest = f"{'more ' if block else ''}{of} is"
+    else:
+        rest = f"{'more ' if block else ''}{of}s are"
     return "\n".join(filter(None, (block, f"({count} {rest} not shown)" if count else "")))
 
 
@@ -138,4 +145,6 @@ def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str
     if numbers is None:
         return fact_block(facts)
     lines = [f"{number_text(numbers[fact.id])} {fact_line(fact)}" for fact in facts]
-    return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""
+    if lines:
+        return fenced(FACTS_FENCE, "\n".join(lines))
+    return ""

@@ -52,7 +52,8 @@ def fit(
     steps: the hops that are shown, each with its own part of the evidence. times: how often a prompt repeats what has
     an id.
     """
-    times, by_budget = times or Counter(), most < room
+    times = times or Counter()
+    by_budget = most < room
     room = min(room, most)
     room -= _FENCE * (len(steps) + bool(facts))
     lines = {id(fact): (fact_line(fact), max(times[fact.id], 1)) for fact in facts}
@@ -72,7 +73,10 @@ def fit(
     own = [fact for fact in known if id(fact) not in repeats]
     for_facts = max(room // 2, room - all_passages)
     # where not all others fit, the more useful ones do, though they repeat
-    ranked = own if sum(cost[id(fact)] for fact in own) <= for_facts else known
+    if sum(cost[id(fact)] for fact in own) <= for_facts:
+        ranked = own
+    else:
+        ranked = known
     found = [passage for passage in useful_passages if id(passage) in price]
     some = first_that_fit((cost[id(fact)] for fact in ranked), for_facts)
     left = room - sum(cost[id(fact)] for fact in ranked[:some])
@@ -160,7 +164,10 @@ def cut_passage(passage: Passage, room: int) -> Passage | None:
 
 def _in_words(facts: int, all_facts: int, passages: int, all_passages: int, cut: bool) -> str:
     """Say how many of how many are left out; "" for none."""
-    parts = [f"{facts:,} of {all_facts:,} facts"] if facts else []
+    if facts:
+        parts = [f"{facts:,} of {all_facts:,} facts"]
+    else:
+        parts = []
     if passages:
         parts.append(
             f"{passages:,} of {all_passages:,} passages" + (" (of one, the beginning is shown)" if cut else "")

@@ -140,7 +140,10 @@ class Prompt:
                 f"it can show {_name_list(variables)}"
             )
         if unseen := {name for name, value in variables.items() if value} - placeholders:
-            description = f"it shows {_name_list(placeholders)}" if placeholders else "it shows no value at all"
+            if placeholders:
+                description = f"it shows {_name_list(placeholders)}"
+            else:
+                description = "it shows no value at all"
             raise PromptError(
                 f"the prompt {self.name!r} does not show {_name_list(unseen)}; {description}: add what is missing"
             )
@@ -167,7 +170,8 @@ def load(name: str, directory: str | Path | None = None, *, few_shot: bool = Fal
     if len(folders) > 1 and (_PACKAGED / f"{name}.txt").is_file():  # else it is a prompt of the caller's own
         _check_own(folders[0])
     if few_shot:
-        plain, name = name, name + _FEW_SHOT
+        plain = name
+        name = name + _FEW_SHOT
         if name not in _names(folders):
             raise PromptError(f"the prompt {plain!r} has no worked examples: there is no file {name}.txt")
     return Prompt(name, _turns(name, folders, including=()))
@@ -212,14 +216,20 @@ def _check_own(folder: Path) -> None:
         if name not in packaged:
             if path.stem not in bases:
                 near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
-                suggestion = f"did you mean {near[0]}.txt? " if near else ""
+                if near:
+                    suggestion = f"did you mean {near[0]}.txt? "
+                else:
+                    suggestion = ""
                 raise PromptError(f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}")
             continue
         variables = Prompt(name, _turns(name, (_PACKAGED,), including=())).variables
         for placeholder in _PLACEHOLDER.finditer(text):
             if placeholder[1] not in variables and placeholder[1] not in PLACEHOLDERS:
                 line = text.count("\n", 0, placeholder.start()) + 1
-                able = f"it can show {_name_list(variables)}" if variables else "it shows no value"
+                if variables:
+                    able = f"it can show {_name_list(variables)}"
+                else:
+                    able = "it shows no value"
                 raise PromptError(
                     f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; {able}, "
                     f"and the marks {_name_list(PLACEHOLDERS)}"

@@ -61,7 +61,8 @@ def _groups(by_subject: Sequence[Sequence[Triple]]) -> list[tuple[Triple, ...]]:
 
 def _disagreeing(facts: Sequence[Triple]) -> Iterator[tuple[Triple, Triple]]:
     for fact, other in combinations(facts, 2):
-        first, second = value_of(fact.object), value_of(other.object)
+        first = value_of(fact.object)
+        second = value_of(other.object)
         if first is not None and second is not None and not agree(first, second):
             yield fact, other
 

@@ -61,14 +61,18 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
     Beyond `max_facts`, the best supported facts are drawn and a note counts the others: GitHub draws at most 500 edges.
     """
 
-    visible = graph.bounded(max_facts) if len(graph) > max_facts else graph
+    if len(graph) > max_facts:
+        visible = graph.bounded(max_facts)
+    else:
+        visible = graph
     nodes = {key: f"n{index}" for index, key in enumerate(visible.entities)}
     hops = {key: min(map(first_hop, visible.touching(key))) for key in nodes}
     disputed = {fact.id for group in visible.conflicts for fact in group}
     lines = ["flowchart LR"]
     lines += [f'  {nodes[key]}["{_label(entity.label)}"]:::hop{hops[key]}' for key, entity in visible.entities.items()]
     for fact in visible.facts:
-        subject, object_ = nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)]
+        subject = nodes[canonical_key(fact.subject)]
+        object_ = nodes[canonical_key(fact.object)]
         lines.append(f'  {subject} -->|"{_label(fact.predicate)}"| {object_}')
     if len(visible) < len(graph):
         lines.append(f'  more["... and {len(graph) - len(visible)} more facts"]')
@@ -82,7 +86,10 @@ def to_mermaid(graph: QuestionGraph, max_facts: int = 200) -> str:
 
 def _label(text: str) -> str:
     line = "".join(char if char.isprintable() else "\ufffd" for char in " ".join(text.split()))
-    short = line if len(line) <= _LONGEST_LABEL else line[: _LONGEST_LABEL - 1] + "…"
+    if len(line) <= _LONGEST_LABEL:
+        short = line
+    else:
+        short = line[: _LONGEST_LABEL - 1] + "…"
     return _NOT_PLAIN.sub(lambda match: f"#{ord(match.group())};", short) or " "
 
 
@@ -92,7 +99,10 @@ def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
 
 def _data(element: ET.Element, **values: str | int | float | bool) -> None:
     for name, value in values.items():
-        text = str(value).lower() if isinstance(value, bool) else NOT_XML.sub("\ufffd", str(value))
+        if isinstance(value, bool):
+            text = str(value).lower()
+        else:
+            text = NOT_XML.sub("\ufffd", str(value))
         ET.SubElement(element, "data", {"key": f"{element.tag}-{name}"}).text = text
 
 

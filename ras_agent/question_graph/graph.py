@@ -40,10 +40,12 @@ class QuestionGraph:
         its `readings`.
         """
         added = readings_of(triples)
-        hidden_facts = (
-            self.hidden_facts.difference(triple.id for triple in added) if self.hidden_facts else self.hidden_facts
-        )
-        readings, new = readings_of(self.readings), facts_of(added)
+        if self.hidden_facts:
+            hidden_facts = self.hidden_facts.difference(triple.id for triple in added)
+        else:
+            hidden_facts = self.hidden_facts
+        readings = readings_of(self.readings)
+        new = facts_of(added)
         if not readings.followed_by(added) or not self._all_facts.keys().isdisjoint(new):
             return type(self)((*readings, *added), hidden_facts)
         # most of a hop's facts are new, and then no known fact changes its words, sources or place
@@ -60,11 +62,9 @@ class QuestionGraph:
     @cached_property
     def _visible_facts(self) -> dict[str, tuple[Triple, tuple[Triple, ...]]]:
         """Map each fact id to (fact, its readings), without the hidden facts."""
-        return (
-            {name: entry for name, entry in self._all_facts.items() if name not in self.hidden_facts}
-            if self.hidden_facts
-            else self._all_facts
-        )
+        if self.hidden_facts:
+            return {name: entry for name, entry in self._all_facts.items() if name not in self.hidden_facts}
+        return self._all_facts
 
     @cached_property
     def by_id(self) -> Mapping[str, Triple]:
@@ -132,7 +132,9 @@ class QuestionGraph:
             facts = {name: fact for name, (fact, _) in self._all_facts.items()}
             conflicting = (fact.id for group in conflicts_of(self._valued_facts) for fact in group)
             hidden_facts = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
-        return self if hidden_facts == self.hidden_facts else replace(self, hidden_facts=hidden_facts)
+        if hidden_facts == self.hidden_facts:
+            return self
+        return replace(self, hidden_facts=hidden_facts)
 
     def showing(self, facts: Iterable[str]) -> Self:
         """Return the graph with only the facts `facts` visible, which are ids, and those in conflict with one of them.
@@ -226,7 +228,8 @@ def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), source
     A fact that was read in several surface forms has `readings`: [subject, predicate, object, [indexes into the fact's
     sources]] for each form.
     """
-    sources = [source.to_dict() for source in fact.sources] if sources is None else sources
+    if sources is None:
+        sources = [source.to_dict() for source in fact.sources]
     data: JSON = {
         "id": name,
         "subject": fact.subject,

@@ -180,13 +180,16 @@ def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked:
 
     A sentence of a passage about the answer, by its title, holds it.
     """
-    key, said = canonical_key(answer), f" {canonical_key(citation.quote)} "
+    key = canonical_key(answer)
+    said = f" {canonical_key(citation.quote)} "
     if f" {key} " in said or key == canonical_key(_title(citation)):
         return key, answer
     spans = name_spans(citation.quote)
     named = [name for name in names_in(answer) if canonical_key(name) not in asked]
     held = [name for name in named if _holds(citation.quote, name, spans)]
-    return (canonical_key(held[0]), held[0]) if held else ("", "")
+    if held:
+        return (canonical_key(held[0]), held[0])
+    return ("", "")
 
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
@@ -201,4 +204,6 @@ def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Tripl
 def _title(citation: Citation) -> str:
     """Return a passage's title without what tells namesakes apart; blank where it is but the name of a file."""
     named_by_file = citation.file and citation.title == file_title(citation.file)
-    return "" if named_by_file else bare_title(citation.title)
+    if named_by_file:
+        return ""
+    return bare_title(citation.title)

@@ -35,11 +35,14 @@ _LEADING = re.compile(rf"(?:\s*(?:{NUMBER.live}))+")
 _VERDICT = re.compile(r"\W*(yes|no|true|false)(?=\s*(?:[^\w\s]|\Z))", re.IGNORECASE)
 _AFFIRMS = frozenset({"yes", "true"})
 _SHORT = 3  # words of a claim that have to be there, all of them; of more most
-_SHARE_OF_NAME, _SHARE_OF_WORDS = 0.6, 0.4
+_SHARE_OF_NAME = 0.6
+_SHARE_OF_WORDS = 0.4
 _OR = re.compile(r"\bor\b", re.IGNORECASE)
 _TOGETHER = 0  # the number of what all citations say, which are numbered from 1
 # probabilities from which a verdict is taken: what it denies is seldomer right than what it affirms
-_SURE_YES, _SURE_NO, _SURE_NOT_SAID = 0.5, 0.7, 0.7
+_SURE_YES = 0.5
+_SURE_NO = 0.7
+_SURE_NOT_SAID = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,10 @@ def with_support(
     if not answer.citations:
         return answer
     evidence = {one.number: _evidence(one, passages, facts) for one in answer.citations}
-    judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True)) if verdicts else {}
+    if verdicts:
+        judged = dict(zip((*evidence, _TOGETHER), verdicts, strict=True))
+    else:
+        judged = {}
     support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
     for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
@@ -96,7 +102,9 @@ def texts_to_judge(question: str, answer: Answer, passages: Mapping[str, Passage
         quote = one.quote or passage.text
         quotes.append(with_title(passage.heading, quote))
     together = " ".join(quotes)
-    return [] if foreign_language(question) or foreign_language(together) else [*quotes, together]
+    if foreign_language(question) or foreign_language(together):
+        return []
+    return [*quotes, together]
 
 
 def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | None:
@@ -106,14 +114,16 @@ def best_bearing(question: str, answer: str, passage: Passage) -> Sentence | Non
     """
     writing = fact_text(passage.text, passage.heading).words.writing
     own = _own_terms(question, answer, writing)
-    best, most = None, 0.0
+    best = None
+    most = 0.0
     for sentence in sentences_of(passage.text):
         bears = sentence.support((answer, question))
         if bears:
             words = Words(passage.text[sentence.start : sentence.end], writing)
             bears += sum(words.has(term) is True for term in own)
         if bears > most:
-            best, most = sentence, bears
+            best = sentence
+            most = bears
     return best
 
 
@@ -165,12 +175,17 @@ def _numbered_sentences(text: str) -> list[str]:
 def _said(answer: Answer) -> str:
     """Return an answer's text; of one that abstains what it suggests, behind a colon."""
     _, colon, suggested = answer.text.partition(": ")
-    return suggested if answer.abstained and colon else answer.text
+    if answer.abstained and colon:
+        return suggested
+    return answer.text
 
 
 def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mapping[str, Triple]) -> _Evidence:
     passage = passages[citation.passage_id]
-    title = "" if citation.file and citation.title == file_title(citation.file) else bare_title(citation.title)
+    if citation.file and citation.title == file_title(citation.file):
+        title = ""
+    else:
+        title = bare_title(citation.title)
     whole = fact_text(passage.text, title)
     quote = passage.text[citation.start : citation.end] or passage.text
     ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
@@ -311,7 +326,9 @@ def _agrees(affirms: bool, verdict: Verdict) -> bool | None:
     says_no = verdict.false >= _SURE_NO
     if says_yes or says_no:
         return says_yes is affirms
-    return False if verdict.not_said >= _SURE_NOT_SAID else None
+    if verdict.not_said >= _SURE_NOT_SAID:
+        return False
+    return None
 
 
 def _any(found: Iterable[bool | None]) -> bool | None:
@@ -319,4 +336,6 @@ def _any(found: Iterable[bool | None]) -> bool | None:
     seen = set(found)
     if True in seen:
         return True
-    return None if None in seen or not seen else False
+    if None in seen or not seen:
+        return None
+    return False

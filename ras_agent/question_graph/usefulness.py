@@ -61,7 +61,10 @@ def passages_by_use(
     passages as a set.
     """
     newest_facts = steps[-1].triple_ids if steps else ()
-    newest = {hit.passage.id for hit in steps[-1].hits} if steps else set()
+    if steps:
+        newest = {hit.passage.id for hit in steps[-1].hits}
+    else:
+        newest = set()
     best: dict[str, float] = {}
     classes = _classes(graph, questions, newest_facts)
     for fact in graph.facts:
@@ -69,8 +72,12 @@ def passages_by_use(
             best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
     texts = _keys(questions)
     for passage in passages:
-        rank_class = _TOUCHES if _is_named(canonical_key(passage.title), texts) else _APART
-        rank_class = min(rank_class, _NEWEST) if passage.id in newest else rank_class
+        if _is_named(canonical_key(passage.title), texts):
+            rank_class = _TOUCHES
+        else:
+            rank_class = _APART
+        if passage.id in newest:
+            rank_class = min(rank_class, _NEWEST)
         best[passage.id] = min(best.get(passage.id, _APART), rank_class)
     places: dict[str, int] = {}
     for step in steps:

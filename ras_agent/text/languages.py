@@ -91,7 +91,8 @@ _SCRIPTS = (
     ("hindi", re.compile(r"[\u0900-\u097f]")),
     ("thai", re.compile(r"[\u0e00-\u0e7f]")),
 )
-_SIGNS, _LETTERS_OF_A_WORD = 0.5, 20  # an English word among foreign letters stands for a sentence around a name
+_SIGNS = 0.5  # an English word among foreign letters stands for a sentence around a name
+_LETTERS_OF_A_WORD = 20
 
 
 def foreign_language(text: str) -> str:
@@ -118,5 +119,9 @@ def foreign_language(text: str) -> str:
     best = max(counts, key=lambda name: counts[name])
     asks = [name for name, asking in _ASKING.items() if words_of_text and words_of_text[0].lower() in asking]
     if not english and asks:
-        return best if best in asks else asks[0]
-    return best if counts[best] >= 2 and counts[best] > 4 * english and counts[best] * 6 >= len(words_of_text) else ""
+        if best in asks:
+            return best
+        return asks[0]
+    if counts[best] >= 2 and counts[best] > 4 * english and counts[best] * 6 >= len(words_of_text):
+        return best
+    return ""

@@ -54,6 +54,10 @@ def _letters(escaped: re.Match[str]) -> str:
 
 def _safe(char: str) -> str:
     if char.isspace():
-        return "\n" if char == "\n" else " "
+        if char == "\n":
+            return "\n"
+        return " "
     unseen = unicodedata.category(char) in _UNSEEN
-    return "" if unseen or char in REORDERING else char
+    if unseen or char in REORDERING:
+        return ""
+    return char

@@ -40,7 +40,9 @@ def is_json(text: str) -> bool:
 
 
 def _value(raw: str) -> Value:
-    return [_scalar(item) for item in _ITEM.findall(raw)] if raw[0] == "[" else _scalar(raw)
+    if raw[0] == "[":
+        return [_scalar(item) for item in _ITEM.findall(raw)]
+    return _scalar(raw)
 
 
 def _scalar(raw: str) -> str | bool | float | None:

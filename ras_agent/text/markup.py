@@ -54,13 +54,17 @@ def _lead(link: re.Match[str]) -> str:
     address = "".join(filter(str.isprintable, address.replace(" ", "")))  # browsers pass over other characters
     scheme = _SCHEME.match(address)
     follows = scheme is None or scheme[1].lower() in _FOLLOWED
-    return "]" if follows else "›"
+    if follows:
+        return "]"
+    return "›"
 
 
 def markup_start(text: str, start: int = 0) -> int:
     """Return the place from `start` on behind which more text may tell that it is markup; the length for none."""
     beginning = _BEGINNING.search(text, start)
-    return beginning.start() if beginning else len(text)
+    if beginning:
+        return beginning.start()
+    return len(text)
 
 
 def web_address(text: str) -> str:

@@ -48,7 +48,8 @@ def name_spans(text: str) -> list[tuple[int, int]]:
             continue
         token, (token_start, token_end) = match.group(), match.span()
         if token.endswith(".") and not _DOTTED.fullmatch(token):
-            token, token_end = token[:-1], token_end - 1
+            token = token[:-1]
+            token_end = token_end - 1
         if not _capitalised(token):
             continue
         gap = text[end:token_start] if end >= 0 else ";"
@@ -56,7 +57,8 @@ def name_spans(text: str) -> list[tuple[int, int]]:
             end = token_end
             continue
         _keep(spans, text, start, end)
-        start, end = token_start, token_end
+        start = token_start
+        end = token_end
     _keep(spans, text, start, end)
     return sorted(spans)
 

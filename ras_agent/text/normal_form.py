@@ -16,7 +16,9 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 def normal_form(form: Literal["NFKC", "NFKD"], text: str) -> str:
     """Return the normal form `form` of `text`. Of more than 30 combining marks in a row, the later ones are dropped."""
-    return text if text.isascii() else unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
+    if text.isascii():
+        return text
+    return unicodedata.normalize(form, _LONG_RUN.sub(_without_most_marks, text))
 
 
 def storable(text: str) -> str:
@@ -26,7 +28,9 @@ def storable(text: str) -> str:
     bytes; and the character 0.
     """
     plain = text.isascii() and "\0" not in text
-    return text if plain else _UNSTORABLE.sub("\ufffd", text)
+    if plain:
+        return text
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 def encodable(text: str) -> str:
@@ -35,7 +39,8 @@ def encodable(text: str) -> str:
 
 
 def _without_most_marks(run: re.Match[str]) -> str:
-    result, marks = [], 0
+    result = []
+    marks = 0
     for char in run[0]:
         marks = marks + 1 if unicodedata.combining(char) else 0
         if marks <= _MOST_MARKS:

@@ -22,7 +22,8 @@ class Sentence:
 
         Of a phrase of n words, each word in the sentence counts 1 / (n + 1).
         """
-        padded, words = f" {self.key} ", frozenset(self.key.split())
+        padded = f" {self.key} "
+        words = frozenset(self.key.split())
         total = 0.0
         for phrase in filter(None, map(canonical_key, phrases)):
             sought = phrase.split()
@@ -53,9 +54,11 @@ def best_sentence(sentences: Sequence[Sentence], phrases: Sequence[str]) -> tupl
 
     Returns (None, 0) if no sentence supports them.
     """
-    best, score = None, 0.0
+    best = None
+    score = 0.0
     for sentence in sentences:
         support = sentence.support(phrases)
         if support > score:
-            best, score = sentence, support
+            best = sentence
+            score = support
     return best, score

@@ -90,10 +90,16 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     # only a bare full stop can belong to an abbreviation, and abbreviations are short
     end = match.end("mark")
     bare = match.group().rstrip("*_") == "."
-    alone = _STANDS_ALONE.search(text, max(start, end - 24), end) if bare else None
+    if bare:
+        alone = _STANDS_ALONE.search(text, max(start, end - 24), end)
+    else:
+        alone = None
     if alone is None or not word:
         return False
-    kind = "anywhere" if _INITIALS.match(alone[1]) else _KIND.get(alone[1].casefold(), "")
+    if _INITIALS.match(alone[1]):
+        kind = "anywhere"
+    else:
+        kind = _KIND.get(alone[1].casefold(), "")
     if kind == "number":
         return word[0].isdigit()
     return kind == "name" or (kind == "anywhere" and word.casefold() not in _OPENS)

@@ -20,7 +20,9 @@ def cached_if_short(size: int) -> Callable[[Callable[[str], T]], Callable[[str],
 
         @wraps(function)
         def of_text(text: str) -> T:
-            return cached(text) if len(text) <= LONGEST_CACHED else function(text)
+            if len(text) <= LONGEST_CACHED:
+                return cached(text)
+            return function(text)
 
         return of_text
 

@@ -68,14 +68,19 @@ _SPACE = re.compile(r"\W+")
 def writing_of(text: str) -> Writing:
     """Return how the words of a text can be compared."""
     letters = sum(map(str.isalpha, text))
-    alphabetic = len(text) if text.isascii() else len(_ALPHABETS.findall(text))
+    if text.isascii():
+        alphabetic = len(text)
+    else:
+        alphabetic = len(_ALPHABETS.findall(text))
     if 2 * alphabetic < letters:
         return Writing.UNSPACED
     words = text.split()
     english = sum(word in _ENGLISH_ONLY for word in words)
     has_two = len(_MOSTLY_ENGLISH.intersection(words)) > 1 and not _FOREIGN_WORD.search(text)
     is_english = (english > _LEAST_ENGLISH * len(words) or has_two) and not foreign_language(text)
-    return Writing.ENGLISH if is_english else Writing.LETTERS
+    if is_english:
+        return Writing.ENGLISH
+    return Writing.LETTERS
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,9 @@ class Words:
             return Standing.MISSING
         words = [term for term in self.content(phrase) if not term.is_figure]
         has_none = words != [] and all(term in missing for term in words)
-        return Standing.MISSING if self.writing is Writing.LETTERS and has_none else Standing.UNKNOWN
+        if self.writing is Writing.LETTERS and has_none:
+            return Standing.MISSING
+        return Standing.UNKNOWN
 
     def missing(self, phrase: str) -> list[Term]:
         """Return the content words and figures of a phrase that are not among the words."""
@@ -120,7 +127,9 @@ class Words:
             is_missing = self.writing is not Writing.UNSPACED or self.is_surely_missing(term)
         else:
             is_missing = self.writing is not Writing.UNSPACED and not _scripts(term.text).isdisjoint(self._scripts)
-        return False if is_missing else None
+        if is_missing:
+            return False
+        return None
 
     def content(self, phrase: str) -> list[Term]:
         """Return the terms of a phrase that carry its meaning, or all of them where none does ("The Who")."""
@@ -195,7 +204,9 @@ class FactText:
             return worst
         figures = filter(self.words.is_surely_missing, self.missing(subject, object_))
         is_foreign = self._is_in_another_language(subject, predicate, object_)
-        return Standing.UNKNOWN if is_foreign and not any(figures) else Standing.MISSING
+        if is_foreign and not any(figures):
+            return Standing.UNKNOWN
+        return Standing.MISSING
 
     def missing(self, subject: str, object_: str) -> list[Term]:
         """Return the content words and figures of both ends that are not there."""
@@ -219,7 +230,9 @@ class FactText:
         best, _ = best_sentence(among, (subject, predicate, object_))
         if best is None and stating:
             best = stating[0]
-        return (best.start, best.end) if best else None
+        if best:
+            return (best.start, best.end)
+        return None
 
     @cached_property
     def _sentences(self) -> list[tuple[Sentence, Words]]:

@@ -175,7 +175,9 @@ def sign_words(text: str) -> frozenset[str]:
 def plain_letters(text: str) -> str:
     """Return a text in lower case, without accents and without strokes through its letters."""
     low = fold(text)
-    return low if low.isascii() else low.translate(_PLAIN_LETTERS)
+    if low.isascii():
+        return low
+    return low.translate(_PLAIN_LETTERS)
 
 
 def _prepared(text: str) -> str:
@@ -190,7 +192,8 @@ def _terms(text: str) -> Iterator[Term]:
     position = 0
     while match := _TOKEN.search(text, position):
         position = match.end()
-        kind, token = match.lastgroup, match[0]
+        kind = match.lastgroup
+        token = match[0]
         if kind == "word":
             yield _word(_ELISION.sub("", token))
         elif kind == "date":
@@ -198,13 +201,19 @@ def _terms(text: str) -> Iterator[Term]:
         elif kind == "years":
             yield from _years(token)
         else:
-            values = {_count(token)} if kind == "counted" else _values(match["number"])
+            if kind == "counted":
+                values = {_count(token)}
+            else:
+                values = _values(match["number"])
             if match["minus"]:
                 values = {-value for value in values}
             scale = _SCALE.match(text, position)
             factors = _factors(scale[1]) if scale else ()
             if scale and factors:
-                position = scale.end() if scale[1][0] not in _SCALE_SIGNS else scale.start(1) + 1
+                if scale[1][0] not in _SCALE_SIGNS:
+                    position = scale.end()
+                else:
+                    position = scale.start(1) + 1
                 values = {value * factor for value in values for factor in factors}
             words = {token.lower()} if kind == "counted" else set()
             yield Term(text[match.start() : position], frozenset(words.union(map(_figure, values))))
@@ -247,7 +256,10 @@ def _values(number: str) -> set[Decimal]:
     parts = _DIGITS.findall(number)
     groups = _GROUPS.fullmatch(number)
     fraction = _FRACTION.fullmatch(number)
-    values = {Decimal("".join(parts))} if groups or len(parts) == 1 else set()
+    if groups or len(parts) == 1:
+        values = {Decimal("".join(parts))}
+    else:
+        values = set()
     if fraction:
         whole = "".join(_DIGITS.findall(fraction[1]))
         values.add(Decimal(f"{whole}.{fraction[2]}"))
@@ -262,7 +274,9 @@ def _factors(word: str) -> tuple[int, ...]:
     low = plain_letters(word)
     if low in _SHORT_SCALES:
         return _SHORT_SCALES[low], 1
-    return (_SCALES[low],) if low in _SCALES else ()
+    if low in _SCALES:
+        return (_SCALES[low],)
+    return ()
 
 
 def _count(words: str) -> Decimal:
@@ -278,4 +292,6 @@ def _count(words: str) -> Decimal:
 
 def _figure(value: Decimal) -> str:
     written = f"{value:f}"
-    return f"#{written.rstrip('0').rstrip('.')}" if "." in written else f"#{written}"
+    if "." in written:
+        return f"#{written.rstrip('0').rstrip('.')}"
+    return f"#{written}"

@@ -33,7 +33,9 @@ def file_title(name: str) -> str:
 
 def with_title(title: str, text: str) -> str:
     """Return a text behind its title, which often names what the text then calls "he" or "the city"."""
-    return f"{title}. {text}" if title else text
+    if title:
+        return f"{title}. {text}"
+    return text
 
 
 def unescaped(title: str) -> str:

@@ -129,15 +129,23 @@ def value_of(surface: str) -> Value | None:
     lead = _LEAD.match(text)
     if lead is None:  # it may be empty, so that it matches anything; said for the type checker
         return None
-    bare, about = text[lead.end() :], bool(lead["about"])
+    bare = text[lead.end() :]
+    about = bool(lead["about"])
     for pattern, reader in ((_WHOLE_DATE, _date), (_DECADE, _decade), (_CENTURY, _century), (_YEAR_ALONE, _year)):
         if match := pattern.fullmatch(bare):
             date = reader(match)
             if about and date.first_year == date.last_year:
                 date = Date(date.first_year - 5, date.last_year + 5)
-            return date if date.last_year else None
-    match = None if lead["when"] or lead["the"] else _WHOLE_QUANTITY.fullmatch(bare)
-    return _with_unit(match, about) if match else None
+            if date.last_year:
+                return date
+            return None
+    if lead["when"] or lead["the"]:
+        match = None
+    else:
+        match = _WHOLE_QUANTITY.fullmatch(bare)
+    if match:
+        return _with_unit(match, about)
+    return None
 
 
 def figures_in(text: str) -> list[Figure]:
@@ -224,15 +232,21 @@ def _amount(match: re.Match[str]) -> float:
 
 
 def _with_unit(match: re.Match[str], about: bool) -> Quantity | None:
-    unit, digits, money = match["unit"], match["n"] or "", (match["money"] or "").strip()
+    unit = match["unit"]
+    digits = match["n"] or ""
+    money = (match["money"] or "").strip()
     name_like = unit.strip() and not money and _LIKE_A_YEAR.fullmatch(digits)
     if name_like or not _UNIT.fullmatch(unit) or unit.strip("- ").split(" ")[0].casefold() in _NO_UNITS:
         return None
-    amount, precision = _amount(match), _SCALES.get((match["scale"] or "").casefold(), 1.0)
+    amount = _amount(match)
+    precision = _SCALES.get((match["scale"] or "").casefold(), 1.0)
     if digits:
         digits_before, _, fraction = digits.replace(",", "").partition(".")
         # the last digit given: 0.01 for "3.25", 100 for "1,200"; numbers below 100 are seldom rounded
-        zeros = len(digits_before) - len(digits_before.rstrip("0")) if int(digits_before) >= 100 else 0
+        if int(digits_before) >= 100:
+            zeros = len(digits_before) - len(digits_before.rstrip("0"))
+        else:
+            zeros = 0
         precision *= 10.0 ** (-len(fraction) if fraction else zeros)
     if about:
         precision = max(precision, amount / 5)

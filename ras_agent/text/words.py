@@ -109,4 +109,6 @@ def _bare(root: str) -> str:
     """Drop a final "at" ("locat(ed)", as in "loc(ation)"), or one of two equal consonants ("starr(ing)")."""
     if len(root) > 4 and root.endswith("at"):
         return root[:-2]
-    return root[:-1] if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "aeiouls" else root
+    if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "aeiouls":
+        return root[:-1]
+    return root

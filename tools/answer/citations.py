@@ -50,7 +50,9 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
                 marks[places.setdefault(passage_ids[number], len(places) + 1)] = None
             else:
                 invented[number] = None
-        return run[1] + "".join(map(number_text, marks)) if marks else ""
+        if marks:
+            return run[1] + "".join(map(number_text, marks))
+        return ""
 
     numbered = _RUN.sub(renumbered, text)
     return Cited(_RUN.sub("", text), numbered, tuple(numbers), tuple(invented))
@@ -92,7 +94,10 @@ class NumberedEvidence:
 
     def times(self) -> Counter[str]:
         """Count at how many hops each fact and passage is shown, by id."""
-        hits = Counter(hit.passage.id for step in self.chain for hit in step.hits) if self.passages else Counter()
+        if self.passages:
+            hits = Counter(hit.passage.id for step in self.chain for hit in step.hits)
+        else:
+            hits = Counter()
         return hits + Counter(fact_id for step in self.chain for fact_id in step.triple_ids)
 
     def block(self) -> str:
@@ -108,18 +113,22 @@ class NumberedEvidence:
             if any(is_person(source.extractor) for source in fact.sources)
         ]
         keys = {fact.key for fact in self.facts}  # a person may have added it again, or changed its writing alone
-        ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys] if self.in_text else []
-        sentences = (
-            [f"A person has stated {', '.join(persons_numbers)}. It holds where texts say otherwise."]
-            if persons_numbers
-            else []
-        )
+        if self.in_text:
+            ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
+        else:
+            ruled_out = []
+        if persons_numbers:
+            sentences = [f"A person has stated {', '.join(persons_numbers)}. It holds where texts say otherwise."]
+        else:
+            sentences = []
         sentences += (
             [f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say."]
             if ruled_out
             else []
         )
-        return fenced(NOTE_FENCE, "\n".join(sentences)) if sentences else ""
+        if sentences:
+            return fenced(NOTE_FENCE, "\n".join(sentences))
+        return ""
 
     def _numbered(self) -> str:
         if not self.in_text:
@@ -136,11 +145,15 @@ class NumberedEvidence:
         """Render the part of the evidence that does not depend on which facts and passages are shown; "" for none."""
         if not self.in_text:
             return self.block()
-        return history_block(QuestionGraph(), self.chain, repeated=True) if self.chain else ""
+        if self.chain:
+            return history_block(QuestionGraph(), self.chain, repeated=True)
+        return ""
 
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
-        return self._passages_behind() if self.in_text else {}
+        if self.in_text:
+            return self._passages_behind()
+        return {}
 
     def _passages_behind(self) -> dict[int, str]:
         behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
@@ -238,7 +251,9 @@ def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) 
         phrases = (fact.subject, fact.object)
     answer, question = phrases
     sentence = best_bearing(question, answer, passage)
-    return (sentence.start, sentence.end) if sentence else (0, len(passage.text))
+    if sentence:
+        return (sentence.start, sentence.end)
+    return (0, len(passage.text))
 
 
 def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
@@ -251,6 +266,7 @@ def _expand(run: str) -> list[int]:
     """Return the numbers in brackets: `[2, 4-6][9]` -> 2 4 5 6 9. An overlong range counts as its two ends."""
     numbers: list[int] = []
     for first, last in _PART.findall(run):
-        low, high = int(first), int(last or first)
+        low = int(first)
+        high = int(last or first)
         numbers += range(low, high + 1) if low <= high <= low + _LONGEST_RANGE else (low, high)
     return numbers

@@ -45,7 +45,9 @@ _ANSWER_IS = re.compile(ANSWER_IS.live, FLAGS)
 _QUESTION = re.compile(rf"{QUESTION.live}|^\W{{0,5}}(?:exercise|example|task|instruction)s?\b[^:\n]{{0,20}}:", FLAGS)
 _ADVERB = re.compile(r"\A(?:definitely|clearly|therefore|thus|indeed) ")
 _KEYS = ("answer", "final_answer", "short_answer", "response", "result", "output")
-_INNER_KEYS, _ANSWER_KEY, _LONGEST_KEY = ("text", "value", "name"), re.compile(r"answer[\"']\s*:\s*\Z", re.I), 40
+_INNER_KEYS = ("text", "value", "name")
+_ANSWER_KEY = re.compile(r"answer[\"']\s*:\s*\Z", re.I)
+_LONGEST_KEY = 40
 _CITED = re.compile(r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+", re.IGNORECASE)
 _CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
 _BOXED = re.compile(r"(?<!\$)\$*+\\(?:boxed|text)\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
@@ -128,7 +130,9 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool 
     if not finished:
         part = _behind_label(_without_tags(text), prose=prose)
         may_be_wrapped = part[:1] in tuple("{[\\$<`")
-        return "" if may_be_wrapped or _may_become_label(part) else part.partition("<")[0]
+        if may_be_wrapped or _may_become_label(part):
+            return ""
+        return part.partition("<")[0]
     text = _without_tags(text)
     if not listed and (is_json(text) or "```" in text):
         answer = _in_json(text, prose=prose)
@@ -137,7 +141,9 @@ def answer_part(reply: str, *, prose: bool, finished: bool = True, listed: bool 
     part = _behind_label(text, prose=prose) or _without_label(text, prose=prose)
     if "[" not in part and refuses(text):
         return text.strip().partition("\n")[0]
-    return part if listed else _unwrap(part, prose=prose)
+    if listed:
+        return part
+    return _unwrap(part, prose=prose)
 
 
 def first_words(reply: str, question: str) -> str:
@@ -149,13 +155,16 @@ def first_words(reply: str, question: str) -> str:
     'Peter Perry'
     """
     text = _ANSWER_BEGINS.sub("", without_thinking(reply).strip(), count=1)
-    text = _LIST_MARK.sub("", text, count=1) if _LIST_MARK.match(text) else text
+    if _LIST_MARK.match(text):
+        text = _LIST_MARK.sub("", text, count=1)
     verdict = _YES_OR_NO.match(text)
     if verdict and _ASKS_YES_OR_NO.match(question):
         return verdict[1].capitalize()
     first = text.partition("\n")[0]
     sentence = next((first[start:end] for start, end in sentence_spans(first)), "").strip()
-    return "" if not _new_words(sentence, question) or _NO_ANSWER.search(sentence) or refuses(sentence) else sentence
+    if not _new_words(sentence, question) or _NO_ANSWER.search(sentence) or refuses(sentence):
+        return ""
+    return sentence
 
 
 def is_fact(answer: str) -> bool:
@@ -206,13 +215,18 @@ def _without_tags(text: str) -> str:
     closing = _CLOSING_TAG.search(text, opening.end())
     inside_ends = closing.start() if closing else len(text)
     inside = text[opening.end() : inside_ends].strip()
-    behind = _CLOSING_TAG.sub("", text[closing.end() :]) if closing else ""
+    if closing:
+        behind = _CLOSING_TAG.sub("", text[closing.end() :])
+    else:
+        behind = ""
     if _ANSWER.search(behind):
         return behind
     if opening[1].lower() in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
         inside = f"{ANSWER} {inside}"
     cited = _INLINE_TAG.sub("", behind).strip()
-    return f"{inside} {cited}" if cited and _CITED.fullmatch(cited) else inside
+    if cited and _CITED.fullmatch(cited):
+        return f"{inside} {cited}"
+    return inside
 
 
 def _citation(tag: re.Match[str]) -> str:
@@ -249,7 +263,9 @@ def _without_label(text: str, *, prose: bool) -> str:
     if statements := list(_ANSWER_IS.finditer(last)):
         if ends_chain(last):
             return _ADVERB.sub("", last[statements[-1].end() :].lstrip(" \t:："))
-        return stripped if last == stripped and abstains(stripped) else ""
+        if last == stripped and abstains(stripped):
+            return stripped
+        return ""
     if last == stripped and len(stripped) <= _ONE_LINER:
         return _LABEL_AGAIN.sub("", stripped)
     return ""
@@ -267,8 +283,13 @@ def _in_json(text: str, *, prose: bool) -> str:
         if _ANSWER.search(answer) or (not prose and _INLINE.search(answer)):
             answer = _behind_label(answer, prose=prose)
         cited = next((_text(item[name]) for name in _CITATION_KEYS if name in item), "")
-        numbers = "".join(f"[{number}]" for number in re.findall(r"\d+", cited)) if _CITED.fullmatch(cited) else ""
-        return f"{answer} {numbers}".rstrip() if answer and "[" not in answer else answer
+        if _CITED.fullmatch(cited):
+            numbers = "".join(f"[{number}]" for number in re.findall(r"\d+", cited))
+        else:
+            numbers = ""
+        if answer and "[" not in answer:
+            return f"{answer} {numbers}".rstrip()
+        return answer
     return ""
 
 
@@ -276,7 +297,9 @@ def _text(value: Value) -> str:
     """Return a value of JSON as the text of an answer: null abstains, several are listed."""
     if isinstance(value, list):
         return ", ".join(map(_text, value))
-    return str(UNKNOWN) if value is None else str(value).strip()
+    if value is None:
+        return str(UNKNOWN)
+    return str(value).strip()
 
 
 def _unwrap(part: str, *, prose: bool) -> str:
@@ -301,7 +324,9 @@ def abstains(answer: str) -> bool:
 def bare_words(answer: str) -> str:
     """Return an answer without quotes, markup and its full stop."""
     bare = answer.strip(_WRAPPING)
-    return bare[:-1].rstrip(_WRAPPING) if bare.endswith(".") and bare.count(".") == 1 else bare
+    if bare.endswith(".") and bare.count(".") == 1:
+        return bare[:-1].rstrip(_WRAPPING)
+    return bare
 
 
 def _as_it_is(answer: str, question: str) -> str:
@@ -317,7 +342,9 @@ def _verdict(answer: str, question: str) -> str:
     if match is None:
         return ""
     verdict = match[2].capitalize()
-    return str(verdict == "False") if match[1] else verdict
+    if match[1]:
+        return str(verdict == "False")
+    return verdict
 
 
 def _label(answer: str, question: str) -> str:

@@ -42,7 +42,8 @@ MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
 
 # what a reply has beside its answer: "Answer:", numbers, and the reasons of "reader"
-_MARKS, _REASONS = 32, 512
+_MARKS = 32
+_REASONS = 512
 I_DO_NOT_KNOW = "I don't know."
 _NOTHING_TO_SHOW = "I don't know: no facts were read in what was found."
 # a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
@@ -96,7 +97,10 @@ class LLMAnswerer:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        examples = _EXAMPLES.get(layout, "") if style != "reader" else ""
+        if style != "reader":
+            examples = _EXAMPLES.get(layout, "")
+        else:
+            examples = ""
         self._by_need = ByNeed.load(
             self._form.prompt,
             prompts_dir,
@@ -106,7 +110,10 @@ class LLMAnswerer:
             use=form,
             examples=f"{self._form.prompt}{examples}" if examples else "",
         )
-        abstention = "may-abstain" if may_abstain else "must-answer"
+        if may_abstain:
+            abstention = "may-abstain"
+        else:
+            abstention = "must-answer"
         self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
         self._from_memory = _Instructions.load("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
         described = (self._on_evidence, self._from_memory)
@@ -116,7 +123,8 @@ class LLMAnswerer:
             *(text for one in described for text in (one.evidence, one.abstention)),
         )
         self._layout: EvidenceLayout = layout
-        self._may_abstain, self._asks_anyway = may_abstain, asks_anyway
+        self._may_abstain = may_abstain
+        self._asks_anyway = asks_anyway
         self._task = task
         self._max_tokens = MAX_TOKENS
         if answer_tokens is not None:
@@ -148,8 +156,13 @@ class LLMAnswerer:
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
-        instructions = self._on_evidence if grounded else self._from_memory
-        tokens, left_out, by_subquery = _TokenStream(), "", graph.by_subquery(steps)
+        if grounded:
+            instructions = self._on_evidence
+        else:
+            instructions = self._from_memory
+        tokens = _TokenStream()
+        left_out = ""
+        by_subquery = graph.by_subquery(steps)
         asking = self._by_need.asking()
 
         def prompt(shown: Prompt, block: str) -> tuple[Turn, ...]:
@@ -191,7 +204,8 @@ class LLMAnswerer:
                     "question and instructions leave no room for evidence in the model's window of "
                     f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
                 )
-            evidence, left_out = everything.showing(fitting.facts, fitting.passages), ""
+            evidence = everything.showing(fitting.facts, fitting.passages)
+            left_out = ""
             if fitting.left_out:
                 left_out = did_not_fit(fitting.left_out, self._chat.window, most if fitting.by_budget else None)
             return replace(request, turns=prompt(shown, evidence.block()))
@@ -200,7 +214,8 @@ class LLMAnswerer:
         failures = [_failure(left_out)] if left_out else []
         answer, problem = self._read(reply, question, evidence)
         if problem:
-            first, first_reply = answer, reply
+            first = answer
+            first_reply = reply
             try:
                 if problem.startswith(str(UNKNOWN)):
                     reply = yield repair(request, reply, self._by_need.repair, problem, self._by_need.example)
@@ -212,7 +227,10 @@ class LLMAnswerer:
                 problem = f"{problem}; asking again failed: {error}"
             if answer.failed:
                 answer = self._fall_back(first, first_reply, question, evidence)
-                problem = problem if answer.failed else f"{problem}, so the first reply's first words are the answer"
+                if answer.failed:
+                    problem = problem
+                else:
+                    problem = f"{problem}, so the first reply's first words are the answer"
         if problem:
             failures.append(_failure(problem, reply.text))
         if reply.shortfall:
@@ -232,7 +250,9 @@ class LLMAnswerer:
         if not first.failed:
             return first
         answer, problem = self._answer_in(first_words(reply.text, question), question, evidence)
-        return first if problem else answer
+        if problem:
+            return first
+        return answer
 
     def _answer_in(self, part: str, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Return the answer that the answering part of a reply gives, and what is wrong with it, "" for nothing."""
@@ -248,7 +268,10 @@ class LLMAnswerer:
         text = self._form.read(cited.numbered if self._form.prose else cited.bare, question)
         citations = evidence.citations(cited.numbers, cited.bare, question) or evidence.supporting(cited.bare, question)
         failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
-        problem = "" if text else "its answer does not have the form that was asked for"
+        if text:
+            problem = ""
+        else:
+            problem = "its answer does not have the form that was asked for"
         return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
 
     def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:

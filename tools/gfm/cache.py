@@ -57,7 +57,8 @@ class ScoreHead:
         import torch
 
         state, query, *node = (part.t().contiguous() for part in torch.split(weights[f"{name}.0.weight"], width, 1))
-        output, output_bias = weights[f"{name}.2.weight"][0].contiguous(), float(weights[f"{name}.2.bias"])
+        output = weights[f"{name}.2.weight"][0].contiguous()
+        output_bias = float(weights[f"{name}.2.bias"])
         return cls(state, query, node[0] if node else None, weights[f"{name}.0.bias"], output, output_bias)
 
 
@@ -108,7 +109,8 @@ def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> Iterator[Layer
         at = f"entity_model.layers.{number}"
         matrix = weights[f"{at}.linear.weight"]
         of_state, of_total = (half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1))
-        norm_weight, norm_bias = weights[f"{at}.layer_norm.weight"], weights[f"{at}.layer_norm.bias"]
+        norm_weight = weights[f"{at}.layer_norm.weight"]
+        norm_bias = weights[f"{at}.layer_norm.bias"]
         yield LayerWeights(of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias)
 
 
@@ -136,8 +138,10 @@ def build_cache(
     """
     import torch
 
-    layers, width = layer_count(weights), len(weights["rel_mlp.bias"])
-    count, relations = graph.entities, graph.relations
+    layers = layer_count(weights)
+    width = len(weights["rel_mlp.bias"])
+    count = graph.entities
+    relations = graph.relations
     hidden = len(head.bias) // width  # rows of a state's width
     alike = nodes is None  # all entities leave layer 0 alike
     if half_cache is None:
@@ -146,7 +150,10 @@ def build_cache(
     row = 2 * width + 4 if half_cache else 4 * width + 4
     bytes_left = cache_bytes - layers * relations * row
     relations_of = _RelationStates(weights, graph)
-    relation_states, pre_norm, deviations, uncached_from = [], [], [], None
+    relation_states = []
+    pre_norm = []
+    deviations = []
+    uncached_from = None
     state: Tensor | None = None if nodes is None else nodes.initial
     following: Tensor | None = None
     for number, layer in enumerate(layer_weights(weights, torch.float32)):
@@ -201,12 +208,19 @@ class _RelationStates:
         """Prepare the relations' vectors."""
         import torch
 
-        self._weights, negated = weights, graph.inverse_vectors is None
+        self._weights = weights
+        negated = graph.inverse_vectors is None
         width = weights["rel_mlp.weight"].shape[0]
         self._composed = graph.relation_vectors.shape[1] < width * (2 if negated else 1)
         self._negated = negated and self._composed
-        self._vectors = graph.relation_vectors if self._negated else graph.vectors
-        self._inputs = None if self._composed else relation_inputs(weights, torch.from_numpy(self._vectors))
+        if self._negated:
+            self._vectors = graph.relation_vectors
+        else:
+            self._vectors = graph.vectors
+        if self._composed:
+            self._inputs = None
+        else:
+            self._inputs = relation_inputs(weights, torch.from_numpy(self._vectors))
 
     def write(self, layer: int, states: CachedRows) -> None:
         """Write the relation states of one layer to `states` (R, d), block by block."""
@@ -219,15 +233,15 @@ class _RelationStates:
         if self._composed:
             bias = bias + first @ self._weights["rel_mlp.bias"]
             first = first @ self._weights["rel_mlp.weight"]
-        first, second = first.t().contiguous(), second.t().contiguous()
+        first = first.t().contiguous()
+        second = second.t().contiguous()
         count = len(self._vectors)
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, min(begin + ROWS_AT_ONCE, count))
-            rows = (
-                torch.from_numpy(np.array(self._vectors[block])).float()
-                if self._inputs is None
-                else self._inputs[block]
-            )
+            if self._inputs is None:
+                rows = torch.from_numpy(np.array(self._vectors[block])).float()
+            else:
+                rows = self._inputs[block]
             hidden = rows @ first
             if self._negated:
                 states.write(count + begin, torch.addmm(last, (bias - hidden).relu_(), second))
@@ -265,15 +279,25 @@ def _background_layer(
     """
     import torch
 
-    count, width = graph.entities, state.shape[1]
-    everyone, total = np.arange(count), torch.empty(min(ROWS_AT_ONCE, count), width)
-    rows = everyone if len(state) == count else np.zeros(count, dtype=np.int64)
-    outputs, deviation = empty_rows(count, width, half_cache), torch.empty(count)
-    alike = layer.bias + state @ layer.state_weight if len(state) == 1 else None  # the states' share for all
+    count = graph.entities
+    width = state.shape[1]
+    everyone = np.arange(count)
+    total = torch.empty(min(ROWS_AT_ONCE, count), width)
+    if len(state) == count:
+        rows = everyone
+    else:
+        rows = np.zeros(count, dtype=np.int64)
+    outputs = empty_rows(count, width, half_cache)
+    deviation = torch.empty(count)
+    if len(state) == 1:
+        alike = layer.bias + state @ layer.state_weight
+    else:
+        alike = None
     for begin in range(0, count, ROWS_AT_ONCE):
         block = slice(begin, begin + ROWS_AT_ONCE)
         targets = everyone[block]
-        sums, block_states = total[: len(targets)], state if alike is not None else state[block]
+        sums = total[: len(targets)]
+        block_states = state if alike is not None else state[block]
         propagate(graph, targets, rows, state, relation_states, sums)
         if nodes is not None:
             sums += nodes.initial[block]

@@ -34,7 +34,9 @@ class CachedRows:
     def rows(self, which: Tensor | slice) -> Tensor:
         """Return the rows `which`; int16 ones as float32."""
         some = self.values[which]
-        return some if some.is_floating_point() else some * self.scales[which, None]
+        if some.is_floating_point():
+            return some
+        return some * self.scales[which, None]
 
     def largest(self) -> Tensor:
         """Return the largest number of each row (rows,), without its sign."""

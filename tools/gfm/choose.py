@@ -53,7 +53,8 @@ class MovableGFM:
 
     def __init__(self, network: DeviceGFM, on_cpu: Callable[[], FastGFM]) -> None:
         self._network: GFMScorer = network
-        self._on_cpu, self._lock = on_cpu, Lock()
+        self._on_cpu = on_cpu
+        self._lock = Lock()
 
     @property
     def graph(self) -> GFMGraph:
@@ -92,7 +93,9 @@ class MovableGFM:
 
 def with_room(network: GFMScorer, work: Callable[[GFMScorer], T]) -> T:
     """Return what `work` makes of a network, which is on the CPU if its device has no room for that."""
-    return network.with_room(work) if isinstance(network, MovableGFM) else work(network)
+    if isinstance(network, MovableGFM):
+        return network.with_room(work)
+    return work(network)
 
 
 def gfm_scorer(
@@ -121,7 +124,9 @@ def gfm_scorer(
                 _check_memory(weights, graph)
             network = DeviceGFM(weights, graph, on)
             _try_out(network)
-            return MovableGFM(network, on_cpu) if device == "auto" else network
+            if device == "auto":
+                return MovableGFM(network, on_cpu)
+            return network
         except (RuntimeError, SettingsError) as error:  # torch's, for whatever fails there; a graph too large
             reason = str(error).splitlines()[0]
             if device != "auto":
@@ -138,7 +143,8 @@ def _check_memory(weights: Mapping[str, Tensor], graph: GFMGraph) -> None:
     """Raise RuntimeError where the first CUDA device has not enough free memory."""
     import torch
 
-    free, needed = torch.cuda.mem_get_info(0)[0], bytes_needed(weights, graph)
+    free = torch.cuda.mem_get_info(0)[0]
+    needed = bytes_needed(weights, graph)
     if needed > free:
         raise RuntimeError(f"it needs about {needed / 1e9:.1f} GB on cuda:0, of which {free / 1e9:.1f} GB are free")
 
@@ -161,10 +167,18 @@ def cuda_device(device: str) -> str | None:
         raise SettingsError(f"device {device!r}: known are auto, cpu, cuda and cuda:<number>")
     if device == "cpu":
         return None
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if torch.cuda.is_available():
+        count = torch.cuda.device_count()
+    else:
+        count = 0
     if device == "auto":
-        return "cuda:0" if count else None
+        if count:
+            return "cuda:0"
+        return None
     if count <= int(number or 0):
-        devices = f"the {count} that torch {torch.__version__} sees are numbered from 0" if count else "torch sees none"
+        if count:
+            devices = f"the {count} that torch {torch.__version__} sees are numbered from 0"
+        else:
+            devices = "torch sees none"
         raise SettingsError(f"device {device!r} is not here ({devices}): {_REMEDY}")
     return f"cuda:{int(number or 0)}"

@@ -89,9 +89,13 @@ class FastGFM:
         if not 0 <= tolerance < 1:
             raise SettingsError(f"a tolerance of probabilities is at least 0 and below 1, got {tolerance}; 0 is exact")
 
-        self.graph, self.weights = graph, weights
+        self.graph = graph
+        self.weights = weights
         with torch.inference_mode():
-            self._dtype = torch.bfloat16 if half_products else torch.float32
+            if half_products:
+                self._dtype = torch.bfloat16
+            else:
+                self._dtype = torch.float32
             width = len(weights["rel_mlp.bias"])
             self._rows = max(1, NUMBERS_AT_ONCE // width)
             self._head = ScoreHead.of(weights, self.head_name, width)
@@ -102,11 +106,13 @@ class FastGFM:
             self._bounds = layer_bounds(self.cache, self._layers)
             norm = spectral_norms(self._head.state_weight.mT) * self._head.output.norm()
             # how far a logit moves, at most, for each unit of length of a change of the last state
-            self._score_gain, self._tolerance = float(norm), tolerance
+            self._score_gain = float(norm)
+            self._tolerance = tolerance
             # a sigmoid's slope is at most 1/4
             self.negligible = 4 * tolerance / max(self._score_gain, 1e-30)
             self._score_state = self._head.state_weight.to(self._dtype)
-        self._outgoing, self._everyone = OutgoingMessages.of(graph), np.arange(graph.entities)
+        self._outgoing = OutgoingMessages.of(graph)
+        self._everyone = np.arange(graph.entities)
 
     def _node_inputs(self) -> NodeInputs | None:
         """Return what the network reads of the nodes themselves; GFM-RAG's reads nothing."""
@@ -192,13 +198,15 @@ class FastGFM:
                 sources, reached, *self._next_changes(number, reached, sources, changes, question_entities, initial)
             )
             yield step
-            sources, changes = step.changed, step.changes
+            sources = step.changed
+            changes = step.changes
 
     def _score(self, query: Tensor, part: Tensor, start: GFMStart, scores: Floats) -> None:
         """Write the logits of the entities that the question changes over the background's in `scores` (N,)."""
         changed, changes = question_entities, initial = self._initial(query, start)
         for step in self._changed_layers(query, start, scores):
-            changed, changes = step.changed, step.changes
+            changed = step.changed
+            changes = step.changes
         if self.cache.score_hidden is None:
             scores[:] = self._score_everyone(part, changed, changes, question_entities, initial)
             return
@@ -221,18 +229,25 @@ class FastGFM:
         """
         import torch
 
-        layer, pre_norm = self._layers[number], self.cache.pre_norm[number]
+        layer = self._layers[number]
+        pre_norm = self.cache.pre_norm[number]
         relation_states = self.cache.relation_states[number]
         row_of = np.full(self.graph.entities, -1)
         row_of[sources] = np.arange(len(sources))
-        background_row = reached if len(pre_norm.values) > 1 else np.zeros(len(reached), dtype=np.int64)
+        if len(pre_norm.values) > 1:
+            background_row = reached
+        else:
+            background_row = np.zeros(len(reached), dtype=np.int64)
         own_place = np.searchsorted(reached, question_entities)
         following = torch.empty(len(reached), changes.shape[1])
         totals, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changes.shape[1])
-        remaining, count = [], 0
+        remaining = []
+        count = 0
         for begin in range(0, len(reached), self._rows):
             end = min(begin + self._rows, len(reached))
-            targets, total, block = reached[begin:end], totals[: end - begin], mixed[: end - begin]
+            targets = reached[begin:end]
+            total = totals[: end - begin]
+            block = mixed[: end - begin]
             propagate(self.graph, targets, row_of, changes, relation_states, total)
             low, high = np.searchsorted(own_place, (begin, end))
             total[torch.from_numpy(own_place[low:high] - begin)] += initial[low:high]
@@ -242,7 +257,10 @@ class FastGFM:
             # the sources are ascending; unless some are no targets, those among this block's targets are adjacent
             low, high = (state_rows[0], state_rows[-1] + 1) if len(state_rows) else (0, 0)
             adjacent = high - low == len(state_rows)
-            state_changes = changes[low:high] if adjacent else changes[torch.from_numpy(state_rows)]
+            if adjacent:
+                state_changes = changes[low:high]
+            else:
+                state_changes = changes[torch.from_numpy(state_rows)]
             of_state = self._product(state_changes, layer.state_weight, of_states[: len(state_rows)])
             own_row[own_row >= 0] = np.arange(len(state_rows))
             rows = own_row, pre_norm, background_row[begin:end]
@@ -267,9 +285,11 @@ class FastGFM:
         assert self.cache.uncached_from is not None
         state = self.cache.uncached_from.clone()
         state[torch.from_numpy(changed)] += changes
-        following, totals = torch.empty_like(state), torch.empty(min(self._rows, len(state)), state.shape[1])
+        following = torch.empty_like(state)
+        totals = torch.empty(min(self._rows, len(state)), state.shape[1])
         for number in range(len(self.cache.pre_norm), len(self._layers)):
-            layer, relation_states = self._layers[number], self.cache.relation_states[number]
+            layer = self._layers[number]
+            relation_states = self.cache.relation_states[number]
             for begin in range(0, len(state), self._rows):
                 end = min(begin + self._rows, len(state))
                 total = totals[: end - begin]
@@ -294,6 +314,10 @@ class FastGFM:
         import torch
 
         if self._dtype == torch.float32:
-            return torch.mm(rows, matrix, out=out) if out is not None else rows @ matrix
+            if out is not None:
+                return torch.mm(rows, matrix, out=out)
+            return rows @ matrix
         product = rows.to(self._dtype) @ matrix
-        return product.float() if out is None else out.copy_(product)
+        if out is None:
+            return product.float()
+        return out.copy_(product)

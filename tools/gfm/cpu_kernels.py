@@ -76,7 +76,9 @@ class CpuLoop:
     """A loop that is compiled at its first call; see compile_loop."""
 
     def __init__(self, function: Callable[..., Any], *, reorder: bool = False) -> None:
-        self._function, self._reorder, self.__doc__ = function, reorder, function.__doc__
+        self._function = function
+        self._reorder = reorder
+        self.__doc__ = function.__doc__
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
@@ -183,22 +185,28 @@ def _propagate_rows(
     for row in range(low, high):
         sums = total[row]
         sums[:] = 0
-        message, end = indptr[targets[row]], indptr[targets[row] + 1]
+        message = indptr[targets[row]]
+        end = indptr[targets[row] + 1]
         while message < end:
-            source_row, number = row_of[source[message]], relation[message]
+            source_row = row_of[source[message]]
+            number = relation[message]
             message += 1
             if source_row < 0:
                 continue
             while message < end and row_of[source[message]] < 0:
                 message += 1
-            state, value, scale = states[source_row], values[number], scales[number]
+            state = states[source_row]
+            value = values[number]
+            scale = scales[number]
             if message == end:
                 for column in range(len(sums)):
                     sums[column] += state[column] * (np.float32(value[column]) * scale)
                 break
             # two messages at once: the sum is read and written half as often
-            state2, number = states[row_of[source[message]]], relation[message]
-            value2, scale2 = values[number], scales[number]
+            state2 = states[row_of[source[message]]]
+            number = relation[message]
+            value2 = values[number]
+            scale2 = scales[number]
             message += 1
             for column in range(len(sums)):
                 product = state[column] * (np.float32(value[column]) * scale)
@@ -259,17 +267,22 @@ def _update_rows(
     """Turn `change` into the change of the next states; see update_changes."""
     width = change.shape[1]
     for row in range(low, high):
-        at, scale, place = background_row[row], scales[background_row[row]], own_row[row]
+        at = background_row[row]
+        scale = scales[background_row[row]]
+        place = own_row[row]
         if place >= 0:
             for column in range(width):
                 change[row, column] += state_part[place, column]
-        sum_before, sum_after = np.float32(0), np.float32(0)
+        sum_before = np.float32(0)
+        sum_after = np.float32(0)
         for column in range(width):
             before = np.float32(values[at, column]) * scale
             sum_before += before
             sum_after += before + change[row, column]
-        mean_before, mean_after = sum_before / np.float32(width), sum_after / np.float32(width)
-        square_before, square_after = np.float32(0), np.float32(0)
+        mean_before = sum_before / np.float32(width)
+        mean_after = sum_after / np.float32(width)
+        square_before = np.float32(0)
+        square_after = np.float32(0)
         for column in range(width):
             before = np.float32(values[at, column]) * scale
             centred = before - mean_before
@@ -341,7 +354,9 @@ def _score_changed_rows(
 ) -> None:
     """Write to `scores` (H,); see score_changed."""
     for row in range(low, high):
-        at, scale, score = entities[row], scales[entities[row]], np.float32(0)
+        at = entities[row]
+        scale = scales[entities[row]]
+        score = np.float32(0)
         for column in range(len(output)):
             hidden = changes[row, column] + np.float32(values[at, column]) * scale + part[column]
             score += max(hidden, np.float32(0)) * output[column]

@@ -34,7 +34,10 @@ class GFMGraph:
     @property
     def relations(self) -> int:
         """Return the number of relations with their inverses, R."""
-        inverses = self.relation_vectors if self.inverse_vectors is None else self.inverse_vectors
+        if self.inverse_vectors is None:
+            inverses = self.relation_vectors
+        else:
+            inverses = self.inverse_vectors
         return len(self.relation_vectors) + len(inverses)
 
     @property
@@ -44,7 +47,8 @@ class GFMGraph:
 
     def vectors_of(self, relations: Ints) -> Floats:
         """Return (k, text width), the sentence vectors of the relations of these numbers (k,)."""
-        given, later = self.relation_vectors, relations >= len(self.relation_vectors)
+        given = self.relation_vectors
+        later = relations >= len(self.relation_vectors)
         vectors = np.empty((len(relations), given.shape[1]), dtype=np.float32)
         vectors[~later] = given[relations[~later]]
         inverses = relations[later] - len(given)

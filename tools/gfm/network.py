@@ -56,7 +56,10 @@ class GraphTensors:
         """Copy the arrays of `graph` to a device; the vectors only if `vectors`, else there are none."""
         import torch
 
-        given = graph.vectors if vectors else np.empty((0, 0), dtype=np.float32)
+        if vectors:
+            given = graph.vectors
+        else:
+            given = np.empty((0, 0), dtype=np.float32)
         arrays = (graph.source, graph.relation, graph.target, given)
         return cls(graph.entities, *(torch.from_numpy(array).to(device) for array in arrays))
 
@@ -127,7 +130,10 @@ def last_states(
 
     relation_states, message_weights: see plain_scores.
     """
-    inputs = relation_inputs(weights, graph.vectors) if relation_states is None else None
+    if relation_states is None:
+        inputs = relation_inputs(weights, graph.vectors)
+    else:
+        inputs = None
     state = initial
     for layer in range(layer_count(weights)):
         if inputs is not None:

@@ -64,7 +64,8 @@ class ReasonerConfig:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight by its published name."""
-        d, text = self.width, self.text_width
+        d = self.width
+        text = self.text_width
         shapes = {
             name: shape
             for name, shape in GFMConfig(text, d, self.layers).shapes().items()
@@ -98,13 +99,16 @@ class ReasonerConfig:
             )
         try:
             own = {name: value for name, value in data.items() if name != "use_ent_emb"}
-            return cls._published(data, where) if "model_config" in data else cls(**own)
+            if "model_config" in data:
+                return cls._published(data, where)
+            return cls(**own)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(f"{where}: not a G-reasoner network's configuration: {error!r}") from error
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> ReasonerConfig:
-        model, dataset = data["model_config"], data.get("dataset_config") or {}
+        model = data["model_config"]
+        dataset = data.get("dataset_config") or {}
         entity = model["entity_model"]
         if model.get("use_ent_emb") != FUSION:
             raise WeightsError(f"{where}: use_ent_emb is {model['use_ent_emb']!r}; only {FUSION!r} is supported")
@@ -215,7 +219,10 @@ class FastReasoner(FastGFM):
         from torch.nn.functional import linear
 
         node = linear(texts, self.weights["ent_mlp.weight"], self.weights["ent_mlp.bias"])
-        question_part = torch.zeros_like(node) if query is None else query
+        if query is None:
+            question_part = torch.zeros_like(node)
+        else:
+            question_part = query
         return node, _two_layers(self.weights, "early_fuse_mlp", torch.cat((question_part, node), dim=-1))
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:

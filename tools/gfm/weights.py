@@ -85,7 +85,8 @@ class GFMConfig:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight by its published name."""
-        d, text = self.width, self.text_width
+        d = self.width
+        text = self.text_width
         shapes: dict[str, tuple[int, ...]] = {}
 
         def linear(name: str, outputs: int, inputs: int) -> None:
@@ -123,13 +124,16 @@ class GFMConfig:
                 f"{retriever_of(data)!r}, not for 'gfm'"
             )
         try:
-            return cls._published(data, where) if "model_config" in data else cls(**data)
+            if "model_config" in data:
+                return cls._published(data, where)
+            return cls(**data)
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise WeightsError(f"{where}: not a GFM network's configuration: {error}") from error
 
     @classmethod
     def _published(cls, data: Mapping[str, Any], where: str) -> GFMConfig:
-        model, dataset = _without_nulls(data["model_config"]), _without_nulls(data.get("dataset_config"))
+        model = _without_nulls(data["model_config"])
+        dataset = _without_nulls(data.get("dataset_config"))
         entity = {**_DEFAULTS, **_without_nulls(model["entity_model"])}
         for part, supported in ((entity, {**_FIXED, **_DEFAULTS}), (dataset, _DATASET), (model, _MODEL)):
             for field, value in supported.items():
@@ -161,7 +165,9 @@ class GFMConfig:
 def retriever_of(data: Mapping[str, Any]) -> str:
     """Return the name of the retriever that a config.json's weights are for, published or this package's."""
     model = data.get("model_config", data)
-    return "greasoner" if isinstance(model, Mapping) and model.get("use_ent_emb") else "gfm"
+    if isinstance(model, Mapping) and model.get("use_ent_emb"):
+        return "greasoner"
+    return "gfm"
 
 
 def _without_nulls(part: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -222,7 +228,10 @@ def weights_folder(name: str | Path) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(_FILES)))
     except Exception as error:  # the client has many error types, and its network library more
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if str(error).strip():
+            reason = str(error).strip().splitlines()[0]
+        else:
+            reason = type(error).__name__
         raise WeightsError(
             f"weights {name!r}: there is no such folder, and the Hugging Face hub gave none ({reason}): "
             f"give the folder that holds {', '.join(_FILES[:2])}"

@@ -35,8 +35,10 @@ from ras_agent.tools.graph_tokens.encoders import EncoderConfig, MessagePassing,
 from ras_agent.tools.graph_tokens.features import Fact, GraphVectors
 from ras_agent.tools.index.ties import best_places
 
-FORMAT, VERSION = "ras-agent aligner", 2
-CONFIG, WEIGHTS = "config.json", "aligner.safetensors"
+FORMAT = "ras-agent aligner"
+VERSION = 2
+CONFIG = "config.json"
+WEIGHTS = "aligner.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ class GraphAligner(nn.Module):
         nodes = node_alignment(scores, likeness, owner, batch.size, per_node=self.config.per_node)
         # an empty graph says nothing
         there = torch.bincount(owner, minlength=batch.size) > 0
-        graphs, texts = self.shared(pool(states, batch)[there]), self.shared(reasoning[there])
+        graphs = self.shared(pool(states, batch)[there])
+        texts = self.shared(reasoning[there])
         return nodes, representation_alignment(graphs, texts, self.config.contrast)
 
     def loss(self, batch: Sequence[AlignedGraph]) -> Tensor:
@@ -223,7 +226,8 @@ def node_alignment(scores: Tensor, reference: Tensor, owner: Tensor, size: int, 
     scores, reference: (N,). owner: (N,), the graph of each node, below `size`. per_node: divide a graph's divergence by
     its nodes. Graphs without nodes do not count; it is 0 for a batch without any node.
     """
-    logs, target = _log_softmax(scores, owner, size), _log_softmax(reference, owner, size)
+    logs = _log_softmax(scores, owner, size)
+    target = _log_softmax(reference, owner, size)
     terms = target.exp() * (target - logs)
     parts = terms.new_zeros(size).index_add(0, owner, terms)
     counts = torch.bincount(owner, minlength=size)

@@ -37,7 +37,8 @@ class GraphLLMBatches:
             raise MissingExtra("a GraphLLM's replies in bulk", "vllm") from error
         folder = Path(folder).expanduser().resolve()
         self._reader = GraphLLM.load(folder, words_only=True)
-        self.vectors, config = self._reader.vectors, self._reader.config
+        self.vectors = self._reader.vectors
+        config = self._reader.config
         self._adapter = None
         if config.tuning == "lora":
             self._adapter = LoRARequest("graphllm", 1, str(folder / ADAPTER))

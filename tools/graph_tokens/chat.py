@@ -52,7 +52,8 @@ class GraphLLMChat(BaseChatModel):
         """Wrap a GraphLLM under a name."""
         fields = {"model": model, "profile": {"max_input_tokens": graph_llm.window}, **options}
         super().__init__(**fields)
-        self._graph_llm, self._lock = graph_llm, Lock()
+        self._graph_llm = graph_llm
+        self._lock = Lock()
 
     @classmethod
     def in_folder(cls, folder: str | Path, **options: Any) -> GraphLLMChat:

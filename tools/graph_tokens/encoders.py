@@ -20,8 +20,10 @@ from ras_agent.graph_batch import GraphBatch
 
 EncoderKind = Literal["graph-transformer", "gat", "gcn"]
 Norm = Literal["batch", "layer"]
-_EPSILON, _MOMENTUM = 1e-5, 0.1  # torch's; the second is the share of a batch in the running statistics
-_MOST_FACTOR, _MOST_SHIFT = 3.0, 5.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
+_EPSILON = 1e-5  # torch's; the second is the share of a batch in the running statistics
+_MOMENTUM = 0.1
+_MOST_FACTOR = 3.0  # how far running statistics may lead away from the batch's (arXiv:1702.03275)
+_MOST_SHIFT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class NodeBatchNorm(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
         self.register_buffer("running_mean", torch.zeros(width))
         self.register_buffer("running_var", torch.ones(width))
         self.register_buffer("batches", torch.tensor(0))
@@ -79,7 +82,8 @@ class NodeBatchNorm(nn.Module):
         if not self.training or len(states) < 2:
             return nn.functional.batch_norm(states, mean, variance, self.weight, self.bias, eps=_EPSILON)
         own_variance, own_mean = torch.var_mean(states.float(), dim=0, correction=0)
-        deviation, own_deviation = (variance + _EPSILON).sqrt(), (own_variance + _EPSILON).sqrt()
+        deviation = (variance + _EPSILON).sqrt()
+        own_deviation = (own_variance + _EPSILON).sqrt()
         factor = (own_deviation.detach() / deviation).clamp(1 / _MOST_FACTOR, _MOST_FACTOR)
         shift = ((own_mean.detach() - mean) / deviation).clamp(-_MOST_SHIFT, _MOST_SHIFT)
         normal = (states - own_mean) / own_deviation * factor + shift
@@ -95,7 +99,8 @@ class NodeBatchNorm(nn.Module):
         if len(states) > 1:
             variance, mean = torch.var_mean(states, dim=0)
             own = torch.stack([torch.ones_like(mean), mean, variance])
-        rows, rank = [own], 0
+        rows = [own]
+        rank = 0
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             rows = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
             torch.distributed.all_gather(rows, own)
@@ -124,9 +129,15 @@ class MessagePassing(nn.Module):
         self.config = config
         widths = [config.input, *[config.width] * config.layers]
         self.layers = nn.ModuleList(_convolution(config, inputs) for inputs in widths[:-1])
-        own = [] if config.kind == "graph-transformer" else widths[:-1]
+        if config.kind == "graph-transformer":
+            own = []
+        else:
+            own = widths[:-1]
         self.own = nn.ModuleList(nn.Linear(inputs, config.width, bias=False) for inputs in own)
-        norm = NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
+        if config.norm == "batch":
+            norm = NodeBatchNorm
+        else:
+            norm = nn.LayerNorm
         self.norms = nn.ModuleList(norm(config.width) for _ in self.layers)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -145,7 +156,10 @@ class MessagePassing(nn.Module):
         states = batch.nodes
         for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             # GCN weighs an edge by the degrees of its ends; it has no place for the edge's text
-            edges = {} if self.config.kind == "gcn" else {"edge_attr": batch.edges}
+            if self.config.kind == "gcn":
+                edges = {}
+            else:
+                edges = {"edge_attr": batch.edges}
             update = layer(states, batch.edge_index, **edges)
             if self.own:
                 update = update + self.own[number](states)
@@ -184,5 +198,8 @@ def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
     if config.kind == "gcn":
         return cast(nn.Module, GCNConv(inputs, config.width))
     options = {"heads": config.heads, "edge_dim": config.input, "dropout": config.dropout}
-    layer = GATConv if config.kind == "gat" else TransformerConv
+    if config.kind == "gat":
+        layer = GATConv
+    else:
+        layer = TransformerConv
     return cast(nn.Module, layer(inputs, config.width // config.heads, **options))

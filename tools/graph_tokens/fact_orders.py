@@ -31,7 +31,8 @@ class FactPruner:
     """
 
     def __init__(self, order: FactOrder, size: int) -> None:
-        self._order, self._size = order, size
+        self._order = order
+        self._size = size
 
     def prune(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> QuestionGraph:
         """Return the graph with the best `size` facts visible, and those that contradict one of them."""

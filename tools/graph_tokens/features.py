@@ -65,4 +65,6 @@ class GraphVectors:
     def of_texts(self, texts: Sequence[str]) -> Floats:
         """Return the texts' vectors, shape (len(texts), d)."""
         vectors = self._vectors.of(texts, self.embedder.embed)
-        return np.stack(vectors) if texts else np.empty((0, self.width), np.float32)
+        if texts:
+            return np.stack(vectors)
+        return np.empty((0, self.width), np.float32)

@@ -31,8 +31,10 @@ from ras_agent.tools.graph_tokens.word_vectors import load_word_vectors
 
 Tuning = Literal["frozen", "lora", "full"]
 
-CONFIG, GRAPH_WEIGHTS = "config.json", "graph_tokens.safetensors"
-ADAPTER, LANGUAGE_MODEL = "adapter", "language_model"
+CONFIG = "config.json"
+GRAPH_WEIGHTS = "graph_tokens.safetensors"
+ADAPTER = "adapter"
+LANGUAGE_MODEL = "language_model"
 MERGE = "python -m ras_agent.train.graphllm.merge"
 """The command that adds an adapter to its language model's weights."""
 _IGNORED = -100  # the label of a token that the loss passes over
@@ -77,7 +79,8 @@ class GraphLLMConfig:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Return the configuration that `to_dict` wrote. Raises TypeError for unknown or missing names."""
-        encoder, lora = data.get("encoder"), dict(data.get("lora", {}))
+        encoder = data.get("encoder")
+        lora = dict(data.get("lora", {}))
         lora["targets"] = tuple(lora.get("targets", ()))
         return cls(**{**data, "encoder": EncoderConfig(**encoder) if encoder else None, "lora": Lora(**lora)})
 
@@ -115,7 +118,8 @@ class GraphTokens(nn.Module):
                 f"without a projector the encoder is as wide as its tokens' vectors, {tokens * width}, and not "
                 f"{encoder.width}"
             )
-        self.tokens, self.input = tokens, encoder.input
+        self.tokens = tokens
+        self.input = encoder.input
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
         """Return soft tokens, shape (B, tokens, width). A graph without facts gets tokens that are learned for it."""
@@ -187,13 +191,17 @@ class GraphLLM(nn.Module):
         """Return the largest number of tokens that a prompt and its reply may have together."""
         positions = getattr(self.language_model.config, "max_position_embeddings", None)
         most = self.config.text_tokens + self.config.graph_tokens
-        return min(most, positions) if isinstance(positions, int) else most
+        if isinstance(positions, int):
+            return min(most, positions)
+        return most
 
     def prompt_tokens(self, turns: Sequence[Turn]) -> list[int]:
         """Return the tokens of a prompt in the model's chat template; without one, its turns as paragraphs."""
         tokens = _chat_tokens(self.tokenizer, turns)
         most = self.config.text_tokens
-        return tokens if len(tokens) <= most else [*tokens[:1], *tokens[1 - most :]]
+        if len(tokens) <= most:
+            return tokens
+        return [*tokens[:1], *tokens[1 - most :]]
 
     def features(self, item: ReadsGraph) -> GraphFeatures:
         """Return an input's graph as the encoder reads it; an empty one for a model without an encoder."""
@@ -218,7 +226,8 @@ class GraphLLM(nn.Module):
         """Return the logits of all targets' tokens, shape (n, vocabulary), and those tokens, shape (n,)."""
         ends = self.tokenizer.eos_token_id
         replies = [[*self._plain_tokens(target), *([] if ends is None else [ends])] for target in targets]
-        vectors, labels = [], []
+        vectors = []
+        labels = []
         for prompt, reply in zip(self._inputs(prompts, graphs), replies, strict=True):
             vectors.append(torch.cat([prompt, self._words(reply)]))
             labels.append(torch.tensor([_IGNORED] * len(prompt) + reply, device=self.device))
@@ -254,8 +263,12 @@ class GraphLLM(nn.Module):
         # padding is in front, so that every reply begins in the same column
         padded = torch.stack([nn.functional.pad(row, (0, 0, longest - len(row), 0)) for row in rows])
         mask = torch.stack([torch.arange(longest) >= longest - len(row) for row in rows]).long().to(self.device)
-        sampling = {"do_sample": True, "temperature": temperature} if temperature > 0 else {"do_sample": False}
-        ends, pad = self.tokenizer.eos_token_id, self.tokenizer.pad_token_id
+        if temperature > 0:
+            sampling = {"do_sample": True, "temperature": temperature}
+        else:
+            sampling = {"do_sample": False}
+        ends = self.tokenizer.eos_token_id
+        pad = self.tokenizer.pad_token_id
         outputs = self.language_model.generate(
             inputs_embeds=padded,
             attention_mask=mask,
@@ -299,7 +312,10 @@ class GraphLLM(nn.Module):
         folder = Path(folder)
         config = read_config(folder)
         name = base_model(folder, config)
-        adapter = folder / ADAPTER if config.tuning == "lora" else None
+        if config.tuning == "lora":
+            adapter = folder / ADAPTER
+        else:
+            adapter = None
         language_model: Any
         if words_only:
             language_model, tokenizer = load_word_vectors(name, adapter)
@@ -379,7 +395,9 @@ def read_config(folder: Path) -> GraphLLMConfig:
 def base_model(folder: Path, config: GraphLLMConfig) -> str:
     """Return the folder or the hub name of the language model of a GraphLLM's folder, without its adapter."""
     inside = folder / config.language_model
-    return str(inside) if inside.is_dir() else config.language_model
+    if inside.is_dir():
+        return str(inside)
+    return config.language_model
 
 
 def load_language_model(name: str) -> tuple[Any, Any]:
@@ -442,7 +460,10 @@ def _add_adapter(language_model: Any, config: GraphLLMConfig) -> Any:
 def _chat_tokens(tokenizer: Any, turns: Sequence[Turn]) -> list[int]:
     if not tokenizer.chat_template:
         text = "\n\n".join(turn.text for turn in turns) + "\n"
-        begins = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+        if tokenizer.bos_token_id is None:
+            begins = []
+        else:
+            begins = [tokenizer.bos_token_id]
         return [*begins, *tokenizer(text, add_special_tokens=False)["input_ids"]]
     from jinja2.exceptions import TemplateError
 

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from ras_agent.tools.graph_tokens.aligner import GraphAligner
     from ras_agent.tools.graph_tokens.graph_llm import Generated, GraphLLM
 
-VIEW, ALIGNER, PROMPTS = "view.json", "aligner", "prompts"
-_PROMPT, _CITING = "graph-question", "graph-question-citing"
-_FORMAT, _VERSION = "ras-agent graph view", 1
+VIEW = "view.json"
+ALIGNER = "aligner"
+PROMPTS = "prompts"
+_PROMPT = "graph-question"
+_CITING = "graph-question-citing"
+_FORMAT = "ras-agent graph view"
+_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +98,19 @@ class GraphPrompts:
         """
         if view.n_seed and aligner is None:
             raise SettingsError(f"pruning to {view.n_seed} nodes takes an aligner, and there is none")
-        self.view, self._vectors, self._count, self.aligner = view, vectors, count, aligner
+        self.view = view
+        self._vectors = vectors
+        self._count = count
+        self.aligner = aligner
         self.prompt = load(_CITING if view.cite else _PROMPT, prompts_dir)
 
     def input(self, question: str, graph: Graph) -> GraphInput:
         """Return what the model reads for a question about a graph."""
         part = self.subgraph(question, graph)
-        rows = textualise(part).splitlines(keepends=True) if self.view.text else ()
+        if self.view.text:
+            rows = textualise(part).splitlines(keepends=True)
+        else:
+            rows = ()
         turns = self.prompt.fill(
             graph=as_data("".join(self._fitting(rows)).strip()), task=self.view.task, question=as_data(question)
         )
@@ -116,7 +126,8 @@ class GraphPrompts:
         return Subgraph.of_edges(graph, part.edges[edges], part.nodes[nodes])
 
     def _steiner_tree(self, question: str, graph: Graph) -> Subgraph:
-        view, whole = self.view, Subgraph.full(graph)
+        view = self.view
+        whole = Subgraph.full(graph)
         if not (view.top_nodes or view.top_edges) or not len(graph.edges):
             return whole
         vector = query_vector(self._vectors.embedder, question)
@@ -144,7 +155,8 @@ class GraphReader:
     """GraphLLM that answers questions about graphs, as it was trained to."""
 
     def __init__(self, model: GraphLLM, prompts: GraphPrompts) -> None:
-        self.model, self.prompts = model, prompts
+        self.model = model
+        self.prompts = prompts
 
     def replies(self, questions: Sequence[tuple[str, Graph]], batch: int = 8) -> list[Generated]:
         """Write a reply to each question about its graph, `batch` of them at once."""
@@ -185,7 +197,10 @@ class GraphReader:
         folder = Path(folder)
         view = replace(_read_view(folder / VIEW), **changes)
         model = GraphLLM.load(folder).to("cuda" if torch.cuda.is_available() else "cpu")
-        aligner = GraphAligner.load(folder / ALIGNER) if view.n_seed else None
+        if view.n_seed:
+            aligner = GraphAligner.load(folder / ALIGNER)
+        else:
+            aligner = None
         return cls(model, GraphPrompts(view, model.vectors, model.count_tokens, aligner, folder / PROMPTS))
 
 

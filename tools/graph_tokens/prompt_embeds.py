@@ -60,4 +60,6 @@ def completion_request(
 def _check_vectors(vectors: Tensor) -> Tensor:
     if vectors.ndim != 2 or not len(vectors):
         raise ValueError(f"a prompt's vectors have the shape (tokens, width), and these {tuple(vectors.shape)}")
-    return vectors if vectors.dtype in _DTYPES else vectors.float()
+    if vectors.dtype in _DTYPES:
+        return vectors
+    return vectors.float()

@@ -148,7 +148,9 @@ class ServedGraphLLM(GraphLLMChat):
     def _limit(self) -> float | None:
         """Return the seconds that a reply may take; None for no limit."""
         seconds = self._seconds()
-        return None if seconds == inf else seconds
+        if seconds == inf:
+            return None
+        return seconds
 
     @contextmanager
     def _refusals_named(self) -> Iterator[None]:
@@ -156,7 +158,8 @@ class ServedGraphLLM(GraphLLMChat):
         try:
             yield
         except ErrorStatus as error:
-            where, why = f"{printable(self.base_url)}#{self.served}", str(error)
+            where = f"{printable(self.base_url)}#{self.served}"
+            why = str(error)
             if error.status_code != 400:
                 raise
             if _FLAG in why:
@@ -177,20 +180,27 @@ class _Pieces:
     """Converter of a streamed reply's pieces to LangChain's chunks. White space around the whole reply is left out."""
 
     def __init__(self, model: str) -> None:
-        self._model, self._has_text, self._space = model, False, ""
+        self._model = model
+        self._has_text = False
+        self._space = ""
 
     def chunk(self, piece: Any) -> ChatGenerationChunk:
         """Convert one piece. Raises BrokenReply for one of another form."""
         try:
-            choice, usage = next(iter(piece["choices"]), None), piece.get("usage")
+            choice = next(iter(piece["choices"]), None)
+            usage = piece.get("usage")
             text = self._space + (choice["text"] if choice else "")
             ending = choice.get("finish_reason") if choice else None
-            tokens = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0) if usage else None
+            if usage:
+                tokens = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
+            else:
+                tokens = None
         except (AttributeError, LookupError, TypeError) as error:
             raise BrokenReply(f"a piece of the reply does not have the form of one: {error}") from error
         text = text if self._has_text else text.lstrip()
         stripped = text.rstrip()
-        self._has_text, self._space = self._has_text or bool(stripped), text[len(stripped) :]
+        self._has_text = self._has_text or bool(stripped)
+        self._space = text[len(stripped) :]
         message = AIMessageChunk(content=stripped)
         if ending:
             message.response_metadata = {"finish_reason": ending, "model_name": self._model}
@@ -205,7 +215,8 @@ def _generated(completion: Any) -> Generated:
 
     try:
         (choice,), usage = completion["choices"], completion.get("usage") or {}
-        input_tokens, output_tokens = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+        input_tokens = usage.get("prompt_tokens") or 0
+        output_tokens = usage.get("completion_tokens") or 0
         return Generated(choice["text"].strip(), input_tokens, output_tokens, choice.get("finish_reason") == "length")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from ras_agent.errors import MissingExtra, WeightsError
 
-_WHOLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_WHOLE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
 _ADAPTER = "adapter_model.safetensors"
 
 
@@ -20,7 +21,8 @@ class WordVectors(nn.Module):
 
     def __init__(self, embeddings: nn.Module, config: Any) -> None:
         super().__init__()
-        self.embeddings, self.config = embeddings, config
+        self.embeddings = embeddings
+        self.config = config
 
     def get_input_embeddings(self) -> nn.Module:
         """Return the module that turns token ids into vectors."""
@@ -39,7 +41,8 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
     except ImportError as error:
         raise MissingExtra("the word vectors of a language model", "llm") from error
     try:
-        config, tokenizer = AutoConfig.from_pretrained(name), AutoTokenizer.from_pretrained(name)
+        config = AutoConfig.from_pretrained(name)
+        tokenizer = AutoTokenizer.from_pretrained(name)
         # the model's own module, as some scale the vectors; its buffers are real, its weights take no memory
         with init_empty_weights():
             model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
@@ -50,7 +53,8 @@ def load_word_vectors(name: str, adapter: Path | None = None) -> tuple[WordVecto
         why = str(error).strip().partition("\n")[0]
         raise WeightsError(f"cannot load the word vectors of {name!r}, a folder or a hub name: {why}") from error
     if weight.shape != embeddings.weight.shape:
-        expected_shape, shape = tuple(embeddings.weight.shape), tuple(weight.shape)
+        expected_shape = tuple(embeddings.weight.shape)
+        shape = tuple(weight.shape)
         raise WeightsError(
             f"{name}: the word vectors have the shape {shape}, by the model's configuration {expected_shape}"
         )
@@ -99,4 +103,6 @@ def _file(name: str, file: str) -> Path | None:
     from transformers.utils.hub import cached_file
 
     path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
-    return None if path is None else Path(path)
+    if path is None:
+        return None
+    return Path(path)

@@ -41,8 +41,14 @@ class Composition:
     refinement: str = "random"
 
     def __str__(self) -> str:
-        pruned = f"{self.extraction}+{self.pruning}" if self.pruning else self.extraction
-        filtered = f"{self.filtering}:{self.guide}" if self.guide else self.filtering
+        if self.pruning:
+            pruned = f"{self.extraction}+{self.pruning}"
+        else:
+            pruned = self.extraction
+        if self.guide:
+            filtered = f"{self.filtering}:{self.guide}"
+        else:
+            filtered = self.filtering
         return f"{pruned}>{filtered}>{self.refinement}"
 
     @property

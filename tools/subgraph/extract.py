@@ -64,7 +64,9 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     At most `how.max_ent` nodes are taken; ties go to the lower number. `how.walks` walks leave each start; after every
     step a walk ends with a chance of 1 - damping.
     """
-    dice, visits, near = Random(how.seed), Counter[int](), cache(graph.neighbours)
+    dice = Random(how.seed)
+    visits = Counter[int]()
+    near = cache(graph.neighbours)
     for start in sorted(set(starts)):
         for _ in range(how.walks):
             node = start

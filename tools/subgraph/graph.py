@@ -66,14 +66,19 @@ class Graph:
             return table.setdefault(canonical_key(name), (len(table), name))[0]
 
         for fact in triples:
-            triple = fact if isinstance(fact, Triple) else Triple(fact[0], fact[1], fact[2])
-            head, tail = number(nodes, triple.subject), number(nodes, triple.object)
+            if isinstance(fact, Triple):
+                triple = fact
+            else:
+                triple = Triple(fact[0], fact[1], fact[2])
+            head = number(nodes, triple.subject)
+            tail = number(nodes, triple.object)
             key = head, number(relations, triple.predicate), tail
             duplicate = edges.get(key)
             if duplicate is not None:
                 triple = Triple(*_parts(duplicate), tuple(dict.fromkeys((*duplicate.sources, *triple.sources))))
             edges[key] = triple
-        names, labels = [name for _, name in nodes.values()], [name for _, name in relations.values()]
+        names = [name for _, name in nodes.values()]
+        labels = [name for _, name in relations.values()]
         return cls(names, labels, np.array(list(edges), np.int32).reshape(-1, 3), facts=tuple(edges.values()))
 
     @classmethod
@@ -122,7 +127,8 @@ class Graph:
     @cached_property
     def incident(self) -> SparseRows:
         """Return N x E sparse rows: for each node the numbers of its edges, ascending; a loop is listed once."""
-        heads, tails = self.edges[:, 0], self.edges[:, 2]
+        heads = self.edges[:, 0]
+        tails = self.edges[:, 2]
         numbers = np.arange(len(self.edges))
         other = heads != tails
         rows = np.concatenate([heads, tails[other]])
@@ -205,7 +211,8 @@ def textualise(subgraph: Subgraph) -> str:
     Nodes are numbered from 0 in their order; names with commas, quotes or line ends are quoted.
     """
     names, rows = subgraph.texts()
-    nodes, edges = StringIO(), StringIO()
+    nodes = StringIO()
+    edges = StringIO()
     csv.writer(nodes, lineterminator="\n").writerows([("node_id", "node_attr"), *enumerate(names)])
     csv.writer(edges, lineterminator="\n").writerows([("src", "edge_attr", "dst"), *rows])
     return f"{nodes.getvalue()}\n{edges.getvalue()}"

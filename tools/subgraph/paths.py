@@ -101,7 +101,10 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
 
     sources = [start for start in dict.fromkeys(starts) if start in inside]
     # infinite where no path leads
-    rows = dijkstra(adjacency, unweighted=True, indices=[inside[start] for start in sources]) if sources else ()
+    if sources:
+        rows = dijkstra(adjacency, unweighted=True, indices=[inside[start] for start in sources])
+    else:
+        rows = ()
     away = [dict(zip(inside, row.tolist(), strict=True)) for row in rows]
     # level by level and not start by start, so that the limit cuts the longest
     levels = [[Path((start,))] for start in sources]
@@ -175,7 +178,10 @@ def _by_level(
             grown = []
             for path in front:
                 for step in subgraph.steps.get(path.end, ()):
-                    fits = distance(turn, step.node) == length if distance else step.node not in path.nodes
+                    if distance:
+                        fits = distance(turn, step.node) == length
+                    else:
+                        fits = step.node not in path.nodes
                     if fits:
                         longer = path.extended(step)
                         grown.append(longer)

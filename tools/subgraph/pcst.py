@@ -80,7 +80,8 @@ def prizes_of(
     """
     if published:
         return _published_prizes(node_scores, edge_scores, nodes, edges, cost)
-    node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
+    node_prizes = np.zeros(len(node_scores))
+    edge_prizes = np.zeros(len(edge_scores))
     top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
     node_prizes[top] = np.arange(nodes, nodes - len(top), -1)
     for rank, score in enumerate(np.unique(edge_scores[edge_scores > 0])[::-1][:edges]):
@@ -92,7 +93,8 @@ def prizes_of(
 def _published_prizes(
     node_scores: npt.NDArray[Any], edge_scores: npt.NDArray[Any], nodes: int, edges: int, cost: float
 ) -> Prizes:
-    node_prizes, edge_prizes = np.zeros(len(node_scores)), np.zeros(len(edge_scores))
+    node_prizes = np.zeros(len(node_scores))
+    edge_prizes = np.zeros(len(edge_scores))
     top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
     node_prizes[top] = np.arange(len(top), 0, -1)
     values = np.unique(edge_scores)[::-1][:edges]
@@ -112,7 +114,8 @@ def instance_of(ends: Ints, prizes: Prizes) -> Instance:
     count = len(prizes.nodes)
     dear = prizes.edges > prizes.cost
     loops = ends[:, 0] == ends[:, 1]  # one that is not worth its cost is never taken
-    plain, virtual = np.flatnonzero(~dear & ~loops), np.flatnonzero(dear)
+    plain = np.flatnonzero(~dear & ~loops)
+    virtual = np.flatnonzero(dear)
     stand_ins = count + np.arange(len(virtual))
     # from one end to the virtual node and on to the other, edge after edge: pcst_fast breaks ties by this order
     reached = np.stack([ends[virtual, 0], stand_ins, stand_ins, ends[virtual, 1]], axis=1).reshape(-1, 2)
@@ -139,7 +142,8 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: 
     # "strong" pruning is at least as good as the published code's "gw"
     pruning = "gw" if published else "strong"
     picks, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0)
-    picks, rows = np.asarray(picks, dtype=np.int64), np.asarray(rows, dtype=np.int64)
+    picks = np.asarray(picks, dtype=np.int64)
+    rows = np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
     bought = problem.virtual[picks[picks >= count] - count]
     edges = np.union1d(problem.plain[rows[rows < len(problem.plain)]], bought)
@@ -226,7 +230,9 @@ class PCSTFinder:
         scorer: judges names of nodes and relations; without one the graph's own vectors do, and `embedder` (by default
             the graph's) embeds questions.
         """
-        self.graph, self._scorer, self.settings = graph, scorer, settings or PCSTSettings()
+        self.graph = graph
+        self._scorer = scorer
+        self.settings = settings or PCSTSettings()
         self._embedder = embedder
         if scorer is None and (graph.origin is None or graph.origin.entity_vectors is None):
             raise ValueError("PCST needs to know what fits a question: a scorer, or a KGIndex with vectors")
@@ -239,7 +245,9 @@ class PCSTFinder:
         starts: nodes that the question names; the neighbourhood is taken around them too, and each gets the prize
             `settings.named_prize` times its weight.
         """
-        how, graph, failures = self.settings, self.graph, list[Failure]()
+        how = self.settings
+        graph = self.graph
+        failures = list[Failure]()
         node_scores, relation_scores = self._scores(question, failures)
         around = Subgraph.full(graph)
         if len(graph.nodes) > how.neighbourhood.max_ent:
@@ -254,7 +262,10 @@ class PCSTFinder:
         )
         for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
             prizes.nodes[around.nodes == start] += how.named_prize * weight
-        tree = steiner_tree(around, prizes, how.trees, how.published) if how.nodes or how.edges else around
+        if how.nodes or how.edges:
+            tree = steiner_tree(around, prizes, how.trees, how.published)
+        else:
+            tree = around
         return QuestionSubgraph(
             tree,
             len(around.nodes),

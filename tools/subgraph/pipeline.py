@@ -96,16 +96,24 @@ class PathFinder:
 
         composition: such as "ppr+st>beam:st>rerank", or an instance's number. clock: measures `seconds`.
         """
-        self.composition = composition if isinstance(composition, Composition) else parse_composition(composition)
-        self.graph, self.settings = graph, settings or PathSettings()
+        if isinstance(composition, Composition):
+            self.composition = composition
+        else:
+            self.composition = parse_composition(composition)
+        self.graph = graph
+        self.settings = settings or PathSettings()
         self._clock = clock
-        self._scorers = scorers if isinstance(scorers, Scorers) else Scorers(scorers)
+        if isinstance(scorers, Scorers):
+            self._scorers = scorers
+        else:
+            self._scorers = Scorers(scorers)
         for name in self.composition.scorers:
             self._scorers[name]
 
     def find(self, question: str, starts: Sequence[int]) -> FoundPaths:
         """Find paths from the nodes `starts`. Raises ValueError for a start that is no node of the graph."""
-        plan, how = self.composition, self.settings
+        plan = self.composition
+        how = self.settings
         starts = list(dict.fromkeys(starts))
         for start in starts:
             if start is None or not 0 <= start < len(self.graph.nodes):

@@ -56,12 +56,16 @@ class EncoderScorer:
 
     def _embedded(self, texts: Sequence[str]) -> Floats:
         vectors = self._embedder.embed(texts)
-        return vectors if self._head is None else self._head.text(vectors)
+        if self._head is None:
+            return vectors
+        return self._head.text(vectors)
 
 
-FORMAT, VERSION = "ras-agent path encoder", 1
+FORMAT = "ras-agent path encoder"
+VERSION = 1
 PARTS = ("question_down", "question_up", "text_down", "text_up")
-_WEIGHTS, _ABOUT = "path_encoder.safetensors", "path_encoder.json"
+_WEIGHTS = "path_encoder.safetensors"
+_ABOUT = "path_encoder.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
 
 
 def _fits(weights: dict[str, Any]) -> bool:
-    downs, ups = (weights[PARTS[0]], weights[PARTS[2]]), (weights[PARTS[1]], weights[PARTS[3]])
+    downs = (weights[PARTS[0]], weights[PARTS[2]])
+    ups = (weights[PARTS[1]], weights[PARTS[3]])
     fits = all(array.ndim == 2 and array.dtype == np.float32 for array in (*downs, *ups))
     return (
         fits
@@ -160,11 +165,14 @@ class CrossEncoderScorer:
         is_name = isinstance(model, str | Path)
         self._path = str(model) if is_name else ""
         self._model: Any = None if is_name else model
-        self._batch_size, self._lock = batch_size, Lock()  # its tokeniser serves one thread at a time
+        self._batch_size = batch_size  # its tokeniser serves one thread at a time
+        self._lock = Lock()
 
     @property
     def name(self) -> str:
-        return f"rerank:{self._path}" if self._path else "rerank"
+        if self._path:
+            return f"rerank:{self._path}"
+        return "rerank"
 
     def score(self, question: str, texts: Sequence[str]) -> Scored:
         """Score texts. Raises MissingExtra without sentence-transformers, WeightsError for a model that cannot load."""

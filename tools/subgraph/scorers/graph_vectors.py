@@ -38,7 +38,8 @@ class GraphVectorScorer:
         assert encoder is not None  # a graph with vectors names its embedder
         self._embedder = encoder
         self._question = remembering(encoder, 256).embed_query  # a beam asks at every length and start
-        self._entities, self._relations = origin.entity_vectors, origin.relation_vectors
+        self._entities = origin.entity_vectors
+        self._relations = origin.relation_vectors
 
     @property
     def name(self) -> str:
@@ -61,7 +62,10 @@ class GraphVectorScorer:
             names = _ARROWS.split(text)
             # relations alone: "→ spouse → parents", "spouse"
             alone = not names[0] or (len(names) == 1 and text in self._relation_numbers)
-            nodes = [] if alone else [self._nodes.get(name) for name in names[::2]]
+            if alone:
+                nodes = []
+            else:
+                nodes = [self._nodes.get(name) for name in names[::2]]
             relations = [self._relation_numbers.get(name) for name in (filter(None, names) if alone else names[1::2])]
             summed = np.zeros(self._entities.shape[1], dtype=np.float32)
             for table, rows in ((self._entities, nodes), (self._relations, relations)):

@@ -57,7 +57,8 @@ class LLMScorer:
         self._chat = as_chat(model, settings)
         self._first = first or BM25Scorer()
         self._at_most = at_most
-        self._prompt, self._repair = load(PROMPT, prompts_dir), load("repair", prompts_dir)
+        self._prompt = load(PROMPT, prompts_dir)
+        self._repair = load("repair", prompts_dir)
 
     @property
     def name(self) -> str:
@@ -129,7 +130,9 @@ def share_turns(prompt: Prompt, question: str, candidates: Sequence[str]) -> tup
 
 def _halves(part: range) -> tuple[range, ...]:
     middle = len(part) // 2
-    return (part[:middle], part[middle:]) if middle else ()
+    if middle:
+        return (part[:middle], part[middle:])
+    return ()
 
 
 def _normalise(shares: Shares) -> Shares:
@@ -155,7 +158,10 @@ def read_shares(reply: str, count: int) -> Shares:
             shares.setdefault(int(match[1]), float(match[2]))
         elif listed and not shares:
             numbers = re.findall(r"\d{1,4}(?:\.\d{1,9})?|\.\d{1,9}", listed[1])
-            shares = dict(enumerate(map(float, numbers), 1)) if len(numbers) == count else {}
+            if len(numbers) == count:
+                shares = dict(enumerate(map(float, numbers), 1))
+            else:
+                shares = {}
     if _WHOLE <= sum(shares.values()) <= 2 - _WHOLE:
         shares |= {number: 0.0 for number in range(1, count + 1) if number not in shares}
     return shares

@@ -84,19 +84,36 @@ class Agent(CompiledStateGraph[State, Limits, Inputs, Outputs]):
 
         def invoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
             if stream_mode != "values" or version != "v1":
-                return super().invoke(input, config, stream_mode=stream_mode, version=version, **kwargs)
+                return super().invoke(
+                    input,
+                    config,
+                    stream_mode=stream_mode,
+                    version=version,
+                    **kwargs,
+                )
             return _as_v1(super().invoke(input, config, version="v2", **kwargs))
 
         async def ainvoke(self, input, config=None, *, stream_mode="values", version="v1", **kwargs):
             if stream_mode != "values" or version != "v1":
-                return await super().ainvoke(input, config, stream_mode=stream_mode, version=version, **kwargs)
+                return await super().ainvoke(
+                    input,
+                    config,
+                    stream_mode=stream_mode,
+                    version=version,
+                    **kwargs,
+                )
             return _as_v1(await super().ainvoke(input, config, version="v2", **kwargs))
 
         def stream(self, input, config=None, *, context=None, **kwargs):
             if self._resumes(input, config) and not self.get_state(config).next:
                 raise ReviewError(_NOTHING_WAITS)
             limits = checked_limits(context)
-            return super().stream(self._checked(input, config), config, context=limits, **kwargs)
+            return super().stream(
+                self._checked(input, config),
+                config,
+                context=limits,
+                **kwargs,
+            )
 
         async def astream(self, input, config=None, *, context=None, **kwargs):
             if self._resumes(input, config) and not (await self.aget_state(config)).next:

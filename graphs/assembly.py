@@ -54,7 +54,12 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
     def __init__(self, parts: AgentParts) -> None:
         schemas: Any = (Question, Told) if parts.brief else (Inputs, Outputs)
         state = ReviewedState if parts.review else State
-        super().__init__(state, Limits, input_schema=schemas[0], output_schema=schemas[1])
+        super().__init__(
+            state,
+            Limits,
+            input_schema=schemas[0],
+            output_schema=schemas[1],
+        )
         self._parts = parts
         self._records = Records()
         if parts.store is None:
@@ -64,12 +69,25 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
 
     def add_body(self, name: str, body: NodeBody) -> None:
         """Add a node that runs `body`, which reads what the annotation of its `state` says; all of it without one."""
-        node = Node(name, body, self._bounds, self._records)
-        self.add_node(name, node, input_schema=get_type_hints(body).get("state"))
+        node = Node(
+            name,
+            body,
+            self._bounds,
+            self._records,
+        )
+        self.add_node(
+            name,
+            node,
+            input_schema=get_type_hints(body).get("state"),
+        )
 
     def add_route(self, name: str, choose: Callable[[Any], str], ends: Sequence[str]) -> None:
         """Let `choose` say which one of `ends` follows the node `name`, from what that node reads and has written."""
-        self.add_conditional_edges(name, Route(choose), list(ends))
+        self.add_conditional_edges(
+            name,
+            Route(choose),
+            list(ends),
+        )
 
     def add_beginning(
         self, following: str, *, least_steps: int = nodes.LEAST_STEPS, stop_reason: str = "", static: bool = False
@@ -93,7 +111,11 @@ class AgentGraph(StateGraph[State, Limits, Inputs, Outputs]):
             self.add_edge("begin", following)
             return
         self.add_body("rewrite", nodes.rewrite(parts.rewriter))
-        self.add_route("begin", lambda state: "rewrite" if state["turns"] else following, ["rewrite", following])
+        self.add_route(
+            "begin",
+            lambda state: "rewrite" if state["turns"] else following,
+            ["rewrite", following],
+        )
         self.add_edge("rewrite", following)
 
     def agent(self, checkpointer: AnyCheckpointer = None) -> Agent:

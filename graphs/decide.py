@@ -74,9 +74,24 @@ def plan(
         if update is not None and not (first and update.get("subquery")):
             return update
         steps = _with_dialogue([records.step(data, state["passages"]) for data in state["steps"]], state["plans"])
-        graph = yield from shown_graph(pruner, "planner", question, records.graph(state["graph"]), steps, hop + 1)
+        graph = yield from shown_graph(
+            pruner,
+            "planner",
+            question,
+            records.graph(state["graph"]),
+            steps,
+            hop + 1,
+        )
         instead = fallback if hop else None  # the first search is the question's, whoever plans
-        plan = yield RoleCall("planner", hop + 1, planner, "plan", (question, graph, steps), Plan, instead)
+        plan = yield RoleCall(
+            "planner",
+            hop + 1,
+            planner,
+            "plan",
+            (question, graph, steps),
+            Plan,
+            instead,
+        )
         if current_ledger().refused == "model_refused":
             return end_loop("model_refused")
         in_own_words = planner_writes_first_query or bool(notes())
@@ -122,7 +137,12 @@ def _first_plan(plan: Plan | None, question: str, from_memory: bool, in_own_word
     else:
         why = "nothing has been found yet that could be sufficient"
     reason = f" ({plan.reason})" if plan.reason else ""
-    return Plan("subq", question, f"{why}: the question itself is searched{reason}", dialogue=plan.dialogue)
+    return Plan(
+        "subq",
+        question,
+        f"{why}: the question itself is searched{reason}",
+        dialogue=plan.dialogue,
+    )
 
 
 def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallback: object = None) -> NodeBody:
@@ -142,7 +162,15 @@ def reason(reasoner: Reasoner, *, structured: bool, more_steps: int = 0, fallbac
         passages = [records.passage(data) for data in state["passages"].values()]
         thoughts = [step["thought"] for step in state["steps"] if step["thought"]]
         args = (question, passages, thoughts)
-        sentence = yield RoleCall("reasoner", hop + 1, reasoner, "next_sentence", args, str, fallback)
+        sentence = yield RoleCall(
+            "reasoner",
+            hop + 1,
+            reasoner,
+            "next_sentence",
+            args,
+            str,
+            fallback,
+        )
         if sentence is None or not sentence.strip():
             if sentence is None:
                 wordless = []
@@ -208,7 +236,11 @@ def apply_plan(state: DecideReads, limits: Limits, plan: Plan, *, thought: bool 
     hop = len(state["steps"]) + 1
     texts = storable(plan.subquery), storable(str(plan.reason or ""))
     if texts != (plan.subquery, plan.reason):
-        plan = replace(plan, subquery=texts[0], reason=texts[1])
+        plan = replace(
+            plan,
+            subquery=texts[0],
+            reason=texts[1],
+        )
     if plan.answer or plan.dialogue:  # a model's own words, too
         plan = Plan.from_dict(to_json_value(plan.to_dict()))
     if streaming():

@@ -29,7 +29,12 @@ def inbox_form(review: Review) -> JSON:
     name = f"review_{review.at}"
     args = _shown(review)
     can_note = "ask" in review.actions
-    decisions = ["approve", "edit", "reject", *(["respond"] if can_note else [])]
+    decisions = [
+        "approve",
+        "edit",
+        "reject",
+        *(["respond"] if can_note else []),
+    ]
     description = f"{review.question}\n\n{review.error}".strip()
     return {
         "action_request": {"action": name, "args": args},
@@ -103,4 +108,8 @@ def _edited_fact(name: str, text: object) -> JSON:
     fields = [field.strip() for field in str(text).split(" | ")]
     if len(fields) != len(_FACT):
         raise ReviewError(f"decision: expected 'subject | predicate | object' for fact {name}, got {text!r:.80}")
-    return {"action": "edit", "fact": name, **dict(zip(_FACT, fields, strict=True))}
+    return {
+        "action": "edit",
+        "fact": name,
+        **dict(zip(_FACT, fields, strict=True)),
+    }

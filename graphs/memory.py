@@ -53,12 +53,22 @@ class ThreadMemory:
 
     def remember(self, namespace: Namespace, value: JSON) -> bool:
         """Write the item in place of the last one."""
-        self._store.put(namespace, KEY, value, index=False)
+        self._store.put(
+            namespace,
+            KEY,
+            value,
+            index=False,
+        )
         return True
 
     async def aremember(self, namespace: Namespace, value: JSON) -> bool:
         """Do the same as `remember`, for coroutines."""
-        await self._store.aput(namespace, KEY, value, index=False)
+        await self._store.aput(
+            namespace,
+            KEY,
+            value,
+            index=False,
+        )
         return True
 
     def admits(self, filter: Any, passage: Passage) -> bool:
@@ -73,7 +83,14 @@ def recall(memory: ThreadMemory) -> NodeBody:
     """
 
     def body(state: State, limits: Limits, records: Records) -> NodeSteps:
-        item = yield RoleCall("store", 0, memory, "recall", (namespace(),), dict)
+        item = yield RoleCall(
+            "store",
+            0,
+            memory,
+            "recall",
+            (namespace(),),
+            dict,
+        )
         if not item:
             return {}
         try:
@@ -107,7 +124,14 @@ def remember_call(memory: ThreadMemory, hop: int, graph: QuestionGraph, passages
         "passages": {name: passages[name].to_dict() for name in sources if name in passages},
         "whole": not kept_graph.hidden_facts,
     }
-    return RoleCall("store", hop, memory, "remember", (namespace(), value), bool)
+    return RoleCall(
+        "store",
+        hop,
+        memory,
+        "remember",
+        (namespace(), value),
+        bool,
+    )
 
 
 def without_passages(graph: QuestionGraph, names: Collection[str]) -> QuestionGraph:
@@ -128,7 +152,11 @@ def namespace() -> Namespace:
 
 def namespace_of(user: object, thread: object, root: str = _ROOT) -> Namespace:
     """Return the namespace of a user's thread; nobody in particular is None or ""."""
-    return (root, "anybody" if user in (None, "") else f"user {_label(user)}", f"thread {_label(thread)}")
+    return (
+        root,
+        "anybody" if user in (None, "") else f"user {_label(user)}",
+        f"thread {_label(thread)}",
+    )
 
 
 def _label(name: object) -> str:

@@ -94,14 +94,25 @@ def rewrite(rewriter: Rewriter) -> NodeBody:
         question = state["question"]
         ledger = current_ledger()
         exchanges = [Exchange.from_dict(data) for data in state["turns"]]
-        reply = yield RoleCall("rewriter", 0, rewriter, "rewrite", (question, exchanges), str)
+        reply = yield RoleCall(
+            "rewriter",
+            0,
+            rewriter,
+            "rewrite",
+            (question, exchanges),
+            str,
+        )
         if ledger.refused != "model_refused":
             ledger.refused = None  # a limit that allows no rewriting ends nothing; what comes next asks it again
         standalone = storable(" ".join((reply or "").split()))
         if not standalone or standalone == question:
             return {}
         emit(Rewritten(question, standalone))
-        return {"question": standalone, "subquery": standalone, "asked": question}
+        return {
+            "question": standalone,
+            "subquery": standalone,
+            "asked": question,
+        }
 
     return body
 
@@ -124,12 +135,23 @@ def retrieve(retriever: Retriever) -> NodeBody:
         subquery = state["subquery"]
         scope = state["scope"]
         given_passages = scope["given"]
-        search = Search(retriever, Filter.of(scope["filter"]), scope["commit"])
+        search = Search(
+            retriever,
+            Filter.of(scope["filter"]),
+            scope["commit"],
+        )
         if given_passages:
             hits = tuple(Hit(records.passage(data), 1 / rank) for rank, data in enumerate(given_passages[0], start=1))
             check_admitted([hit.passage for hit in hits], search.filter)
         else:
-            reply = yield RoleCall("retriever", hop, search, "retrieve", (subquery, limits.k), Sequence)
+            reply = yield RoleCall(
+                "retriever",
+                hop,
+                search,
+                "retrieve",
+                (subquery, limits.k),
+                Sequence,
+            )
             hits = tuple(map(valid_hit, (reply or ())[: limits.k]))
         texts: dict[str, str] = {}  # an id names the text that came with it first
         kept_hits: list[Hit] = []
@@ -153,7 +175,11 @@ def retrieve(retriever: Retriever) -> NodeBody:
         emit(Hits(hop, subquery, tuple(kept_hits)))
         update: Update = {"hits": records.dump_hits(tuple(kept_hits)), "passages": new}
         if given_passages or search.commit != scope["commit"]:
-            update["scope"] = {**scope, "given": given_passages[1:], "commit": search.commit}
+            update["scope"] = {
+                **scope,
+                "given": given_passages[1:],
+                "commit": search.commit,
+            }
         if stale:  # what was recalled of them was read in a text that is no more
             graph = without_passages(records.graph(state["graph"]), stale)
             update |= {
@@ -197,7 +223,14 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         triples, unread = given_triples(passages.values())
         reply: Extraction | None = Extraction()
         if unread:
-            reply = yield RoleCall("extractor", hop, extractor, "extract", (unread, subquery), Extraction)
+            reply = yield RoleCall(
+                "extractor",
+                hop,
+                extractor,
+                "extract",
+                (unread, subquery),
+                Extraction,
+            )
             if reply is None and not triples:
                 return {"triples": []}
         extraction = reply or Extraction()
@@ -205,13 +238,30 @@ def structure(extractor: Extractor, fallback: object = None) -> NodeBody:
         if missed and fallback is not None and not current_ledger().refused:
             args = (missed, subquery)
             message = instead_of_model(fallback)
-            more = yield RoleCall("extractor", hop, fallback, "extract", args, Extraction)
+            more = yield RoleCall(
+                "extractor",
+                hop,
+                fallback,
+                "extract",
+                args,
+                Extraction,
+            )
             noted = Failure("extractor", f"no fact was read in {len(missed)} passages; {message}", hop)
             more = more or Extraction()
             extraction = Extraction((*extraction.triples, *more.triples), (*extraction.failures, noted, *more.failures))
         extraction = Extraction(triples + extraction.triples, extraction.failures)
-        extraction = valid_facts(extraction, passages, name, hop, subquery)
-        extraction = keep_standing(extraction, passages.values(), hop)
+        extraction = valid_facts(
+            extraction,
+            passages,
+            name,
+            hop,
+            subquery,
+        )
+        extraction = keep_standing(
+            extraction,
+            passages.values(),
+            hop,
+        )
         triples = extraction.triples
         failures = extraction.failures
         emit(Triples(hop, triples))
@@ -250,7 +300,11 @@ def merge(*, thinking: bool = False) -> NodeBody:
         graph = before
         if triples:
             grown = before.merge(triples)
-            graph = grown.bounded(limits.max_facts, state["question"], _of_persons(grown) if state["reviews"] else ())
+            graph = grown.bounded(
+                limits.max_facts,
+                state["question"],
+                _of_persons(grown) if state["reviews"] else (),
+            )
         passage_ids = {hit["passage_id"] for hit in hits}
         # a person may have added facts that are from elsewhere
         passage_ids |= {source.passage_id for triple in triples for source in triple.sources}
@@ -276,7 +330,12 @@ def merge(*, thinking: bool = False) -> NodeBody:
         else:
             changed = {"graph": records.dump_graph(graph, state["graph"], triples)}
         # the step and the graph hold them now; a checkpointer would store them again at each step to come
-        return {**changed, "steps": [step.to_dict() | {"hits": hits}], "hits": [], "triples": []}
+        return {
+            **changed,
+            "steps": [step.to_dict() | {"hits": hits}],
+            "hits": [],
+            "triples": [],
+        }
 
     return body
 
@@ -296,7 +355,14 @@ def shown_graph(
     """
     if pruner is None:
         return graph
-    pruned = yield RoleCall(kind, hop, pruner, "prune", (question, graph, steps), QuestionGraph)
+    pruned = yield RoleCall(
+        kind,
+        hop,
+        pruner,
+        "prune",
+        (question, graph, steps),
+        QuestionGraph,
+    )
     if pruned is None:
         return graph
     return pruned
@@ -333,12 +399,38 @@ def answer(
         if state["stop_reason"] == "model_refused":
             reply = None
         elif evidence or state["stop_reason"] == "no_retrieval" or (asks_anyway and steps):
-            graph_shown = yield from shown_graph(pruner, "answerer", state["question"], graph, steps, hop)
-            args = (state["question"], graph_shown, tuple(passages.values()), steps)
-            reply = yield RoleCall("answerer", hop, answerer, "answer", args, Answer)
+            graph_shown = yield from shown_graph(
+                pruner,
+                "answerer",
+                state["question"],
+                graph,
+                steps,
+                hop,
+            )
+            args = (
+                state["question"],
+                graph_shown,
+                tuple(passages.values()),
+                steps,
+            )
+            reply = yield RoleCall(
+                "answerer",
+                hop,
+                answerer,
+                "answer",
+                args,
+                Answer,
+            )
             if reply is not None and reply.failed and fallback is not None and evidence:
                 failed = replace(reply.failures[-1], message=instead_of_model(fallback))
-                instead = yield RoleCall("answerer", hop, fallback, "answer", args, Answer)
+                instead = yield RoleCall(
+                    "answerer",
+                    hop,
+                    fallback,
+                    "answer",
+                    args,
+                    Answer,
+                )
                 if instead is not None:
                     reply = replace(instead, failures=(*reply.failures, failed, *instead.failures))
         else:
@@ -351,9 +443,25 @@ def answer(
                 cause = "the answerer failed"
             if "model_refused" in (refused, state["stop_reason"]):
                 cause = "a model cannot be asked"
-            reply = Answer(f"No answer: {cause}.", abstained=True, failed=cause)
-        reply = valid_citations(reply, passages, graph.by_id, hop)
-        reply = yield from _supported(state["question"], reply, passages, graph, judge, hop)
+            reply = Answer(
+                f"No answer: {cause}.",
+                abstained=True,
+                failed=cause,
+            )
+        reply = valid_citations(
+            reply,
+            passages,
+            graph.by_id,
+            hop,
+        )
+        reply = yield from _supported(
+            state["question"],
+            reply,
+            passages,
+            graph,
+            judge,
+            hop,
+        )
         current_ledger().refused = refused  # what a judge lacked time for ends nothing
         grounded = is_grounded(reply)
         if evidence and (unborne := what_is_not_borne(reply)):
@@ -393,8 +501,21 @@ def _supported(
         texts = []
     verdicts = None
     if texts:
-        verdicts = yield RoleCall("judge", hop, judge, "judge", (question, texts), Sequence)
-    return with_support(question, reply, passages, graph.by_id, verdicts or ())
+        verdicts = yield RoleCall(
+            "judge",
+            hop,
+            judge,
+            "judge",
+            (question, texts),
+            Sequence,
+        )
+    return with_support(
+        question,
+        reply,
+        passages,
+        graph.by_id,
+        verdicts or (),
+    )
 
 
 def _without_evidence(state: State) -> Answer:
@@ -413,4 +534,9 @@ def _without_evidence(state: State) -> Answer:
 
 def _shared_id(passage: Passage, hop: int) -> Failure:
     message = f"dropped a passage whose id {passage.id!r} is also that of another text: ids have to be unique"
-    return Failure("retriever", message, hop, passage.text[:200])
+    return Failure(
+        "retriever",
+        message,
+        hop,
+        passage.text[:200],
+    )

@@ -38,10 +38,24 @@ def search(config: RunnableConfig | None, role: Any, method: str, *args: Any, wi
     """Call a retriever, and report the search to the callbacks of the run."""
     manager = _manager(config, role, get_callback_manager_for_config)
     if manager is None:
-        return call(role, method, *args, within=within)
-    run = manager.on_retriever_start(None, args[0], name=_name_of(role))
+        return call(
+            role,
+            method,
+            *args,
+            within=within,
+        )
+    run = manager.on_retriever_start(
+        None,
+        args[0],
+        name=_name_of(role),
+    )
     try:
-        hits = call(role, method, *args, within=within)
+        hits = call(
+            role,
+            method,
+            *args,
+            within=within,
+        )
     except BaseException as error:
         run.on_retriever_error(error)
         raise
@@ -53,10 +67,24 @@ async def asearch(config: RunnableConfig | None, role: Any, method: str, *args: 
     """Do the same as `search`, for coroutines."""
     manager = _manager(config, role, get_async_callback_manager_for_config)
     if manager is None:
-        return await acall(role, method, *args, within=within)
-    run = await manager.on_retriever_start(None, args[0], name=_name_of(role))
+        return await acall(
+            role,
+            method,
+            *args,
+            within=within,
+        )
+    run = await manager.on_retriever_start(
+        None,
+        args[0],
+        name=_name_of(role),
+    )
     try:
-        hits = await acall(role, method, *args, within=within)
+        hits = await acall(
+            role,
+            method,
+            *args,
+            within=within,
+        )
     except BaseException as error:
         await run.on_retriever_error(error)
         raise
@@ -107,7 +135,11 @@ def log_node(
     if not LOGGER.isEnabledFor(level):
         return
     hop = len(state.get("steps") or ()) + (name not in _OUTSIDE_HOPS)
-    fields: dict[str, Any] = {_ID: question_id(config, {**state, **update}), "node": name, "hop": hop}
+    fields: dict[str, Any] = {
+        _ID: question_id(config, {**state, **update}),
+        "node": name,
+        "hop": hop,
+    }
     if thread := ((config or {}).get("configurable") or {}).get("thread_id"):
         fields["thread"] = str(thread).rpartition("/")[2]
     fields["seconds"] = round(seconds, 4)
@@ -133,7 +165,12 @@ def log_node(
             texts["failures"] = [{"role": failure["role"], "message": failure["message"]} for failure in failures]
         extra["ras_agent_text"] = {key: text for key, text in texts.items() if text}
     message = "; ".join([name, *(f"{failure['role']}: {failure['message']}" for failure in fields.get("failures", ()))])
-    LOGGER.log(level, "%s", message, extra=extra)
+    LOGGER.log(
+        level,
+        "%s",
+        message,
+        extra=extra,
+    )
 
 
 def _reason(message: str) -> str:

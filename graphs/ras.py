@@ -39,7 +39,11 @@ def planning_loop(
     """
     graph = AgentGraph(parts)
     more_steps = reviews.more_steps(parts)
-    graph.add_beginning("plan", least_steps=nodes.LEAST_STEPS + more_steps, static=static)
+    graph.add_beginning(
+        "plan",
+        least_steps=nodes.LEAST_STEPS + more_steps,
+        static=static,
+    )
     plan = decide.plan(
         parts.planner,
         parts.pruner,

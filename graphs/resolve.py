@@ -93,7 +93,11 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     llm = arguments.get("llm") or settings.llm
     retriever_spec, index = _retriever_and_index(settings, arguments)
     language = settings.language or (language_of(index) if isinstance(index, PassageIndex) else "")
-    preset = preset_named(preset_name, from_memory=settings.from_memory, layout=settings.layout)
+    preset = preset_named(
+        preset_name,
+        from_memory=settings.from_memory,
+        layout=settings.layout,
+    )
     options = replace(
         role_options(settings),
         task=arguments.get("task", ""),
@@ -114,13 +118,21 @@ def resolve_parts(graph: str, **arguments: Unpack[AgentArguments]) -> AgentParts
     else:
         pruner = None
     review = arguments.get("review")
-    review = review_points(graph, settings.review if review is None else review, reads_facts="extractor" in specs)
+    review = review_points(
+        graph,
+        settings.review if review is None else review,
+        reads_facts="extractor" in specs,
+    )
     # what a graph reads of a planner of its own kind is no model's name
     if spec.planner in ("planner", "reasoner"):
         default_role = specs["planner"]
     else:
         default_role = specs["answerer"]
-    retriever = resolve_retriever(retriever_spec, index, **retriever_options(settings, arguments.get("retriever")))
+    retriever = resolve_retriever(
+        retriever_spec,
+        index,
+        **retriever_options(settings, arguments.get("retriever")),
+    )
     return AgentParts(
         graph=graph,
         planner=planner,
@@ -271,7 +283,11 @@ def _fallbacks(graph: GraphSpec, specs: Mapping[str, object], options: RoleOptio
     if fallback == _STOP:
         return {}
     options = replace(options, dialect=None)
-    resolve = {"planner": resolve_planner, "extractor": resolve_extractor, "answerer": resolve_answerer}
+    resolve = {
+        "planner": resolve_planner,
+        "extractor": resolve_extractor,
+        "answerer": resolve_answerer,
+    }
     if graph.planner == "reasoner":
         resolve["planner"] = resolve_reasoner
     return {role: resolve[role](fallback, options) for role, spec in specs.items() if _is_model(role, spec)}

@@ -43,9 +43,17 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
     if decides and "plan" in parts.review:
         graph.add_body("review_plan", _plan(decides if planner_accepts else ""))
         graph.add_edge(decides, "review_plan")
-        graph.add_route("review_plan", _again_or(decide.retrieve_or_answer), ["retrieve", "answer", decides])
+        graph.add_route(
+            "review_plan",
+            _again_or(decide.retrieve_or_answer),
+            ["retrieve", "answer", decides],
+        )
     elif decides:
-        graph.add_route(decides, decide.retrieve_or_answer, ["retrieve", "answer"])
+        graph.add_route(
+            decides,
+            decide.retrieve_or_answer,
+            ["retrieve", "answer"],
+        )
     if "facts" in parts.review:
         graph.add_body("review_facts", _facts(planner_accepts or _accepts_feedback(parts.answerer)))
         graph.add_edge("structure", "review_facts")
@@ -60,7 +68,11 @@ def add_edges(graph: AgentGraph, parts: AgentParts, decides: str = "") -> None:
         back |= {"planner": decides} if planner_accepts else {}
         graph.add_body("review_answer", _answer(back))
         graph.add_edge("answer", "review_answer")
-        graph.add_route("review_answer", _again_or(lambda state: END), [END, "answer", *filter(None, [decides])])
+        graph.add_route(
+            "review_answer",
+            _again_or(lambda state: END),
+            [END, "answer", *filter(None, [decides])],
+        )
     else:
         graph.add_edge("answer", END)
 
@@ -106,7 +118,14 @@ def _plan(back: str) -> NodeBody:
             ends = state["stop_reason"]
         else:
             ends = ""
-        review = Review("plan", hop, state["question"], actions, plan=Plan.from_dict(plan), stop_reason=ends)
+        review = Review(
+            "plan",
+            hop,
+            state["question"],
+            actions,
+            plan=Plan.from_dict(plan),
+            stop_reason=ends,
+        )
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
             (decision,) = decisions
@@ -141,7 +160,13 @@ def _facts(accepts_feedback: bool) -> NodeBody:
         subquery = state["subquery"]
         passages = {name: records.passage(data) for name, data in state["passages"].items()}
         triples = records.triples(state["triples"])
-        actions: tuple[Action, ...] = ("approve", "edit", "remove", "add", "ask")
+        actions: tuple[Action, ...] = (
+            "approve",
+            "edit",
+            "remove",
+            "add",
+            "ask",
+        )
         review = Review(
             "facts",
             hop,
@@ -165,9 +190,19 @@ def _facts(accepts_feedback: bool) -> NodeBody:
                 elif decision.action == "edit":
                     readings[decision.fact] = tuple(_corrected(triple, decision) for triple in before)
                 elif decision.action == "add":
-                    source, passage = _source(decision, passages, hop, subquery)
+                    source, passage = _source(
+                        decision,
+                        passages,
+                        hop,
+                        subquery,
+                    )
                     persons_passages |= {passage.id: passage} if passage else {}
-                    added = Triple(decision.subject, decision.predicate, decision.object, (source,))
+                    added = Triple(
+                        decision.subject,
+                        decision.predicate,
+                        decision.object,
+                        (source,),
+                    )
                     readings[f"added {len(log)}"] = (added,)
                 log.append(_reviewed(review, decision, _as_read(before) if before else None))
             decided = tuple(triple for group in readings.values() for triple in group)
@@ -225,7 +260,13 @@ def _source(decision: Decision, passages: dict[str, Passage], hop: int, subquery
     text = f"{decision.subject} {decision.predicate} {decision.object}."
     # no passage that is found later has this name by chance
     name = f"{person()}:{sha256(f'{title}: {text}'.encode()).hexdigest()[:16]}"
-    passage = Passage(name, text, title, person(), {"by": decision.person})
+    passage = Passage(
+        name,
+        text,
+        title,
+        person(),
+        {"by": decision.person},
+    )
     return Source(passage.id, 0, len(text), hop, subquery, decision.person), passage
 
 
@@ -235,7 +276,12 @@ def _answer(back: dict[str, str]) -> NodeBody:
     def body(state: ReviewedState, limits: Limits, records: Records) -> Update:
         if state["stop_reason"] == "model_refused":
             return {"again": ""}
-        actions: tuple[Action, ...] = ("approve", "edit", "remove", "ask")
+        actions: tuple[Action, ...] = (
+            "approve",
+            "edit",
+            "remove",
+            "ask",
+        )
         last_message = state.get("messages", [])[-1:]  # the answer, if the caller gave messages
         citations = tuple(map(Citation.from_dict, state["citations"]))
         review = Review(
@@ -272,7 +318,11 @@ def _answer(back: dict[str, str]) -> NodeBody:
             grounded = is_grounded(reply)
             emit(Answered(reply, state["stop_reason"], grounded))
             cited = [citation.to_dict() for citation in reply.citations]
-            instead = answer_message(state["question"], reply, grounded=grounded)
+            instead = answer_message(
+                state["question"],
+                reply,
+                grounded=grounded,
+            )
             return update | {
                 "turns": with_turn(state["turns"], state["question"], reply),
                 "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],

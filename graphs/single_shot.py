@@ -28,7 +28,11 @@ def create_single_shot_agent(**arguments: Unpack[AgentArguments]) -> Agent:
 def assemble_single_shot(parts: AgentParts, checkpointer: AnyCheckpointer = None) -> Agent:
     """Put the parts together to a graph of one hop."""
     graph = AgentGraph(parts)
-    graph.add_beginning("retrieve", least_steps=_STEPS + reviews.more_steps(parts), stop_reason="single_shot")
+    graph.add_beginning(
+        "retrieve",
+        least_steps=_STEPS + reviews.more_steps(parts),
+        stop_reason="single_shot",
+    )
     graph.add_body("retrieve", nodes.retrieve(parts.retriever))
     graph.add_body("structure", nodes.structure(parts.extractor, parts.fallbacks.get("extractor")))
     graph.add_body("merge", nodes.merge())

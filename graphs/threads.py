@@ -82,7 +82,13 @@ class ThreadNotes:
         """Return the notes with a verdict on the answer of a run's outputs."""
         bearing = [one for one in outputs["citations"] if one.get("supported") is not False]
         cited = tuple(dict.fromkeys(citation["passage_id"] for citation in bearing))
-        verdict = Verdict(outputs["question"], outputs["answer"], right, correct, cited)
+        verdict = Verdict(
+            outputs["question"],
+            outputs["answer"],
+            right,
+            correct,
+            cited,
+        )
         return replace(self, verdicts={**self.verdicts, verdict.question: verdict})
 
 
@@ -96,7 +102,12 @@ async def anotes_of(store: BaseStore, thread: str, *, user: str = "") -> ThreadN
 
 async def awrite_notes(store: BaseStore, thread: str, notes: ThreadNotes, *, user: str = "") -> None:
     """Store the notes on a thread, in place of earlier ones."""
-    await store.aput(namespace_of(user, thread, _NOTES), KEY, to_json_value(asdict(notes)), index=False)
+    await store.aput(
+        namespace_of(user, thread, _NOTES),
+        KEY,
+        to_json_value(asdict(notes)),
+        index=False,
+    )
 
 
 async def averdicts(store: BaseStore) -> list[Verdict]:
@@ -180,7 +191,11 @@ def _listed(found: Iterable[CheckpointTuple]) -> list[StoredThread]:
         except (TypeError, ValueError, LookupError, AttributeError):  # another graph's input
             question = ""
         threads.append(StoredThread(names["thread_id"], str(user), question, item.checkpoint["ts"]))
-    return sorted(threads, key=lambda thread: thread.began, reverse=True)
+    return sorted(
+        threads,
+        key=lambda thread: thread.began,
+        reverse=True,
+    )
 
 
 def _sqlite(holder: object) -> Any:

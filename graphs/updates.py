@@ -77,10 +77,24 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
     """Return the form of each key in words, and what checks it."""
     source = json_shape("_Source", Source)
     hit = json_shape("_Hit", Hit)
-    passage = json_shape("_Passage", Passage, recalled=NotRequired[bool])
+    passage = json_shape(
+        "_Passage",
+        Passage,
+        recalled=NotRequired[bool],
+    )
     readings = NotRequired[list[tuple[str, str, str, list[int]]]]
-    triple = json_shape("_Triple", Triple, id=NotRequired[str], sources=_list_of(source), readings=readings)
-    graph = json_shape("_Graph", GraphJSON, facts=_list_of(triple))
+    triple = json_shape(
+        "_Triple",
+        Triple,
+        id=NotRequired[str],
+        sources=_list_of(source),
+        readings=readings,
+    )
+    graph = json_shape(
+        "_Graph",
+        GraphJSON,
+        facts=_list_of(triple),
+    )
     forms: dict[str, tuple[str, Any]] = {
         **dict.fromkeys(("question", "asked", "answer", "subquery", "stop_reason", "failed"), ("a text", str)),
         **dict.fromkeys(("abstained", "grounded"), ("true or false", bool)),

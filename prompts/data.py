@@ -57,7 +57,11 @@ def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
 
 def fact_line(fact: Triple) -> str:
     """Render a fact as data on one line: `(S> subject | P> predicate | O> object)`."""
-    return fact_text(as_line(fact.subject), as_line(fact.predicate), as_line(fact.object))
+    return fact_text(
+        as_line(fact.subject),
+        as_line(fact.predicate),
+        as_line(fact.object),
+    )
 
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:

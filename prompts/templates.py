@@ -99,12 +99,21 @@ class Turn:
     def of_message(cls, message: Mapping[str, Any]) -> Self:
         """Return the turn that `to_message` wrote. Raises LookupError, TypeError or ValueError for another form."""
         if message["role"] == "tool":
-            return cls("tool", message["content"], (ToolCall(message["name"], {}, message["tool_call_id"]),))
+            return cls(
+                "tool",
+                message["content"],
+                (ToolCall(message["name"], {}, message["tool_call_id"]),),
+            )
         calls = tuple(
             ToolCall(call["function"]["name"], json.loads(call["function"]["arguments"]), call["id"])
             for call in message.get("tool_calls", ())
         )
-        return cls(message["role"], message["content"], calls, message.get(THOUGHTS_KEY, ""))
+        return cls(
+            message["role"],
+            message["content"],
+            calls,
+            message.get(THOUGHTS_KEY, ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +224,11 @@ def _check_own(folder: Path) -> None:
         name = path.stem.removesuffix(_FEW_SHOT)
         if name not in packaged:
             if path.stem not in bases:
-                near = difflib.get_close_matches(path.stem.casefold(), packaged, n=1)
+                near = difflib.get_close_matches(
+                    path.stem.casefold(),
+                    packaged,
+                    n=1,
+                )
                 if near:
                     suggestion = f"did you mean {near[0]}.txt? "
                 else:
@@ -259,7 +272,11 @@ def _turns(name: str, folders: tuple[Path, ...], including: tuple[str, ...]) -> 
     base, turns = _parse(path, text)
     if base is None:
         return turns
-    extended = _turns(base, folders, (*including, name))
+    extended = _turns(
+        base,
+        folders,
+        (*including, name),
+    )
     if all(turn.role == "system" for turn in extended):
         raise PromptError(f"{path} extends {base!r}, which has no user turn to put its own before")
     return _extend(extended, turns)
@@ -298,7 +315,12 @@ def _extend(base: tuple[Turn, ...], turns: tuple[Turn, ...]) -> tuple[Turn, ...]
     system = "\n\n".join(turn.text for turn in (*base, *turns) if turn.role == "system")
     *opening, last = (turn for turn in base if turn.role != "system")
     added = (turn for turn in turns if turn.role != "system")
-    return (*((Turn("system", system),) if system else ()), *opening, *added, last)
+    return (
+        *((Turn("system", system),) if system else ()),
+        *opening,
+        *added,
+        last,
+    )
 
 
 def examples_in(turns: Sequence[Turn]) -> list[str]:

@@ -38,19 +38,51 @@ def to_graphml(graph: QuestionGraph) -> str:
     root = ET.Element("graphml", {"xmlns": _NAMESPACE})
     for target, types in _KEYS.items():
         for name, kind in types.items():
-            ET.SubElement(root, "key", {"id": f"{target}-{name}", "for": target, "attr.name": name, "attr.type": kind})
-    body = ET.SubElement(root, "graph", {"id": "question", "edgedefault": "directed"})
+            ET.SubElement(
+                root,
+                "key",
+                {"id": f"{target}-{name}", "for": target, "attr.name": name, "attr.type": kind},
+            )
+    body = ET.SubElement(
+        root,
+        "graph",
+        {"id": "question", "edgedefault": "directed"},
+    )
     nodes = {key: f"n{index}" for index, key in enumerate(graph.entities)}
     for key, entity in graph.entities.items():
-        node = ET.SubElement(body, "node", {"id": nodes[key]})
+        node = ET.SubElement(
+            body,
+            "node",
+            {"id": nodes[key]},
+        )
         hop = min(map(first_hop, graph.touching(key)))
-        _data(node, label=entity.label, key=key, forms=_json(entity.forms), hop=hop)
+        _data(
+            node,
+            label=entity.label,
+            key=key,
+            forms=_json(entity.forms),
+            hop=hop,
+        )
     disputed = {fact.id for group in graph.conflicts for fact in group}
     for name, fact in graph.by_id.items():
-        edge = _edge(body, name, nodes[canonical_key(fact.subject)], nodes[canonical_key(fact.object)])
+        edge = _edge(
+            body,
+            name,
+            nodes[canonical_key(fact.subject)],
+            nodes[canonical_key(fact.object)],
+        )
         support = len({source.passage_id for source in fact.sources})
-        _data(edge, label=fact.predicate, hop=first_hop(fact), support=support)
-        _data(edge, conflict=name in disputed, sources=_json([source.to_dict() for source in fact.sources]))
+        _data(
+            edge,
+            label=fact.predicate,
+            hop=first_hop(fact),
+            support=support,
+        )
+        _data(
+            edge,
+            conflict=name in disputed,
+            sources=_json([source.to_dict() for source in fact.sources]),
+        )
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
@@ -94,7 +126,11 @@ def _label(text: str) -> str:
 
 
 def _edge(body: ET.Element, name: str, source: str, target: str) -> ET.Element:
-    return ET.SubElement(body, "edge", {"id": name, "source": source, "target": target})
+    return ET.SubElement(
+        body,
+        "edge",
+        {"id": name, "source": source, "target": target},
+    )
 
 
 def _data(element: ET.Element, **values: str | int | float | bool) -> None:

@@ -30,7 +30,11 @@ class QuestionGraph:
     hidden_facts: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "readings", readings_of(self.readings))
+        object.__setattr__(
+            self,
+            "readings",
+            readings_of(self.readings),
+        )
 
     def merge(self, triples: Iterable[Triple]) -> Self:
         """Return the graph with `triples` added. A hidden fact that is among them becomes visible again.
@@ -131,7 +135,12 @@ class QuestionGraph:
         if len(self._all_facts) > max_facts:
             facts = {name: fact for name, (fact, _) in self._all_facts.items()}
             conflicting = (fact.id for group in conflicts_of(self._valued_facts) for fact in group)
-            hidden_facts = _least_useful(facts, max_facts, question, frozenset((*keep, *conflicting)))
+            hidden_facts = _least_useful(
+                facts,
+                max_facts,
+                question,
+                frozenset((*keep, *conflicting)),
+            )
         if hidden_facts == self.hidden_facts:
             return self
         return replace(self, hidden_facts=hidden_facts)
@@ -263,7 +272,12 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
 def _dump_reading(reading: Triple) -> list[Any]:
     """Return [subject, predicate, object, [[passage_id, start, end, hop, subquery, extractor], ...]]."""
     sources = [_place(source) for source in reading.sources]
-    return [reading.subject, reading.predicate, reading.object, sources]
+    return [
+        reading.subject,
+        reading.predicate,
+        reading.object,
+        sources,
+    ]
 
 
 def _place(source: Source) -> list[Any]:
@@ -274,4 +288,9 @@ def _place(source: Source) -> list[Any]:
 def _load_reading(data: list[Any]) -> Triple:
     """Return the reading that `_dump_reading` wrote."""
     subject, predicate, object_, sources = data
-    return Triple(subject, predicate, object_, tuple(Source(*source) for source in sources))
+    return Triple(
+        subject,
+        predicate,
+        object_,
+        tuple(Source(*source) for source in sources),
+    )

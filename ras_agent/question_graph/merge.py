@@ -99,7 +99,11 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
         (label,) = label_counts
         return Entity(key, label, (label,))
     label = min(label_counts, key=lambda surface: (-label_counts[surface], *_preference((surface,))))
-    return Entity(key, label, tuple(sorted({*label_counts, *others})))
+    return Entity(
+        key,
+        label,
+        tuple(sorted({*label_counts, *others})),
+    )
 
 
 def _combine(alike: Sequence[Triple]) -> Triple:
@@ -136,4 +140,9 @@ def _with_sources(triple: Triple, sources: Iterable[Source]) -> Triple:
         distinct = tuple(sorted(set(distinct)))
     if distinct == triple.sources:
         return triple
-    return Triple(triple.subject, triple.predicate, triple.object, distinct)
+    return Triple(
+        triple.subject,
+        triple.predicate,
+        triple.object,
+        distinct,
+    )

@@ -67,7 +67,11 @@ def proof_of(
     own = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
     titles = {citation.number: _title(citation) for citation in cited}
     ends = [end for found in own.values() for fact in found for end in (fact.subject, fact.object)]
-    labels = [*names_in(question), *titles.values(), *filter(is_name, ends)]
+    labels = [
+        *names_in(question),
+        *titles.values(),
+        *filter(is_name, ends),
+    ]
     labels += [name for citation in cited for name in names_in(citation.quote)]
     known = {canonical_key(label): label for label in reversed(labels) if is_name(label)}
     sentences = [_sentence(one, titles[one.number], own[one.number], known) for one in cited]
@@ -108,13 +112,28 @@ def _ways(
                 yield (*way, ProofStep(label, answer, one.number, _between(one, key, answer_key)))
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
-                    step = ProofStep(label, text, one.number, _between(one, key, name))
-                    yield from further(name, text, (*way, step), seen | {name})
+                    step = ProofStep(
+                        label,
+                        text,
+                        one.number,
+                        _between(one, key, name),
+                    )
+                    yield from further(
+                        name,
+                        text,
+                        (*way, step),
+                        seen | {name},
+                    )
 
     for one in sentences:
         for key in one.names:
             if key in asked:
-                yield from further(key, one.names[key], (), frozenset({key}))
+                yield from further(
+                    key,
+                    one.names[key],
+                    (),
+                    frozenset({key}),
+                )
 
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
@@ -148,7 +167,12 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
     "History of Ulm" and "2018 Ulm" hold "Ulm", "Ulm Minster" does not. A single word has to be written as in the name,
     so that a page called "River" is not in every text of rivers.
     """
-    bare = re.sub(r"^(?:the|a|an)\s+", "", label, flags=re.IGNORECASE)
+    bare = re.sub(
+        r"^(?:the|a|an)\s+",
+        "",
+        label,
+        flags=re.IGNORECASE,
+    )
     ignore = re.IGNORECASE if " " in bare else re.NOFLAG
     for match in re.finditer(rf"(?<!\w){re.escape(bare)}(?!\w)", text, ignore):
         start, end = match.span()
@@ -194,7 +218,11 @@ def _answer_in(citation: Citation, answer: str, known: Mapping[str, str], asked:
 
 def _facts_in(citation: Citation, facts: Mapping[str, Triple]) -> Iterator[Triple]:
     """Yield the facts of a citation that were read in its sentence; one without a source counts as read there."""
-    place = Source(citation.passage_id, citation.start, citation.end)
+    place = Source(
+        citation.passage_id,
+        citation.start,
+        citation.end,
+    )
     for name in citation.triple_ids:
         fact = facts.get(name)
         if fact and (not fact.sources or fact.was_read_in(place)):

@@ -83,7 +83,11 @@ def with_support(
     support: dict[int, list[bool | None]] = {one.number: [] for one in answer.citations}
     for claim in _claims_of(question, answer):
         if said := _VERDICT.match(claim.text):
-            found = _judged(said[1].lower() in _AFFIRMS, claim.citations, judged)
+            found = _judged(
+                said[1].lower() in _AFFIRMS,
+                claim.citations,
+                judged,
+            )
         else:
             found = _worded(question, claim, evidence)
         for number, supported in found.items():
@@ -191,9 +195,17 @@ def _evidence(citation: Citation, passages: Mapping[str, Passage], facts: Mappin
     ends = [end for end in _ends(citation, facts) if whole.words.standing(end) is Standing.STANDS]
     ends += _said_by_a_person(citation, facts)
     sentence = with_title(title, " ".join([quote, *ends]))
-    names = [title, *ends, *names_in(quote)]
+    names = [
+        title,
+        *ends,
+        *names_in(quote),
+    ]
     keys = frozenset([canonical_key(name) for name in names if is_name(name)])
-    return _Evidence(Words(sentence, whole.words.writing), keys, foreign_language(whole.words.text))
+    return _Evidence(
+        Words(sentence, whole.words.writing),
+        keys,
+        foreign_language(whole.words.text),
+    )
 
 
 def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
@@ -205,7 +217,11 @@ def _said_by_a_person(citation: Citation, facts: Mapping[str, Triple]) -> list[s
 
 def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
     """Return the ends of the facts that were read in a citation's sentence."""
-    place = Source(citation.passage_id, citation.start, citation.end)
+    place = Source(
+        citation.passage_id,
+        citation.start,
+        citation.end,
+    )
     cited = [facts[name] for name in citation.triple_ids if name in facts]
     read = [fact for fact in cited if not fact.sources or fact.was_read_in(place)]
     return [end for fact in read for end in (fact.subject, fact.object)]
@@ -214,7 +230,11 @@ def _ends(citation: Citation, facts: Mapping[str, Triple]) -> list[str]:
 def _worded(question: str, claim: _Claim, evidence: Mapping[int, _Evidence]) -> dict[int, bool | None]:
     """Return by number which citations support a claim, by its words."""
     cited = {one.number: evidence[one.number] for one in claim.citations}
-    terms = _own_terms(question, claim.text, next(iter(cited.values())).sentence.writing)
+    terms = _own_terms(
+        question,
+        claim.text,
+        next(iter(cited.values())).sentence.writing,
+    )
     held = {number: [one.sentence.has(term) for term in terms] for number, one in cited.items()}
     together = [_any(of_term) for of_term in zip(*held.values(), strict=True)]
     borne = _is_borne(claim.text, dict(zip(terms, together, strict=True)))

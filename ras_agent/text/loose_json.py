@@ -52,7 +52,11 @@ def _scalar(raw: str) -> str | bool | float | None:
         except json.JSONDecodeError:  # an escape that JSON does not know
             return raw[1:-1]
     if raw[0] == "'":
-        return re.sub(r"\\(.)", r"\1", raw[1:-1])
+        return re.sub(
+            r"\\(.)",
+            r"\1",
+            raw[1:-1],
+        )
     if raw.casefold() in _WORDS:
         return _WORDS[raw.casefold()]
     try:

@@ -82,5 +82,9 @@ def web_address(text: str) -> str:
     if parts.scheme not in _WEB or not _HOST.fullmatch(parts.netloc):
         return ""
     rest = parts._replace(scheme="", netloc="").geturl()
-    path = quote(rest, safe=_SAFE, errors="replace")
+    path = quote(
+        rest,
+        safe=_SAFE,
+        errors="replace",
+    )
     return f"{parts.scheme}://{parts.netloc}{path}"

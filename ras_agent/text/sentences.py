@@ -59,7 +59,12 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     for match in _END.finditer(text):
         if match["mark"] and _goes_on(text, start, match):
             continue
-        _add(spans, text, start, match.end())
+        _add(
+            spans,
+            text,
+            start,
+            match.end(),
+        )
         start = match.end()
     _add(spans, text, start, len(text))
     return spans
@@ -91,7 +96,11 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     end = match.end("mark")
     bare = match.group().rstrip("*_") == "."
     if bare:
-        alone = _STANDS_ALONE.search(text, max(start, end - 24), end)
+        alone = _STANDS_ALONE.search(
+            text,
+            max(start, end - 24),
+            end,
+        )
     else:
         alone = None
     if alone is None or not word:

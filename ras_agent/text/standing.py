@@ -96,7 +96,11 @@ class Words:
 
     def __post_init__(self) -> None:
         forms = (term.forms for term in terms_of(self.text))
-        object.__setattr__(self, "_forms", sign_words(self.text).union(*forms))
+        object.__setattr__(
+            self,
+            "_forms",
+            sign_words(self.text).union(*forms),
+        )
 
     def standing(self, phrase: str) -> Standing:
         """Return whether a phrase stands among the words."""

@@ -55,7 +55,12 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
         return ""
 
     numbered = _RUN.sub(renumbered, text)
-    return Cited(_RUN.sub("", text), numbered, tuple(numbers), tuple(invented))
+    return Cited(
+        _RUN.sub("", text),
+        numbered,
+        tuple(numbers),
+        tuple(invented),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +86,32 @@ class NumberedEvidence:
             chained_ids = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
             unchained = (fact for fact in graph.facts if fact.id not in chained_ids)
             chained = (graph.by_id[fact_id] for fact_id in chained_ids if fact_id in graph.by_id)
-            return cls((), (*unchained, *chained), tuple(passages), tuple(steps), layout == "chain")
+            return cls(
+                (),
+                (*unchained, *chained),
+                tuple(passages),
+                tuple(steps),
+                layout == "chain",
+            )
         if layout == "chain-of-text":
-            return cls(tuple(passages), (), (), tuple(steps))
+            return cls(
+                tuple(passages),
+                (),
+                (),
+                tuple(steps),
+            )
         return cls(tuple(passages), graph.facts)
 
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
         """Return evidence that shows only `facts` and `passages`, some of which may be cut."""
         names = {passage.id for passage in passages}
         unshown = (passage for passage in (*self.passages, *self.unshown) if passage.id not in names)
-        return replace(self, passages=tuple(passages), facts=tuple(facts), unshown=tuple(unshown))
+        return replace(
+            self,
+            passages=tuple(passages),
+            facts=tuple(facts),
+            unshown=tuple(unshown),
+        )
 
     def times(self) -> Counter[str]:
         """Count at how many hops each fact and passage is shown, by id."""
@@ -137,7 +158,12 @@ class NumberedEvidence:
             return text_history_block(self.passages, self.chain)
         if self.chain and self.facts:
             numbers = {fact.id: number for number, fact in enumerate(self.facts, start=1)}
-            return history_block(QuestionGraph(self.facts), self.chain, repeated=True, numbers=numbers)
+            return history_block(
+                QuestionGraph(self.facts),
+                self.chain,
+                repeated=True,
+                numbers=numbers,
+            )
         blocks = (passage_block(self.passages), fact_block(self.facts, first=len(self.passages) + 1))
         return "\n".join(filter(None, blocks))
 
@@ -146,7 +172,11 @@ class NumberedEvidence:
         if not self.in_text:
             return self.block()
         if self.chain:
-            return history_block(QuestionGraph(), self.chain, repeated=True)
+            return history_block(
+                QuestionGraph(),
+                self.chain,
+                repeated=True,
+            )
         return ""
 
     def passage_ids(self) -> dict[int, str]:
@@ -189,7 +219,11 @@ class NumberedEvidence:
         Where facts alone are shown, cite those that share most instead.
         """
         if not self.passages:
-            return self.citations(self._supporting_facts(answer, question), answer, question)
+            return self.citations(
+                self._supporting_facts(answer, question),
+                answer,
+                question,
+            )
         scored = []
         for place, passage in enumerate(self.passages):
             sentence, shared = best_sentence(sentences_of(passage.text), (answer, question))
@@ -240,7 +274,15 @@ def _citation(
     here = Source(passage.id, start, end)
     quoted_facts = [fact for fact in facts_of_passage if fact.was_read_in(here)]
     ids = dict.fromkeys(fact.id for fact in (*facts, *quoted_facts))
-    return Citation(place, passage.id, passage.title, start, end, passage.text[start:end], tuple(ids))
+    return Citation(
+        place,
+        passage.id,
+        passage.title,
+        start,
+        end,
+        passage.text[start:end],
+        tuple(ids),
+    )
 
 
 def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:

@@ -154,9 +154,17 @@ def first_words(reply: str, question: str) -> str:
     >>> first_words("The answer is:\nPeter Perry\n\nThe text says so.", "Who watched over the park?")
     'Peter Perry'
     """
-    text = _ANSWER_BEGINS.sub("", without_thinking(reply).strip(), count=1)
+    text = _ANSWER_BEGINS.sub(
+        "",
+        without_thinking(reply).strip(),
+        count=1,
+    )
     if _LIST_MARK.match(text):
-        text = _LIST_MARK.sub("", text, count=1)
+        text = _LIST_MARK.sub(
+            "",
+            text,
+            count=1,
+        )
     verdict = _YES_OR_NO.match(text)
     if verdict and _ASKS_YES_OR_NO.match(question):
         return verdict[1].capitalize()

@@ -114,8 +114,16 @@ class LLMAnswerer:
             abstention = "may-abstain"
         else:
             abstention = "must-answer"
-        self._on_evidence = _Instructions.load(_SHOWN[layout], abstention, prompts_dir)
-        self._from_memory = _Instructions.load("answer-from-memory", f"{abstention}-from-memory", prompts_dir)
+        self._on_evidence = _Instructions.load(
+            _SHOWN[layout],
+            abstention,
+            prompts_dir,
+        )
+        self._from_memory = _Instructions.load(
+            "answer-from-memory",
+            f"{abstention}-from-memory",
+            prompts_dir,
+        )
         described = (self._on_evidence, self._from_memory)
         self._instructions = (
             self._form.words,
@@ -152,7 +160,12 @@ class LLMAnswerer:
     def _dialogue(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Dialogue[Answer]:
-        everything = evidence = NumberedEvidence.laid_out(self._layout, graph, passages, steps)
+        everything = evidence = NumberedEvidence.laid_out(
+            self._layout,
+            graph,
+            passages,
+            steps,
+        )
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
@@ -181,16 +194,36 @@ class LLMAnswerer:
         def render(asking: Asking, room: int) -> Request:
             nonlocal evidence, left_out
             heard = on_text if streaming() else None
-            request = Request((), heard, graph=by_subquery, form=asking.form, stop=STOPS, takes_part=True)
+            request = Request(
+                (),
+                heard,
+                graph=by_subquery,
+                form=asking.form,
+                stop=STOPS,
+                takes_part=True,
+            )
             if not everything.in_text:
                 return replace(request, turns=prompt(asking.prompt, everything.block()))
-            ranked = partial(evidence_by_use, question, graph, everything.passages, steps)
+            ranked = partial(
+                evidence_by_use,
+                question,
+                graph,
+                everything.passages,
+                steps,
+            )
             parts = (everything.facts, everything.passages)
             most = self._chat.evidence_tokens
 
             def fit_to(version: Prompt) -> Evidence:
                 left = room - estimate_turns(prompt(version, everything.frame()))
-                return fit(*parts, left, ranked, everything.chain, everything.times(), most)
+                return fit(
+                    *parts,
+                    left,
+                    ranked,
+                    everything.chain,
+                    everything.times(),
+                    most,
+                )
 
             shown, *shorter = asking.prompt.versions()
             fitting = fit_to(shown)
@@ -207,26 +240,59 @@ class LLMAnswerer:
             evidence = everything.showing(fitting.facts, fitting.passages)
             left_out = ""
             if fitting.left_out:
-                left_out = did_not_fit(fitting.left_out, self._chat.window, most if fitting.by_budget else None)
+                left_out = did_not_fit(
+                    fitting.left_out,
+                    self._chat.window,
+                    most if fitting.by_budget else None,
+                )
             return replace(request, turns=prompt(shown, evidence.block()))
 
-        request, reply = yield from fitted(self._chat, self._max_tokens, partial(render, asking))
+        request, reply = yield from fitted(
+            self._chat,
+            self._max_tokens,
+            partial(render, asking),
+        )
         failures = [_failure(left_out)] if left_out else []
-        answer, problem = self._read(reply, question, evidence)
+        answer, problem = self._read(
+            reply,
+            question,
+            evidence,
+        )
         if problem:
             first = answer
             first_reply = reply
             try:
                 if problem.startswith(str(UNKNOWN)):
-                    reply = yield repair(request, reply, self._by_need.repair, problem, self._by_need.example)
+                    reply = yield repair(
+                        request,
+                        reply,
+                        self._by_need.repair,
+                        problem,
+                        self._by_need.example,
+                    )
                 else:
                     asked = request, reply
-                    _, reply = yield from self._by_need.again(self._chat, asking, asked, problem, render)
-                answer, problem = self._read(reply, question, evidence)
+                    _, reply = yield from self._by_need.again(
+                        self._chat,
+                        asking,
+                        asked,
+                        problem,
+                        render,
+                    )
+                answer, problem = self._read(
+                    reply,
+                    question,
+                    evidence,
+                )
             except (BudgetExceeded, ModelCallError) as error:
                 problem = f"{problem}; asking again failed: {error}"
             if answer.failed:
-                answer = self._fall_back(first, first_reply, question, evidence)
+                answer = self._fall_back(
+                    first,
+                    first_reply,
+                    question,
+                    evidence,
+                )
                 if answer.failed:
                     problem = problem
                 else:
@@ -240,7 +306,11 @@ class LLMAnswerer:
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Parse a reply into an answer and a description of what is wrong with the reply, "" for nothing."""
-        part = answer_part(reply.text, prose=self._form.prose, listed=self._form.listed)
+        part = answer_part(
+            reply.text,
+            prose=self._form.prose,
+            listed=self._form.listed,
+        )
         if not part and not self._may_abstain:
             part = without_thinking(reply.text).strip()
         return self._answer_in(part, question, evidence)
@@ -249,7 +319,11 @@ class LLMAnswerer:
         """Return what the first reply to a question says, where the second says nothing either."""
         if not first.failed:
             return first
-        answer, problem = self._answer_in(first_words(reply.text, question), question, evidence)
+        answer, problem = self._answer_in(
+            first_words(reply.text, question),
+            question,
+            evidence,
+        )
         if problem:
             return first
         return answer
@@ -281,13 +355,22 @@ class LLMAnswerer:
         material = (question, evidence.block())
         if echoes(answer, self._instructions, material):
             return True
-        return copies(answer, (self._form.example, *examples_in(self._by_need.examples.turns)), material)
+        return copies(
+            answer,
+            (self._form.example, *examples_in(self._by_need.examples.turns)),
+            material,
+        )
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
         if self._chat.may_think_unmarked and not opens_with_answer(reply):
             return ""
-        part = answer_part(reply, prose=self._form.prose, finished=False, listed=self._form.listed)
+        part = answer_part(
+            reply,
+            prose=self._form.prose,
+            finished=False,
+            listed=self._form.listed,
+        )
         if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
             part = part[: part.rfind("[")]
         if abstains(part):
@@ -365,4 +448,9 @@ class _TokenStream:
 
 
 def _failure(message: str, detail: str = "") -> Failure:
-    return Failure("answerer", message, current_ledger().hop, detail[:500])
+    return Failure(
+        "answerer",
+        message,
+        current_ledger().hop,
+        detail[:500],
+    )

@@ -59,7 +59,14 @@ class ScoreHead:
         state, query, *node = (part.t().contiguous() for part in torch.split(weights[f"{name}.0.weight"], width, 1))
         output = weights[f"{name}.2.weight"][0].contiguous()
         output_bias = float(weights[f"{name}.2.bias"])
-        return cls(state, query, node[0] if node else None, weights[f"{name}.0.bias"], output, output_bias)
+        return cls(
+            state,
+            query,
+            node[0] if node else None,
+            weights[f"{name}.0.bias"],
+            output,
+            output_bias,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,11 @@ class GraphCache:
     @property
     def bytes(self) -> int:
         """Return the memory of all rows of numbers."""
-        cached = (*self.relation_states, *self.pre_norm, *(() if self.score_hidden is None else (self.score_hidden,)))
+        cached = (
+            *self.relation_states,
+            *self.pre_norm,
+            *(() if self.score_hidden is None else (self.score_hidden,)),
+        )
         states: int = 0
         if self.uncached_from is not None:
             states = self.uncached_from.untyped_storage().nbytes()
@@ -111,7 +122,13 @@ def layer_weights(weights: Mapping[str, Tensor], dtype: dtype) -> Iterator[Layer
         of_state, of_total = (half.t().contiguous().to(dtype) for half in matrix.chunk(2, dim=1))
         norm_weight = weights[f"{at}.layer_norm.weight"]
         norm_bias = weights[f"{at}.layer_norm.bias"]
-        yield LayerWeights(of_state, of_total, weights[f"{at}.linear.bias"], norm_weight, norm_bias)
+        yield LayerWeights(
+            of_state,
+            of_total,
+            weights[f"{at}.linear.bias"],
+            norm_weight,
+            norm_bias,
+        )
 
 
 def norm_and_rectify(mixed: Tensor, layer: LayerWeights) -> Tensor:
@@ -185,7 +202,11 @@ def build_cache(
     if state is not None and bytes_left < hidden * count * row:
         uncached_from = state
     elif state is not None:
-        score_hidden = empty_rows(count, len(head.bias), half_cache)
+        score_hidden = empty_rows(
+            count,
+            len(head.bias),
+            half_cache,
+        )
         state = state.expand(count, width)
         for begin in range(0, count, ROWS_AT_ONCE):
             block = slice(begin, begin + ROWS_AT_ONCE)
@@ -194,7 +215,13 @@ def build_cache(
     if alike:
         # no background is made of the first layer's relation states, so they take memory when the states have left it
         relations_of.write(0, relation_states[0])
-    return GraphCache(tuple(relation_states), tuple(pre_norm), tuple(deviations), score_hidden, uncached_from)
+    return GraphCache(
+        tuple(relation_states),
+        tuple(pre_norm),
+        tuple(deviations),
+        score_hidden,
+        uncached_from,
+    )
 
 
 class _RelationStates:
@@ -252,7 +279,11 @@ def deviation_of(rows: Tensor) -> Tensor:
     """Return the square root of each row's variance (rows,), as a layer norm divides by it."""
     import torch
 
-    variance = torch.var(rows, dim=1, correction=0)
+    variance = torch.var(
+        rows,
+        dim=1,
+        correction=0,
+    )
     return (variance + NORM_EPSILON).sqrt_()
 
 
@@ -298,15 +329,36 @@ def _background_layer(
         targets = everyone[block]
         sums = total[: len(targets)]
         block_states = state if alike is not None else state[block]
-        propagate(graph, targets, rows, state, relation_states, sums)
+        propagate(
+            graph,
+            targets,
+            rows,
+            state,
+            relation_states,
+            sums,
+        )
         if nodes is not None:
             sums += nodes.initial[block]
         if alike is not None:
-            mixed = torch.addmm(alike, sums, layer.total_weight)
+            mixed = torch.addmm(
+                alike,
+                sums,
+                layer.total_weight,
+            )
         else:
             mixed = torch.addmm(layer.bias, sums, layer.total_weight).addmm_(block_states, layer.state_weight)
-        normed, _, inverse = torch.native_layer_norm(mixed, [width], layer.norm_weight, layer.norm_bias, NORM_EPSILON)
-        torch.add(normed.relu_(), block_states, out=following[block])
+        normed, _, inverse = torch.native_layer_norm(
+            mixed,
+            [width],
+            layer.norm_weight,
+            layer.norm_bias,
+            NORM_EPSILON,
+        )
+        torch.add(
+            normed.relu_(),
+            block_states,
+            out=following[block],
+        )
         deviation[block] = 1 / inverse[:, 0]
         outputs.write(begin, mixed)
     return outputs, deviation

@@ -115,8 +115,18 @@ def gfm_scorer(
     no effect on CUDA, where there is no background to cache and nothing is left out. Raises SettingsError for a device
     that is unknown, absent, or gives no scores.
     """
-    options: dict[str, Any] = {"cache_bytes": cache_bytes, "half_cache": half_cache, "half_products": half_products}
-    on_cpu = partial(FastGFM, weights, graph, **options, tolerance=tolerance)
+    options: dict[str, Any] = {
+        "cache_bytes": cache_bytes,
+        "half_cache": half_cache,
+        "half_products": half_products,
+    }
+    on_cpu = partial(
+        FastGFM,
+        weights,
+        graph,
+        **options,
+        tolerance=tolerance,
+    )
     on = cuda_device(device)
     if on:
         try:

@@ -98,9 +98,20 @@ class FastGFM:
                 self._dtype = torch.float32
             width = len(weights["rel_mlp.bias"])
             self._rows = max(1, NUMBERS_AT_ONCE // width)
-            self._head = ScoreHead.of(weights, self.head_name, width)
+            self._head = ScoreHead.of(
+                weights,
+                self.head_name,
+                width,
+            )
             self._nodes = self._node_inputs()
-            self.cache: GraphCache = build_cache(weights, graph, self._head, cache_bytes, half_cache, self._nodes)
+            self.cache: GraphCache = build_cache(
+                weights,
+                graph,
+                self._head,
+                cache_bytes,
+                half_cache,
+                self._nodes,
+            )
             # after the cache, whose making takes most memory
             self._layers = list(layer_weights(weights, self._dtype))
             self._bounds = layer_bounds(self.cache, self._layers)
@@ -137,7 +148,12 @@ class FastGFM:
             parts = queries @ self._head.query_weight + self._head.bias  # (B, h)
             scores = self._background_scores(parts)
             for row, start in enumerate(starts):
-                self._score(queries[row], parts[row], start, scores[row])
+                self._score(
+                    queries[row],
+                    parts[row],
+                    start,
+                    scores[row],
+                )
             return scores
 
     def steps(self, question: Floats, start: GFMStart) -> Iterator[GFMLayerStep]:
@@ -147,7 +163,11 @@ class FastGFM:
         with torch.inference_mode():
             query = self._queries(question[None])
             background = self._background_scores(query @ self._head.query_weight + self._head.bias)[0]
-            steps = self._changed_layers(query[0], start, background)
+            steps = self._changed_layers(
+                query[0],
+                start,
+                background,
+            )
         while True:
             with torch.inference_mode():  # not while the caller has its turn
                 step = next(steps, None)
@@ -161,7 +181,11 @@ class FastGFM:
         from torch.nn.functional import linear
 
         vectors = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
-        return linear(vectors, self.weights["question_mlp.weight"], self.weights["question_mlp.bias"])
+        return linear(
+            vectors,
+            self.weights["question_mlp.weight"],
+            self.weights["question_mlp.bias"],
+        )
 
     def _background_scores(self, parts: Tensor) -> Floats:
         """Return the logits (B, N) as if no question had changed a state.
@@ -172,7 +196,11 @@ class FastGFM:
         """
         if self.cache.score_hidden is None:
             return np.empty((len(parts), self.graph.entities), dtype=np.float32)
-        scores = score_background(self.cache.score_hidden, parts, self._head.output)
+        scores = score_background(
+            self.cache.score_hidden,
+            parts,
+            self._head.output,
+        )
         return scores + np.float32(self._head.output_bias)
 
     def _initial(self, query: Tensor, start: GFMStart) -> tuple[Ints, Tensor]:
@@ -189,11 +217,27 @@ class FastGFM:
         sources, changes = question_entities, initial = self._initial(query, start)
         for number, bound in enumerate(self._bounds):
             lengths = torch.linalg.vector_norm(changes, dim=1)
-            possible = possible_changes(self._outgoing, sources, lengths, bound)
-            reached = reached_entities(possible, sources, question_entities, self.negligible)
+            possible = possible_changes(
+                self._outgoing,
+                sources,
+                lengths,
+                bound,
+            )
+            reached = reached_entities(
+                possible,
+                sources,
+                question_entities,
+                self.negligible,
+            )
             if number == len(self._layers) - 1 and self.cache.score_hidden is not None:
                 possible = self._score_gain * possible[reached]
-                reached = worth_scoring(reached, question_entities, background, possible, self._tolerance)
+                reached = worth_scoring(
+                    reached,
+                    question_entities,
+                    background,
+                    possible,
+                    self._tolerance,
+                )
             step = GFMLayerStep(
                 sources, reached, *self._next_changes(number, reached, sources, changes, question_entities, initial)
             )
@@ -208,13 +252,25 @@ class FastGFM:
             changed = step.changed
             changes = step.changes
         if self.cache.score_hidden is None:
-            scores[:] = self._score_everyone(part, changed, changes, question_entities, initial)
+            scores[:] = self._score_everyone(
+                part,
+                changed,
+                changes,
+                question_entities,
+                initial,
+            )
             return
         for begin in range(0, len(changed), self._rows):
             block = slice(begin, begin + self._rows)
             hidden = self._product(changes[block], self._score_state)
             entities = changed[block]
-            logits = score_changed(hidden, self.cache.score_hidden, entities, part, self._head.output)
+            logits = score_changed(
+                hidden,
+                self.cache.score_hidden,
+                entities,
+                part,
+                self._head.output,
+            )
             scores[entities] = logits + np.float32(self._head.output_bias)
 
     def _next_changes(
@@ -240,7 +296,11 @@ class FastGFM:
             background_row = np.zeros(len(reached), dtype=np.int64)
         own_place = np.searchsorted(reached, question_entities)
         following = torch.empty(len(reached), changes.shape[1])
-        totals, mixed, of_states = torch.empty(3, min(self._rows, len(reached)), changes.shape[1])
+        totals, mixed, of_states = torch.empty(
+            3,
+            min(self._rows, len(reached)),
+            changes.shape[1],
+        )
         remaining = []
         count = 0
         for begin in range(0, len(reached), self._rows):
@@ -248,7 +308,14 @@ class FastGFM:
             targets = reached[begin:end]
             total = totals[: end - begin]
             block = mixed[: end - begin]
-            propagate(self.graph, targets, row_of, changes, relation_states, total)
+            propagate(
+                self.graph,
+                targets,
+                row_of,
+                changes,
+                relation_states,
+                total,
+            )
             low, high = np.searchsorted(own_place, (begin, end))
             total[torch.from_numpy(own_place[low:high] - begin)] += initial[low:high]
             self._product(total, layer.total_weight, block)
@@ -261,14 +328,30 @@ class FastGFM:
                 state_changes = changes[low:high]
             else:
                 state_changes = changes[torch.from_numpy(state_rows)]
-            of_state = self._product(state_changes, layer.state_weight, of_states[: len(state_rows)])
+            of_state = self._product(
+                state_changes,
+                layer.state_weight,
+                of_states[: len(state_rows)],
+            )
             own_row[own_row >= 0] = np.arange(len(state_rows))
             rows = own_row, pre_norm, background_row[begin:end]
-            update_changes(block, of_state, state_changes, *rows, layer.norm_weight, layer.norm_bias)
+            update_changes(
+                block,
+                of_state,
+                state_changes,
+                *rows,
+                layer.norm_weight,
+                layer.norm_bias,
+            )
             # not ">": a change that is not a number is no negligible one
             matters = ~(torch.linalg.vector_norm(block, dim=1) <= self.negligible)
             indices = matters.nonzero()[:, 0]
-            torch.index_select(block, 0, indices, out=following[count : count + len(indices)])
+            torch.index_select(
+                block,
+                0,
+                indices,
+                out=following[count : count + len(indices)],
+            )
             remaining.append(targets[matters.numpy()])
             count += len(indices)
         return np.concatenate(remaining) if remaining else reached, following[:count]
@@ -293,14 +376,25 @@ class FastGFM:
             for begin in range(0, len(state), self._rows):
                 end = min(begin + self._rows, len(state))
                 total = totals[: end - begin]
-                propagate(self.graph, self._everyone[begin:end], self._everyone, state, relation_states, total)
+                propagate(
+                    self.graph,
+                    self._everyone[begin:end],
+                    self._everyone,
+                    state,
+                    relation_states,
+                    total,
+                )
                 low, high = np.searchsorted(question_entities, (begin, end))
                 total[torch.from_numpy(question_entities[low:high] - begin)] += initial[low:high]
                 if self._nodes is not None:
                     total += self._nodes.initial[begin:end]
                 mixed = self._product(total, layer.total_weight).add_(layer.bias)
                 mixed += self._product(state[begin:end], layer.state_weight)
-                torch.add(norm_and_rectify(mixed, layer), state[begin:end], out=following[begin:end])
+                torch.add(
+                    norm_and_rectify(mixed, layer),
+                    state[begin:end],
+                    out=following[begin:end],
+                )
             state, following = following, state
         scores = np.empty(len(state), dtype=np.float32)
         for begin in range(0, len(state), self._rows):

@@ -114,7 +114,11 @@ def on_one_thread(work: Callable[[], T]) -> T:
 
 @lru_cache(maxsize=1)
 def _threads_alone() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="gfm-alone", initializer=_compute_alone)
+    return ThreadPoolExecutor(
+        cpu_count() or 1,
+        thread_name_prefix="gfm-alone",
+        initializer=_compute_alone,
+    )
 
 
 def _compute_alone() -> None:
@@ -145,10 +149,24 @@ def propagate(
     row_of: (N,), the row of `states` (T, d) that holds an entity's state; -1 for an entity that sends no messages.
     """
     if not has_numba():
-        _propagate_in_blocks(graph, targets, row_of, states, relation_states, total)
+        _propagate_in_blocks(
+            graph,
+            targets,
+            row_of,
+            states,
+            relation_states,
+            total,
+        )
         return
     messages = graph.indptr, graph.source, graph.relation, targets, row_of
-    _propagate_rows.share(len(targets), *messages, states, relation_states.values, relation_states.scales, total)
+    _propagate_rows.share(
+        len(targets),
+        *messages,
+        states,
+        relation_states.values,
+        relation_states.scales,
+        total,
+    )
 
 
 def _propagate_in_blocks(
@@ -164,7 +182,11 @@ def _propagate_in_blocks(
     target, source, relation = (torch.from_numpy(array) for array in arrays)
     for begin in range(0, len(target), ROWS_AT_ONCE):
         part = slice(begin, begin + ROWS_AT_ONCE)
-        total.index_add_(0, target[part], states[source[part]] * relation_states.rows(relation[part]))
+        total.index_add_(
+            0,
+            target[part],
+            states[source[part]] * relation_states.rows(relation[part]),
+        )
 
 
 @cpu_loop()
@@ -239,14 +261,24 @@ def update_changes(
     if has_numba():
         changes = change, state_part, state_change, own_row
         cached = background.values, background.scales, background_row
-        _update_rows.share(len(background_row), *changes, *cached, norm_weight, norm_bias)
+        _update_rows.share(
+            len(background_row),
+            *changes,
+            *cached,
+            norm_weight,
+            norm_bias,
+        )
         return
     changed = torch.from_numpy(np.flatnonzero(own_row >= 0))
     row = torch.from_numpy(own_row[own_row >= 0])
     change[changed] += state_part[row]
     before = background.rows(torch.from_numpy(background_row))
     after = layer_norm(before + change, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_()
-    torch.sub(after, layer_norm(before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_(), out=change)
+    torch.sub(
+        after,
+        layer_norm(before, norm_weight.shape, norm_weight, norm_bias, NORM_EPSILON).relu_(),
+        out=change,
+    )
     change[changed] += state_change[row]
 
 
@@ -310,7 +342,13 @@ def score_background(background: CachedRows, parts: Tensor, output: Tensor) -> F
     scores = np.empty((len(parts), len(background.values)), dtype=np.float32)
     if has_numba():
         cached = background.values, background.scales
-        _score_background_rows.share(len(background.values), *cached, parts, output, scores)
+        _score_background_rows.share(
+            len(background.values),
+            *cached,
+            parts,
+            output,
+            scores,
+        )
         return scores
     for begin in range(0, scores.shape[1], ROWS_AT_ONCE):
         block = background.rows(slice(begin, begin + ROWS_AT_ONCE))
@@ -329,7 +367,15 @@ def score_changed(hidden: Tensor, background: CachedRows, entities: Ints, part: 
     if has_numba():
         scores = np.empty(len(entities), dtype=np.float32)
         cached = background.values, background.scales
-        _score_changed_rows.share(len(entities), hidden, *cached, entities, part, output, scores)
+        _score_changed_rows.share(
+            len(entities),
+            hidden,
+            *cached,
+            entities,
+            part,
+            output,
+            scores,
+        )
         return scores
     logits: Floats = ((background.rows(torch.from_numpy(entities)) + hidden + part).relu_() @ output).numpy()
     return logits

@@ -62,12 +62,31 @@ def message_gradients(
     with torch.enable_grad():
         ones = [torch.ones(graph.messages, requires_grad=True, device=device) for _ in range(layer_count(weights))]
         vectors = torch.from_numpy(question)[None].to(device)
-        tensors = GraphTensors.of(graph, str(device), vectors=relation_states is None)
+        tensors = GraphTensors.of(
+            graph,
+            str(device),
+            vectors=relation_states is None,
+        )
         if nodes is None:
-            logits = plain_scores(weights, tensors, vectors, dense.to(device), relation_states, ones)
+            logits = plain_scores(
+                weights,
+                tensors,
+                vectors,
+                dense.to(device),
+                relation_states,
+                ones,
+            )
         else:
             texts = torch.from_numpy(nodes).to(device)
-            logits = plain_reasoner_scores(weights, tensors, texts, vectors, dense.to(device), relation_states, ones)
+            logits = plain_reasoner_scores(
+                weights,
+                tensors,
+                texts,
+                vectors,
+                dense.to(device),
+                relation_states,
+                ones,
+            )
         by_target = [torch.autograd.grad(logits[0, target], ones, retain_graph=True) for target in targets]
     return [[gradient.cpu().numpy() for gradient in gradients] for gradients in by_target]
 
@@ -142,7 +161,15 @@ def best_paths(
 
     nodes: see message_gradients. published: as `published_paths` ranks them.
     """
-    gradients = message_gradients(weights, graph, question, start, targets, relation_states, nodes)
+    gradients = message_gradients(
+        weights,
+        graph,
+        question,
+        start,
+        targets,
+        relation_states,
+        nodes,
+    )
     starts = start.entities.tolist()
     ranked = published_paths if published else heaviest_paths
     return [

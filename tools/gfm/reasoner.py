@@ -163,10 +163,28 @@ def plain_reasoner_scores(
     import torch
     from torch.nn.functional import linear
 
-    query = linear(questions, weights["question_mlp.weight"], weights["question_mlp.bias"])  # (B, d)
-    node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[:, None].expand(-1, len(query), -1)
-    initial = _two_layers(weights, "early_fuse_mlp", torch.cat((start.t()[..., None] * query, node), dim=-1))
-    state = last_states(weights, graph, initial, relation_states, message_weights)  # (N, B, d)
+    query = linear(
+        questions,
+        weights["question_mlp.weight"],
+        weights["question_mlp.bias"],
+    )  # (B, d)
+    node = linear(nodes, weights["ent_mlp.weight"], weights["ent_mlp.bias"])[:, None].expand(
+        -1,
+        len(query),
+        -1,
+    )
+    initial = _two_layers(
+        weights,
+        "early_fuse_mlp",
+        torch.cat((start.t()[..., None] * query, node), dim=-1),
+    )
+    state = last_states(
+        weights,
+        graph,
+        initial,
+        relation_states,
+        message_weights,
+    )  # (N, B, d)
     features = torch.cat((state, query.expand_as(state), node), dim=-1)
     return _two_layers(weights, "predict_mlp", features).squeeze(-1).t()
 
@@ -175,7 +193,11 @@ def _two_layers(weights: Mapping[str, Tensor], name: str, inputs: Tensor) -> Ten
     from torch.nn.functional import linear, relu
 
     hidden = relu(linear(inputs, weights[f"{name}.0.weight"], weights[f"{name}.0.bias"]))
-    return linear(hidden, weights[f"{name}.2.weight"], weights[f"{name}.2.bias"])
+    return linear(
+        hidden,
+        weights[f"{name}.2.weight"],
+        weights[f"{name}.2.bias"],
+    )
 
 
 class FastReasoner(FastGFM):
@@ -199,7 +221,13 @@ class FastReasoner(FastGFM):
         """
         self.texts = nodes
         """the vectors of the nodes' texts, (N, text width)"""
-        super().__init__(weights, graph, cache_bytes=cache_bytes, half_cache=half_cache, tolerance=tolerance)
+        super().__init__(
+            weights,
+            graph,
+            cache_bytes=cache_bytes,
+            half_cache=half_cache,
+            tolerance=tolerance,
+        )
         if self.cache.uncached_from is None:
             self._nodes = None  # its shares are cached
 
@@ -218,7 +246,11 @@ class FastReasoner(FastGFM):
         import torch
         from torch.nn.functional import linear
 
-        node = linear(texts, self.weights["ent_mlp.weight"], self.weights["ent_mlp.bias"])
+        node = linear(
+            texts,
+            self.weights["ent_mlp.weight"],
+            self.weights["ent_mlp.bias"],
+        )
         if query is None:
             question_part = torch.zeros_like(node)
         else:

@@ -105,9 +105,17 @@ class GraphAligner(nn.Module):
         if config.likeness:
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
-        self.node_head = nn.Sequential(nn.Linear(2 * width, config.hidden), nn.ReLU(), last)
+        self.node_head = nn.Sequential(
+            nn.Linear(2 * width, config.hidden),
+            nn.ReLU(),
+            last,
+        )
         projected = nn.Linear(config.hidden, config.projected)
-        self.shared = nn.Sequential(nn.Linear(width, config.hidden), nn.ReLU(), projected)
+        self.shared = nn.Sequential(
+            nn.Linear(width, config.hidden),
+            nn.ReLU(),
+            projected,
+        )
         self.train(False)
 
     def example(self, facts: Sequence[Fact], question: str, reasoning: str) -> AlignedGraph:
@@ -118,7 +126,11 @@ class GraphAligner(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> tuple[Tensor, GraphBatch]:
         """Return the states (N, d) of all nodes (eq. 3), and the batch that the graphs were joined to."""
-        batch = GraphBatch.of(graphs, self.config.encoder.input, self._device)
+        batch = GraphBatch.of(
+            graphs,
+            self.config.encoder.input,
+            self._device,
+        )
         return self.encoder(batch), batch
 
     def judged(self, states: Tensor, nodes: Tensor, questions: Tensor) -> Tensor:
@@ -137,9 +149,19 @@ class GraphAligner(nn.Module):
         questions = torch.as_tensor(np.stack([example.question for example in examples])).to(self._device)
         reasoning = torch.as_tensor(np.stack([example.reasoning for example in examples])).to(self._device)
         owner = batch.graph[batch.group]
-        scores = self.judged(states, batch.nodes, questions[owner])
+        scores = self.judged(
+            states,
+            batch.nodes,
+            questions[owner],
+        )
         likeness = nn.functional.cosine_similarity(reasoning[owner], batch.nodes, dim=1) / self.config.temperature
-        nodes = node_alignment(scores, likeness, owner, batch.size, per_node=self.config.per_node)
+        nodes = node_alignment(
+            scores,
+            likeness,
+            owner,
+            batch.size,
+            per_node=self.config.per_node,
+        )
         # an empty graph says nothing
         there = torch.bincount(owner, minlength=batch.size) > 0
         graphs = self.shared(pool(states, batch)[there])
@@ -203,7 +225,12 @@ class GraphAligner(nn.Module):
         save_file(
             {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}, folder / WEIGHTS
         )
-        text = {"format": FORMAT, "version": VERSION, "config": asdict(self.config), "about": about or {}}
+        text = {
+            "format": FORMAT,
+            "version": VERSION,
+            "config": asdict(self.config),
+            "about": about or {},
+        }
         (folder / CONFIG).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
     @classmethod
@@ -229,7 +256,11 @@ def node_alignment(scores: Tensor, reference: Tensor, owner: Tensor, size: int, 
     logs = _log_softmax(scores, owner, size)
     target = _log_softmax(reference, owner, size)
     terms = target.exp() * (target - logs)
-    parts = terms.new_zeros(size).index_add(0, owner, terms)
+    parts = terms.new_zeros(size).index_add(
+        0,
+        owner,
+        terms,
+    )
     counts = torch.bincount(owner, minlength=size)
     if per_node:
         parts = parts / counts.clamp(min=1)
@@ -304,7 +335,16 @@ def read_config(folder: Path) -> AlignerConfig:
 
 def _log_softmax(scores: Tensor, owner: Tensor, size: int) -> Tensor:
     """Return the logarithm of the softmax among the scores (N,) of each owner."""
-    highest = scores.new_full((size,), -torch.inf).scatter_reduce(0, owner, scores.detach(), "amax")
+    highest = scores.new_full((size,), -torch.inf).scatter_reduce(
+        0,
+        owner,
+        scores.detach(),
+        "amax",
+    )
     shifted = scores - highest[owner]
-    sums = scores.new_zeros(size).index_add(0, owner, shifted.exp())
+    sums = scores.new_zeros(size).index_add(
+        0,
+        owner,
+        shifted.exp(),
+    )
     return shifted - sums.log()[owner]

@@ -41,12 +41,25 @@ class GraphLLMBatches:
         config = self._reader.config
         self._adapter = None
         if config.tuning == "lora":
-            self._adapter = LoRARequest("graphllm", 1, str(folder / ADAPTER))
+            self._adapter = LoRARequest(
+                "graphllm",
+                1,
+                str(folder / ADAPTER),
+            )
             rank = next((room for room in _RANKS if room >= config.lora.rank), config.lora.rank)
             layers = list(served_layers(folder / ADAPTER))
-            engine = {"enable_lora": True, "max_lora_rank": rank, "lora_target_modules": layers, **engine}
+            engine = {
+                "enable_lora": True,
+                "max_lora_rank": rank,
+                "lora_target_modules": layers,
+                **engine,
+            }
         try:
-            self._engine = LLM(model=base_model(folder, config), enable_prompt_embeds=True, **engine)
+            self._engine = LLM(
+                model=base_model(folder, config),
+                enable_prompt_embeds=True,
+                **engine,
+            )
         except TypeError as error:
             if "lora_target_modules" not in str(error):
                 raise
@@ -81,4 +94,9 @@ class GraphLLMBatches:
 
 
 def _generated(output: Any, input_tokens: int) -> Generated:
-    return Generated(output.text.strip(), input_tokens, len(output.token_ids), output.finish_reason == "length")
+    return Generated(
+        output.text.strip(),
+        input_tokens,
+        len(output.token_ids),
+        output.finish_reason == "length",
+    )

@@ -50,7 +50,11 @@ class GraphLLMChat(BaseChatModel):
 
     def __init__(self, graph_llm: GraphLLM, model: str = "graphllm", **options: Any) -> None:
         """Wrap a GraphLLM under a name."""
-        fields = {"model": model, "profile": {"max_input_tokens": graph_llm.window}, **options}
+        fields = {
+            "model": model,
+            "profile": {"max_input_tokens": graph_llm.window},
+            **options,
+        }
         super().__init__(**fields)
         self._graph_llm = graph_llm
         self._lock = Lock()
@@ -62,7 +66,11 @@ class GraphLLMChat(BaseChatModel):
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extra `llm`.
         """
         graph_llm, lock = _load_once(Path(folder).expanduser().resolve())
-        chat = cls(graph_llm, str(folder), **options)
+        chat = cls(
+            graph_llm,
+            str(folder),
+            **options,
+        )
         chat._lock = lock
         return chat
 

@@ -80,8 +80,19 @@ class NodeBatchNorm(nn.Module):
             self._update(states.detach().float()) if self.training else (self.running_mean, self.running_var)
         )
         if not self.training or len(states) < 2:
-            return nn.functional.batch_norm(states, mean, variance, self.weight, self.bias, eps=_EPSILON)
-        own_variance, own_mean = torch.var_mean(states.float(), dim=0, correction=0)
+            return nn.functional.batch_norm(
+                states,
+                mean,
+                variance,
+                self.weight,
+                self.bias,
+                eps=_EPSILON,
+            )
+        own_variance, own_mean = torch.var_mean(
+            states.float(),
+            dim=0,
+            correction=0,
+        )
         deviation = (variance + _EPSILON).sqrt()
         own_deviation = (own_variance + _EPSILON).sqrt()
         factor = (own_deviation.detach() / deviation).clamp(1 / _MOST_FACTOR, _MOST_FACTOR)
@@ -181,12 +192,20 @@ def pool(states: Tensor, batch: GraphBatch) -> Tensor:
     states: (N, width). The state is the mean over the nodes of each sub-graph, then the mean over a graph's sub-graphs
     (RAS, section 3.3; with one sub-graph it is G-Retriever's eq. 11).
     """
-    return _means(_means(states, batch.group, len(batch.graph)), batch.graph, batch.size)
+    return _means(
+        _means(states, batch.group, len(batch.graph)),
+        batch.graph,
+        batch.size,
+    )
 
 
 def _means(rows: Tensor, owner: Tensor, count: int) -> Tensor:
     """Return the mean of the rows of each owner, shape (count, width); an owner without rows has zeros."""
-    sums = rows.new_zeros(count, rows.shape[1]).index_add(0, owner, rows)
+    sums = rows.new_zeros(count, rows.shape[1]).index_add(
+        0,
+        owner,
+        rows,
+    )
     return sums / torch.bincount(owner, minlength=count).clamp(min=1).to(rows.dtype).unsqueeze(1)
 
 
@@ -197,7 +216,11 @@ def _convolution(config: EncoderConfig, inputs: int) -> nn.Module:
         raise MissingExtra("a graph encoder", "llm") from error
     if config.kind == "gcn":
         return cast(nn.Module, GCNConv(inputs, config.width))
-    options = {"heads": config.heads, "edge_dim": config.input, "dropout": config.dropout}
+    options = {
+        "heads": config.heads,
+        "edge_dim": config.input,
+        "dropout": config.dropout,
+    }
     if config.kind == "gat":
         layer = GATConv
     else:

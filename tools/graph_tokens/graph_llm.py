@@ -112,7 +112,11 @@ class GraphTokens(nn.Module):
         self.projector: nn.Module = nn.Identity()
         if hidden:
             wide = nn.Linear(hidden, tokens * width)
-            self.projector = nn.Sequential(nn.Linear(encoder.width, hidden), nn.GELU(), wide)
+            self.projector = nn.Sequential(
+                nn.Linear(encoder.width, hidden),
+                nn.GELU(),
+                wide,
+            )
         elif encoder.width != tokens * width:
             raise SettingsError(
                 f"without a projector the encoder is as wide as its tokens' vectors, {tokens * width}, and not "
@@ -123,10 +127,18 @@ class GraphTokens(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
         """Return soft tokens, shape (B, tokens, width). A graph without facts gets tokens that are learned for it."""
-        batch = GraphBatch.of(graphs, self.input, next(self.parameters()).device)
+        batch = GraphBatch.of(
+            graphs,
+            self.input,
+            next(self.parameters()).device,
+        )
         pooled = pool(self.encoder(batch), batch)  # (B, encoder's width)
         tokens: Tensor = self.projector(pooled)
-        return tokens.view(len(tokens), self.tokens, -1)
+        return tokens.view(
+            len(tokens),
+            self.tokens,
+            -1,
+        )
 
 
 class TrainedTokens(nn.Module):
@@ -138,7 +150,11 @@ class TrainedTokens(nn.Module):
 
     def forward(self, graphs: Sequence[GraphFeatures]) -> Tensor:
         """Return the same tokens for each graph, shape (B, tokens, width)."""
-        return self.vectors.expand(len(graphs), -1, -1)
+        return self.vectors.expand(
+            len(graphs),
+            -1,
+            -1,
+        )
 
 
 class GraphLLM(nn.Module):
@@ -158,7 +174,12 @@ class GraphLLM(nn.Module):
         if config.encoder is None:
             self.graph_tokens = TrainedTokens(config.graph_tokens, width)
         else:
-            self.graph_tokens = GraphTokens(config.encoder, config.graph_tokens, config.projector, width)
+            self.graph_tokens = GraphTokens(
+                config.encoder,
+                config.graph_tokens,
+                config.projector,
+                width,
+            )
         if config.tuning == "frozen":
             language_model.requires_grad_(False)
         self.fingerprint = ""  # of the graph part's weights, where they were read from a file
@@ -169,7 +190,11 @@ class GraphLLM(nn.Module):
         """Return a GraphLLM on the pre-trained model that `config` names, with new weights for all the rest."""
         torch.manual_seed(seed)
         language_model, tokenizer = load_language_model(config.language_model)
-        return cls(config, _add_adapter(language_model, config), tokenizer)
+        return cls(
+            config,
+            _add_adapter(language_model, config),
+            tokenizer,
+        )
 
     def train(self, mode: bool = True) -> Self:
         """Switch between training and use; a frozen language model stays in evaluation mode, without dropout."""
@@ -217,7 +242,11 @@ class GraphLLM(nn.Module):
         self, prompts: Sequence[Sequence[Turn]], graphs: Sequence[GraphFeatures], targets: Sequence[str]
     ) -> Tensor:
         """Return the mean cross-entropy of the targets' tokens, end tokens included; each target follows its prompt."""
-        logits, labels = self.target_logits(prompts, graphs, targets)
+        logits, labels = self.target_logits(
+            prompts,
+            graphs,
+            targets,
+        )
         return nn.functional.cross_entropy(logits.float(), labels)
 
     def target_logits(
@@ -324,7 +353,11 @@ class GraphLLM(nn.Module):
             if adapter is not None:
                 from peft import PeftModel
 
-                language_model = PeftModel.from_pretrained(language_model, adapter, is_trainable=True)
+                language_model = PeftModel.from_pretrained(
+                    language_model,
+                    adapter,
+                    is_trainable=True,
+                )
         model = cls(config, language_model, tokenizer)
         try:
             stored = (folder / GRAPH_WEIGHTS).read_bytes()
@@ -344,7 +377,11 @@ class GraphLLM(nn.Module):
         """
         if self.config.tuning != "lora":
             raise SettingsError(f"there is no adapter to merge: the GraphLLM's tuning is {self.config.tuning!r}")
-        merged = type(self)(replace(self.config, tuning="full"), self.language_model.merge_and_unload(), self.tokenizer)
+        merged = type(self)(
+            replace(self.config, tuning="full"),
+            self.language_model.merge_and_unload(),
+            self.tokenizer,
+        )
         merged.graph_tokens.load_state_dict(self.graph_tokens.state_dict())
         return merged
 
@@ -366,7 +403,11 @@ class GraphLLM(nn.Module):
 
     def _words(self, tokens: Sequence[int]) -> Tensor:
         """Return the word vectors of tokens, shape (len(tokens), width)."""
-        ids = torch.tensor(list(tokens), dtype=torch.long, device=self.device)
+        ids = torch.tensor(
+            list(tokens),
+            dtype=torch.long,
+            device=self.device,
+        )
         return cast(Tensor, self.language_model.get_input_embeddings()(ids))
 
     def _plain_tokens(self, text: str) -> list[int]:
@@ -377,7 +418,12 @@ class GraphLLM(nn.Module):
         stop = next((place for place, token in enumerate(tokens) if token in ends), None)
         text = self.tokenizer.decode(tokens[:stop], skip_special_tokens=True)
         output_tokens = len(tokens) if stop is None else stop + 1
-        return Generated(text.strip(), input_tokens, output_tokens, stop is None)
+        return Generated(
+            text.strip(),
+            input_tokens,
+            output_tokens,
+            stop is None,
+        )
 
 
 def read_config(folder: Path) -> GraphLLMConfig:
@@ -407,7 +453,11 @@ def load_language_model(name: str) -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingExtra("a local language model", "llm") from error
     try:
-        model = AutoModelForCausalLM.from_pretrained(name, dtype="auto", use_safetensors=True)
+        model = AutoModelForCausalLM.from_pretrained(
+            name,
+            dtype="auto",
+            use_safetensors=True,
+        )
         return model, AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]

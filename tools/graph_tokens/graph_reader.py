@@ -122,8 +122,16 @@ class GraphPrompts:
         if not self.view.n_seed or self.aligner is None:
             return part
         features = self.aligner.vectors.of_graph(*part.texts())
-        nodes, edges = self.aligner.prune(features, question, self.view.n_seed)
-        return Subgraph.of_edges(graph, part.edges[edges], part.nodes[nodes])
+        nodes, edges = self.aligner.prune(
+            features,
+            question,
+            self.view.n_seed,
+        )
+        return Subgraph.of_edges(
+            graph,
+            part.edges[edges],
+            part.nodes[nodes],
+        )
 
     def _steiner_tree(self, question: str, graph: Graph) -> Subgraph:
         view = self.view
@@ -164,14 +172,22 @@ class GraphReader:
         for first in range(0, len(questions), batch):
             inputs = [self.prompts.input(*pair) for pair in questions[first : first + batch]]
             graphs = [self.model.features(item) for item in inputs]
-            replies += self.model.generate([item.turns for item in inputs], graphs, self.prompts.view.reply_tokens)
+            replies += self.model.generate(
+                [item.turns for item in inputs],
+                graphs,
+                self.prompts.view.reply_tokens,
+            )
         return replies
 
     def save(self, folder: str | Path, aligner: str | Path | None = None) -> None:
         """Write model, view and prompt. aligner: the folder of the aligner that prunes, which is copied."""
         folder = Path(folder)
         self.model.save(folder)
-        text = {"format": _FORMAT, "version": _VERSION, "view": asdict(self.prompts.view)}
+        text = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "view": asdict(self.prompts.view),
+        }
         (folder / VIEW).write_text(json.dumps(text, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (folder / PROMPTS).mkdir(exist_ok=True)
         turns = "\n".join(f"--- {turn.role}\n{turn.text}" for turn in self.prompts.prompt.turns)

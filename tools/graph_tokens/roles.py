@@ -42,7 +42,11 @@ def graphllm_planner(folder: str, options: RoleOptions) -> GraphLLMPlanner:
 
     Raises WeightsError for a folder without a GraphLLM, MissingExtra without the packages of the extra `llm`.
     """
-    return GraphLLMPlanner(_model(folder, options.chat), follows_any=options.follows_any, **_of_both(options))
+    return GraphLLMPlanner(
+        _model(folder, options.chat),
+        follows_any=options.follows_any,
+        **_of_both(options),
+    )
 
 
 def graphllm_answerer(folder: str, options: RoleOptions) -> GraphLLMAnswerer:
@@ -80,7 +84,11 @@ def _model(spec: str, settings: ChatSettings) -> GraphLLMChat:
         return GraphLLMChat.in_folder(folder, **options)
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM
 
-    return ServedGraphLLM.at(folder, *server_address(f"http{address}", f"graphllm:{folder}@"), **options)
+    return ServedGraphLLM.at(
+        folder,
+        *server_address(f"http{address}", f"graphllm:{folder}@"),
+        **options,
+    )
 
 
 def _chat(model: GraphLLMChat, settings: ChatSettings | None) -> Chat:

@@ -53,7 +53,14 @@ class ServedGraphLLM(GraphLLMChat):
 
     def __init__(self, graph_llm: GraphLLM, model: str, base_url: str, served: str, key: str, **options: Any) -> None:
         """Take the GraphLLM that makes the prompts. key: the API key that the server asks for."""
-        super().__init__(graph_llm, model, base_url=base_url, served=served, api_key=SecretStr(key), **options)
+        super().__init__(
+            graph_llm,
+            model,
+            base_url=base_url,
+            served=served,
+            api_key=SecretStr(key),
+            **options,
+        )
         if find_spec("aiohttp") is None:
             raise MissingExtra("a served GraphLLM", "openai")
         self._endpoint = Endpoint.with_key(base_url, key)
@@ -65,7 +72,14 @@ class ServedGraphLLM(GraphLLMChat):
         Raises WeightsError for a folder without one, MissingExtra without the packages of the extras `llm` and
         `openai`.
         """
-        return cls(_load_client(Path(folder).expanduser().resolve()), str(folder), base_url, served, key, **options)
+        return cls(
+            _load_client(Path(folder).expanduser().resolve()),
+            str(folder),
+            base_url,
+            served,
+            key,
+            **options,
+        )
 
     async def about(self) -> Mapping[str, Any]:
         """Return what the server's list says of the model; {} for nothing."""
@@ -143,7 +157,13 @@ class ServedGraphLLM(GraphLLMChat):
 
         vectors = self.graph_llm.prompt_embeddings(*self._inputs(messages, graph))
         limits: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return completion_request(self.served, vectors, **limits, stop=stop or (), stream=stream)
+        return completion_request(
+            self.served,
+            vectors,
+            **limits,
+            stop=stop or (),
+            stream=stream,
+        )
 
     def _limit(self) -> float | None:
         """Return the seconds that a reply may take; None for no limit."""
@@ -217,7 +237,12 @@ def _generated(completion: Any) -> Generated:
         (choice,), usage = completion["choices"], completion.get("usage") or {}
         input_tokens = usage.get("prompt_tokens") or 0
         output_tokens = usage.get("completion_tokens") or 0
-        return Generated(choice["text"].strip(), input_tokens, output_tokens, choice.get("finish_reason") == "length")
+        return Generated(
+            choice["text"].strip(),
+            input_tokens,
+            output_tokens,
+            choice.get("finish_reason") == "length",
+        )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error
 

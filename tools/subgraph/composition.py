@@ -54,7 +54,11 @@ class Composition:
     @property
     def scorers(self) -> tuple[str, ...]:
         """List the scorers it needs, each once."""
-        parts = (self.pruning, self.guide, self.refinement)
+        parts = (
+            self.pruning,
+            self.guide,
+            self.refinement,
+        )
         return tuple(dict.fromkeys(name for name in parts if name in SCORERS))
 
 
@@ -75,14 +79,30 @@ def parse_composition(text: str | int) -> Composition:
     if plus and pruning not in SCORERS:
         _unknown(text, "scorer behind '+'", pruning, SCORERS)
     if filtering not in ("shortest", "complete", "beam"):
-        _unknown(text, "path filtering", filtering, ("shortest", "complete", "beam:<scorer>"))
+        _unknown(
+            text,
+            "path filtering",
+            filtering,
+            ("shortest", "complete", "beam:<scorer>"),
+        )
     if filtering == "beam" and guide not in SCORERS:
         _unknown(text, "scorer behind 'beam:'", guide, SCORERS)
     if filtering != "beam" and colon:
         raise CompositionError(f"{text!r}: {filtering} paths are found without a scorer, write {filtering!r} alone")
     if modules[2] != "random" and modules[2] not in SCORERS:
-        _unknown(text, "path refinement", modules[2], ("random", *SCORERS))
-    return Composition(extraction, pruning, filtering, guide, modules[2])
+        _unknown(
+            text,
+            "path refinement",
+            modules[2],
+            ("random", *SCORERS),
+        )
+    return Composition(
+        extraction,
+        pruning,
+        filtering,
+        guide,
+        modules[2],
+    )
 
 
 def _unknown(text: str | int, what: str, name: str, choices: tuple[str, ...]) -> NoReturn:

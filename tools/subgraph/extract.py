@@ -54,8 +54,17 @@ def ppr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     seeds = np.zeros(len(graph.nodes))
     seeds[list(starts)] = 1
     scores = PageRank(graph.adjacency, damping=how.damping, tolerance=_TOLERANCE).scores(seeds)
-    best = best_places(scores, how.max_ent, relative=True)
-    return _around(graph, starts, best[scores[best] > 0].tolist(), how)
+    best = best_places(
+        scores,
+        how.max_ent,
+        relative=True,
+    )
+    return _around(
+        graph,
+        starts,
+        best[scores[best] > 0].tolist(),
+        how,
+    )
 
 
 def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
@@ -77,7 +86,12 @@ def rwr(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
                 visits[node] += 1
                 if dice.random() >= how.damping:
                     break
-    return _around(graph, starts, sorted(visits, key=lambda node: (-visits[node], node)), how)
+    return _around(
+        graph,
+        starts,
+        sorted(visits, key=lambda node: (-visits[node], node)),
+        how,
+    )
 
 
 def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> Subgraph:
@@ -91,9 +105,20 @@ def ego(graph: Graph, starts: Sequence[int], how: Extraction = Extraction()) -> 
     from scipy.sparse.csgraph import dijkstra
 
     # from each node to the nearest start; infinite beyond the radius
-    distances = dijkstra(adjacency, unweighted=True, indices=sorted(set(starts)), min_only=True, limit=how.hops)
+    distances = dijkstra(
+        adjacency,
+        unweighted=True,
+        indices=sorted(set(starts)),
+        min_only=True,
+        limit=how.hops,
+    )
     reached = np.flatnonzero(np.isfinite(distances))
-    return _around(graph, starts, reached[np.argsort(distances[reached], kind="stable")].tolist(), how)
+    return _around(
+        graph,
+        starts,
+        reached[np.argsort(distances[reached], kind="stable")].tolist(),
+        how,
+    )
 
 
 EXTRACTIONS: Mapping[str, Callable[[Graph, Sequence[int], Extraction], Subgraph]] = {"ppr": ppr, "rwr": rwr, "ego": ego}

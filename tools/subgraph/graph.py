@@ -69,7 +69,11 @@ class Graph:
             if isinstance(fact, Triple):
                 triple = fact
             else:
-                triple = Triple(fact[0], fact[1], fact[2])
+                triple = Triple(
+                    fact[0],
+                    fact[1],
+                    fact[2],
+                )
             head = number(nodes, triple.subject)
             tail = number(nodes, triple.object)
             key = head, number(relations, triple.predicate), tail
@@ -79,7 +83,12 @@ class Graph:
             edges[key] = triple
         names = [name for _, name in nodes.values()]
         labels = [name for _, name in relations.values()]
-        return cls(names, labels, np.array(list(edges), np.int32).reshape(-1, 3), facts=tuple(edges.values()))
+        return cls(
+            names,
+            labels,
+            np.array(list(edges), np.int32).reshape(-1, 3),
+            facts=tuple(edges.values()),
+        )
 
     @classmethod
     def of_texts(cls, nodes: Sequence[str], edges: Iterable[tuple[int, str, int]]) -> Self:
@@ -90,7 +99,11 @@ class Graph:
         edges = list(edges)
         relations = {text: number for number, text in enumerate(dict.fromkeys(text for _, text, _ in edges))}
         rows = [(source, relations[text], target) for source, text, target in edges]
-        return cls(list(nodes), list(relations), np.array(rows, np.int32).reshape(-1, 3))
+        return cls(
+            list(nodes),
+            list(relations),
+            np.array(rows, np.int32).reshape(-1, 3),
+        )
 
     @classmethod
     def from_question_graph(cls, graph: QuestionGraph) -> Self:
@@ -100,7 +113,12 @@ class Graph:
     @classmethod
     def from_index(cls, index: KGIndex) -> Self:
         """Make the graph of a corpus, with equivalences among its edges. Nothing is copied."""
-        return cls(index.entities, index.relations, index.edges, index)
+        return cls(
+            index.entities,
+            index.relations,
+            index.edges,
+            index,
+        )
 
     def find(self, name: str) -> int | None:
         """Return the node with the canonical key of `name`, or None."""
@@ -115,7 +133,11 @@ class Graph:
         if self.facts:
             return self.facts[edge]
         head, relation, tail = map(int, self.edges[edge])
-        return Triple(self.nodes[head], self.relations[relation], self.nodes[tail])
+        return Triple(
+            self.nodes[head],
+            self.relations[relation],
+            self.nodes[tail],
+        )
 
     def edge_text(self, edge: int, wording: Wording = "facts") -> str:
         """Return an edge as scorers read it: "frederica spouse ernest", or "spouse" where they read relations alone."""
@@ -132,7 +154,11 @@ class Graph:
         numbers = np.arange(len(self.edges))
         other = heads != tails
         rows = np.concatenate([heads, tails[other]])
-        return SparseRows.counted(rows, np.concatenate([numbers, numbers[other]]), (len(self.nodes), len(self.edges)))
+        return SparseRows.counted(
+            rows,
+            np.concatenate([numbers, numbers[other]]),
+            (len(self.nodes), len(self.edges)),
+        )
 
     def neighbours(self, node: int) -> list[int]:
         """Return the other end of each edge at `node`, in the order of the edges; loops are left out."""
@@ -163,7 +189,11 @@ class Subgraph:
 
     @classmethod
     def full(cls, graph: Graph) -> Self:
-        return cls(graph, np.arange(len(graph.nodes)), np.arange(len(graph.edges)))
+        return cls(
+            graph,
+            np.arange(len(graph.nodes)),
+            np.arange(len(graph.edges)),
+        )
 
     @classmethod
     def induced(cls, graph: Graph, nodes: Iterable[int]) -> Self:
@@ -179,7 +209,11 @@ class Subgraph:
         """Make the subgraph of `edges`, their ends, and `nodes`."""
         numbers = np.unique(np.fromiter(edges, np.int64))
         ends = graph.edges[numbers][:, [0, 2]].ravel()
-        return cls(graph, np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])), numbers)
+        return cls(
+            graph,
+            np.unique(np.concatenate([ends.astype(np.int64), np.fromiter(nodes, np.int64)])),
+            numbers,
+        )
 
     @property
     def triples(self) -> tuple[Triple, ...]:

@@ -102,7 +102,11 @@ def shortest(subgraph: Subgraph, starts: Sequence[int], limits: PathLimits = Pat
     sources = [start for start in dict.fromkeys(starts) if start in inside]
     # infinite where no path leads
     if sources:
-        rows = dijkstra(adjacency, unweighted=True, indices=[inside[start] for start in sources])
+        rows = dijkstra(
+            adjacency,
+            unweighted=True,
+            indices=[inside[start] for start in sources],
+        )
     else:
         rows = ()
     away = [dict(zip(inside, row.tolist(), strict=True)) for row in rows]
@@ -228,7 +232,11 @@ def prune(
 ) -> Pruned:
     """Keep the `window` edges that fit the question best, with their ends, and the starts. The paper has 24."""
     edges = subgraph.edges.tolist()
-    scored = score_distinct(scorer, question, [subgraph.graph.edge_text(edge, wording) for edge in edges])
+    scored = score_distinct(
+        scorer,
+        question,
+        [subgraph.graph.edge_text(edge, wording) for edge in edges],
+    )
     best_edges = [edges[place] for place in best(scored.values, window)]
     inside = [start for start in starts if start in set(subgraph.nodes.tolist())]
     return Pruned(Subgraph.of_edges(subgraph.graph, best_edges, inside), scored.failures)
@@ -244,6 +252,10 @@ def by_score(
     graph: Graph, paths: Sequence[Path], top_k: int, scorer: Scorer, question: str, wording: Wording = "facts"
 ) -> Refined:
     """Take the `top_k` paths that fit the question best, best first, ties in their order."""
-    scored = score_distinct(scorer, question, [path.scored_text(graph, wording) for path in paths])
+    scored = score_distinct(
+        scorer,
+        question,
+        [path.scored_text(graph, wording) for path in paths],
+    )
     places = best(scored.values, top_k)
     return Refined(tuple(RankedPath(paths[place], float(scored.values[place])) for place in places), scored.failures)

@@ -83,7 +83,11 @@ def prizes_of(
     node_prizes = np.zeros(len(node_scores))
     edge_prizes = np.zeros(len(edge_scores))
     top = [place for place in best(np.asarray(node_scores), nodes) if node_scores[place] > 0]
-    node_prizes[top] = np.arange(nodes, nodes - len(top), -1)
+    node_prizes[top] = np.arange(
+        nodes,
+        nodes - len(top),
+        -1,
+    )
     for rank, score in enumerate(np.unique(edge_scores[edge_scores > 0])[::-1][:edges]):
         equal = np.flatnonzero(edge_scores == score)
         edge_prizes[equal] = (edges - rank) / len(equal)
@@ -96,7 +100,11 @@ def _published_prizes(
     node_prizes = np.zeros(len(node_scores))
     edge_prizes = np.zeros(len(edge_scores))
     top = best(np.asarray(node_scores), min(nodes, len(node_scores)))
-    node_prizes[top] = np.arange(len(top), 0, -1)
+    node_prizes[top] = np.arange(
+        len(top),
+        0,
+        -1,
+    )
     values = np.unique(edge_scores)[::-1][:edges]
     most = float(len(values))
     for rank, score in enumerate(values):
@@ -141,7 +149,15 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: 
         return Subgraph.of_edges(graph, ())
     # "strong" pruning is at least as good as the published code's "gw"
     pruning = "gw" if published else "strong"
-    picks, rows = _pcst_fast()(problem.ends, problem.prizes, problem.costs, -1, trees, pruning, 0)
+    picks, rows = _pcst_fast()(
+        problem.ends,
+        problem.prizes,
+        problem.costs,
+        -1,
+        trees,
+        pruning,
+        0,
+    )
     picks = np.asarray(picks, dtype=np.int64)
     rows = np.asarray(rows, dtype=np.int64)
     count = len(prizes.nodes)
@@ -153,7 +169,11 @@ def steiner_tree(subgraph: Subgraph, prizes: Prizes, trees: int = 1, published: 
     if not published:
         inside = np.isin(ends, nodes).all(axis=1) & (prizes.edges > prizes.cost)
         edges = np.union1d(edges, np.flatnonzero(inside))
-    return Subgraph.of_edges(graph, subgraph.edges[edges], subgraph.nodes[nodes])
+    return Subgraph.of_edges(
+        graph,
+        subgraph.edges[edges],
+        subgraph.nodes[nodes],
+    )
 
 
 @cache
@@ -163,7 +183,15 @@ def _pcst_fast() -> Any:
     except ImportError as error:
         raise MissingExtra("PCST subgraphs", "graph") from error
     # the first pcst-fast has the same module, and under numpy 2 it answers [0, 0] here without a word
-    nodes, _ = pcst_fast(np.array([[0, 1]]), np.ones(2), np.array([0.5]), -1, 1, "strong", 0)
+    nodes, _ = pcst_fast(
+        np.array([[0, 1]]),
+        np.ones(2),
+        np.array([0.5]),
+        -1,
+        1,
+        "strong",
+        0,
+    )
     if sorted(nodes.tolist()) != [0, 1]:
         raise SettingsError(
             "the package pcst-fast gives wrong results with numpy 2: "
@@ -251,7 +279,11 @@ class PCSTFinder:
         node_scores, relation_scores = self._scores(question, failures)
         around = Subgraph.full(graph)
         if len(graph.nodes) > how.neighbourhood.max_ent:
-            around = ppr(graph, [*starts, *best(node_scores, max(how.nodes, 1))], how.neighbourhood)
+            around = ppr(
+                graph,
+                [*starts, *best(node_scores, max(how.nodes, 1))],
+                how.neighbourhood,
+            )
         prizes = prizes_of(
             node_scores[around.nodes],
             relation_scores[graph.edges[around.edges, 1]],
@@ -263,7 +295,12 @@ class PCSTFinder:
         for start, weight in zip(starts, weights or [1.0] * len(starts), strict=True):
             prizes.nodes[around.nodes == start] += how.named_prize * weight
         if how.nodes or how.edges:
-            tree = steiner_tree(around, prizes, how.trees, how.published)
+            tree = steiner_tree(
+                around,
+                prizes,
+                how.trees,
+                how.published,
+            )
         else:
             tree = around
         return QuestionSubgraph(

@@ -77,7 +77,12 @@ def without_names(question: str, names: Sequence[str]) -> str:
     """
     question = plain_name(question)
     for name in sorted(map(plain_name, names), key=len, reverse=True):
-        question = re.sub(re.escape(name), "someone", question, flags=re.IGNORECASE)
+        question = re.sub(
+            re.escape(name),
+            "someone",
+            question,
+            flags=re.IGNORECASE,
+        )
     return question
 
 
@@ -121,24 +126,57 @@ class PathFinder:
         if how.wording == "relations":
             question = without_names(question, [self.graph.nodes[start] for start in starts])
         times = [self._clock()]
-        subgraph = EXTRACTIONS[plan.extraction](self.graph, starts, how.extraction)
+        subgraph = EXTRACTIONS[plan.extraction](
+            self.graph,
+            starts,
+            how.extraction,
+        )
         failures: list[Failure] = []
         if plan.pruning:
-            pruned = prune(subgraph, starts, self._scorers[plan.pruning], question, how.window, how.wording)
+            pruned = prune(
+                subgraph,
+                starts,
+                self._scorers[plan.pruning],
+                question,
+                how.window,
+                how.wording,
+            )
             subgraph = pruned.subgraph
             failures += pruned.failures
         times.append(self._clock())
         if plan.filtering == "beam":
-            filtered = beam(subgraph, starts, self._scorers[plan.guide], question, how.limits, how.wording)
+            filtered = beam(
+                subgraph,
+                starts,
+                self._scorers[plan.guide],
+                question,
+                how.limits,
+                how.wording,
+            )
         else:
-            filtered = (shortest if plan.filtering == "shortest" else complete)(subgraph, starts, how.limits)
+            filtered = (shortest if plan.filtering == "shortest" else complete)(
+                subgraph,
+                starts,
+                how.limits,
+            )
         failures += filtered.failures
         times.append(self._clock())
         if plan.refinement == "random":
-            refined = at_random(filtered.paths, how.top_k, how.seed)
+            refined = at_random(
+                filtered.paths,
+                how.top_k,
+                how.seed,
+            )
         else:
             scorer = self._scorers[plan.refinement]
-            refined = by_score(self.graph, filtered.paths, how.top_k, scorer, question, how.wording)
+            refined = by_score(
+                self.graph,
+                filtered.paths,
+                how.top_k,
+                scorer,
+                question,
+                how.wording,
+            )
         failures += refined.failures
         times.append(self._clock())
         seconds = times[1] - times[0], times[2] - times[1], times[3] - times[2]

@@ -107,7 +107,12 @@ class PathHead:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         save_file({part: np.ascontiguousarray(getattr(self, part)) for part in PARTS}, folder / _WEIGHTS)
-        about = {"format": FORMAT, "version": VERSION, "embedder": self.embedder, "about": self.about}
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "embedder": self.embedder,
+            "about": self.about,
+        }
         (folder / _ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
     @classmethod
@@ -133,12 +138,20 @@ class PathHead:
             raise WeightsError(f"{folder / _ABOUT}: expected '{FORMAT}' version {VERSION}: train it anew")
         if set(weights) != set(PARTS) or not _fits(weights):
             raise WeightsError(f"{folder / _WEIGHTS}: its weights do not fit together: train it anew")
-        return cls(str(about["embedder"]), **weights, about=dict(about.get("about") or {}))
+        return cls(
+            str(about["embedder"]),
+            **weights,
+            about=dict(about.get("about") or {}),
+        )
 
 
 def _map_vectors(vectors: Floats, down: Floats, up: Floats) -> Floats:
     moved = vectors + (vectors @ down) @ up
-    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+    lengths = np.linalg.norm(
+        moved,
+        axis=1,
+        keepdims=True,
+    )
     result: Floats = (moved / np.maximum(lengths, 1e-12)).astype(np.float32)
     return result
 
@@ -182,7 +195,11 @@ class CrossEncoderScorer:
             if self._model is None:
                 self._model = _load_model(self._path)
             pairs = [(encodable(plain_name(question)), encodable(text)) for text in texts]
-            values = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
+            values = self._model.predict(
+                pairs,
+                batch_size=self._batch_size,
+                show_progress_bar=False,
+            )
         return Scored(np.asarray(values, dtype=np.float32).reshape(len(texts)))
 
 
@@ -192,7 +209,11 @@ def _load_model(path: str) -> Any:
     except ImportError as error:
         raise MissingExtra("a cross-encoder", "embeddings") from error
     try:
-        return CrossEncoder(path, num_labels=1, model_kwargs={"use_safetensors": True})
+        return CrossEncoder(
+            path,
+            num_labels=1,
+            model_kwargs={"use_safetensors": True},
+        )
     except (OSError, ValueError) as error:
         raise WeightsError(
             f"the cross-encoder {path!r} cannot be loaded ({str(error).splitlines()[0]}): "

@@ -96,7 +96,11 @@ class LLMScorer:
         failures: list[Failure] = []
 
         def render(part: range) -> Request:
-            turns = share_turns(self._prompt, question, [texts[place] for place in part])
+            turns = share_turns(
+                self._prompt,
+                question,
+                [texts[place] for place in part],
+            )
             return Request(turns, max_tokens=MOST_TOKENS)
 
         def read(part: range, request: Request, reply: Reply) -> Dialogue[None]:
@@ -104,7 +108,13 @@ class LLMScorer:
             try:
                 if len(part_shares) < len(part):
                     missing = f"it scores {len(part_shares)} of {len(part)} candidates"
-                    reply = yield repair(request, reply, self._repair, missing, _FORM)
+                    reply = yield repair(
+                        request,
+                        reply,
+                        self._repair,
+                        missing,
+                        _FORM,
+                    )
                     part_shares |= read_shares(reply.text, len(part))
             finally:
                 weight = len(part) / len(texts)
@@ -116,7 +126,13 @@ class LLMScorer:
                 failures.append(Failure("scorer", missing, current_ledger().hop, reply.text[:500]))
 
         try:
-            yield from in_parts(self._chat, range(len(texts)), render, _halves, read)
+            yield from in_parts(
+                self._chat,
+                range(len(texts)),
+                render,
+                _halves,
+                read,
+            )
         except (BudgetExceeded, ModelCallError) as error:
             failures.append(Failure("scorer", str(error), current_ledger().hop))
         return shares, failures

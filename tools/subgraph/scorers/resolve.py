@@ -74,7 +74,12 @@ def _tuned_encoder(models: ScorerModels, _: Scorers) -> Scorer:
 
 
 def _graph_vectors(models: ScorerModels, _: Scorers) -> Scorer:
-    graph = _require("kg", models.graph, "graph", "a graph made from a KGIndex")
+    graph = _require(
+        "kg",
+        models.graph,
+        "graph",
+        "a graph made from a KGIndex",
+    )
     return GraphVectorScorer(graph, models.embedder if isinstance(models.embedder, Embedder) else None)
 
 
@@ -84,7 +89,12 @@ def _reranker(models: ScorerModels, _: Scorers) -> Scorer:
 
 def _chat(name: str, option: str) -> Callable[[ScorerModels, Scorers], Scorer]:
     def make(models: ScorerModels, scorers: Scorers) -> Scorer:
-        model = _require(name, getattr(models, option), option, "a chat model, such as vllm:http://host:8000/v1#name")
+        model = _require(
+            name,
+            getattr(models, option),
+            option,
+            "a chat model, such as vllm:http://host:8000/v1#name",
+        )
         return LLMScorer(
             model,
             first=scorers["st"],

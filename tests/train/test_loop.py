@@ -259,7 +259,7 @@ SAVED = """
 import resource, torch
 from pathlib import Path
 from ras_agent.train.checkpoint import Checkpoint, Progress
-model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(8)))  # of 16 MiB each
+model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(4)))  # of 16 MiB each
 weights = dict(model.named_parameters())
 optimiser = torch.optim.AdamW(weights.values())
 for weight in weights.values():
@@ -275,7 +275,7 @@ print(peak() - before)
 def test_saving_takes_no_memory_of_all_that_is_saved(tmp_path: Path) -> None:
     code = SAVED.format(out=str(tmp_path))
     grown = int(subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True).stdout)
-    assert (tmp_path / "training.safetensors").stat().st_size > 384 * 2**20
+    assert (tmp_path / "training.safetensors").stat().st_size > 192 * 2**20
     assert grown < 100 * 2**10  # kibibytes: a few tensors, not all of them
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,16 +18,17 @@ from tests.messages import says
 
 READER = WorkSpec("ras_agent.app.structuring:remote_passage_reader", {"settings": {}, "spec": "offline"})
 
+ECHO = WorkSpec("tests.tools.workers.echo:echo")
+ROOT = Path(__file__).resolve().parents[3]
+
 SCRIPT = """
 import os, signal
-from ras_agent.records import Passage
 from ras_agent.tools.workers.pool import WorkSpec, results_in_order
 from ras_agent.tools.workers.processes import Processes
 
 if __name__ == "__main__":
-    order = WorkSpec("ras_agent.app.structuring:remote_passage_reader", {"settings": {}, "spec": "offline"})
-    passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
-    for _ in results_in_order(Processes(order, 2), passages, concurrency=2):
+    order = WorkSpec("tests.tools.workers.echo:echo")
+    for _ in results_in_order(Processes(order, 2), range(9), concurrency=2):
         print("at work", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -36,21 +38,22 @@ def test_no_worker_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     # returns when everyone has closed the output that workers inherit
-    ended = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(script)]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, env=environment)
     assert (ended.stdout, ended.returncode) == ("at work\n", -9)
 
 
 def test_workers_end_with_an_iteration_that_is_given_up() -> None:
-    passages = [Passage(str(n), "Hull is a town.") for n in range(9)]
-    results = results_in_order(Processes(READER, 2), passages, concurrency=2)
-    assert next(results)[1].passage_id == "0"
+    results = results_in_order(Processes(ECHO, 2), range(9), concurrency=2)
+    assert next(results) == (0, 0)
     assert len(multiprocessing.active_children()) == 2
     results.close()  # type: ignore[attr-defined]
     assert multiprocessing.active_children() == []
 
 
 def test_a_worker_that_is_killed_says_how_it_ended_and_what_to_do() -> None:
-    results = results_in_order(Processes(READER, 1), [Passage(str(n), "text") for n in range(9)], concurrency=1)
+    results = results_in_order(Processes(ECHO, 1), range(9), concurrency=1)
     next(results)
     for child in multiprocessing.active_children():
         child.kill()

@@ -34,6 +34,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Any:
         shutdown=lambda: None,
     )
     monkeypatch.setattr(cluster, "ray_library", lambda: ray)
+    monkeypatch.setattr(cluster, "find_spec", lambda name: object())
     monkeypatch.delitem(sys.modules, "ray", raising=False)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setenv("RAY_AUTH_MODE", "")
@@ -51,10 +52,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_a_ray_of_this_machine_asks_for_a_token_and_has_no_dashboard(
-    start: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "find_spec", lambda name: object())
+def test_a_ray_of_this_machine_asks_for_a_token_and_has_no_dashboard(start: Any) -> None:
     with pytest.warns(RuntimeWarning, match=says("lets in whoever has the token", "~/.ray/auth_token", "--engine")):
         (address,), options = start(None)
     assert (address, options["include_dashboard"], os.environ["RAY_AUTH_MODE"]) == (None, False, "token")

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
@@ -48,6 +48,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(TEXT, st.lists(STEP, max_size=3), TEXT), min_size=1, max_size=2))
 def test_samples_are_read_as_they_were_written(made: list[tuple[str, list[SubqStep], str]]) -> None:
     samples = []
@@ -67,11 +68,13 @@ def test_samples_are_read_as_they_were_written(made: list[tuple[str, list[SubqSt
         assert {name for step in steps_of_run for name in step.triple_ids} == graph.by_id.keys()
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(RECORD)), JSON)
 def test_a_field_of_another_kind_is_located_or_read(key: str, value: Any) -> None:
     _read({**RECORD, key: value})
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(RECORD["steps"][0])), JSON)
 def test_a_field_of_a_step_of_another_kind_is_located_or_read(key: str, value: Any) -> None:
     _read({**RECORD, "steps": [{**RECORD["steps"][0], key: value}]})
@@ -91,6 +94,7 @@ def _read(record: dict[str, Any]) -> None:
             assert read_samples(path) == samples
 
 
+@settings(max_examples=40)
 @given(st.text())
 def test_a_subquery_is_a_plan_that_the_loop_reads_back(text: str) -> None:
     try:

@@ -145,10 +145,7 @@ class MessagePassing(nn.Module):
         else:
             own = widths[:-1]
         self.own = nn.ModuleList(nn.Linear(inputs, config.width, bias=False) for inputs in own)
-        if config.norm == "batch":
-            norm = NodeBatchNorm
-        else:
-            norm = nn.LayerNorm
+        norm: type[nn.Module] = NodeBatchNorm if config.norm == "batch" else nn.LayerNorm
         self.norms = nn.ModuleList(norm(config.width) for _ in self.layers)
         self.dropout = nn.Dropout(config.dropout)
 

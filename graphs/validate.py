@@ -116,7 +116,11 @@ def valid_hit(hit: object) -> Hit:
     score = float(hit.score)
     if passage is hit.passage and score is hit.score and isfinite(score) and not hit.why:
         return hit
-    return Hit(passage, score if isfinite(score) else 0.0, tuple(storable(str(line)) for line in hit.why))
+    return Hit(
+        passage,
+        score if isfinite(score) else 0.0,
+        tuple(storable(str(line)) for line in hit.why),
+    )
 
 
 def _valid_passage(passage: object) -> Passage | None:
@@ -129,7 +133,13 @@ def _valid_passage(passage: object) -> Passage | None:
     clean = tuple(map(storable, texts))
     if clean == texts:
         return passage
-    return replace(passage, id=clean[0], text=clean[1], title=clean[2], document_id=clean[3])
+    return replace(
+        passage,
+        id=clean[0],
+        text=clean[1],
+        title=clean[2],
+        document_id=clean[3],
+    )
 
 
 def valid_facts(
@@ -152,7 +162,13 @@ def valid_facts(
             else:
                 for source in triple.sources:
                     if (place := places.get(where := _WHERE(source))) is None:
-                        place = places[where] = _valid_place(source, passages, extractor, hop, subquery)
+                        place = places[where] = _valid_place(
+                            source,
+                            passages,
+                            extractor,
+                            hop,
+                            subquery,
+                        )
                     if sources:
                         sources = sources + place.sources
                     else:
@@ -191,9 +207,20 @@ def _valid_place(source: Source, passages: Mapping[str, Passage], extractor: str
     passage = passages.get(source.passage_id)
     if passage is None:
         return _Place((), (_SOURCE_ELSEWHERE,))
-    span = _valid_span(passage.text, source.start, source.end)
+    span = _valid_span(
+        passage.text,
+        source.start,
+        source.end,
+    )
     start, end = span or (0, 0)
-    valid = Source(passage.id, start, end, hop, subquery, str(source.extractor or extractor))
+    valid = Source(
+        passage.id,
+        start,
+        end,
+        hop,
+        subquery,
+        str(source.extractor or extractor),
+    )
     return _Place((valid,), () if span else (_NO_SUCH_SPAN,))
 
 
@@ -213,14 +240,25 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
         if passage is None:
             drop(f"passage {citation.passage_id!r} was not retrieved")
             continue
-        span = _valid_span(passage.text, citation.start, citation.end)
+        span = _valid_span(
+            passage.text,
+            citation.start,
+            citation.end,
+        )
         if span is None:
             drop(f"characters {citation.start} to {citation.end} of passage {passage.id!r} do not exist")
             citation = replace(citation, quote="")
         start, end = span or (0, 0)
         title = shown_name(citation.title)
         file = shown_name(passage.file)
-        citation = replace(citation, start=start, end=end, title=title, file=file, page=passage.page)
+        citation = replace(
+            citation,
+            start=start,
+            end=end,
+            title=title,
+            file=file,
+            page=passage.page,
+        )
         headings = tuple(map(shown_name, passage.headings))
         quote = storable(str(citation.quote))
         citation = replace(
@@ -234,7 +272,12 @@ def valid_citations(answer: Answer, passages: Mapping[str, Passage], triple_ids:
             citation = replace(citation, triple_ids=tuple(n for n in citation.triple_ids if n in triple_ids))
         citations.append(citation)
     text = inert_markup(storable(answer.text))
-    return replace(answer, text=text, citations=tuple(citations), failures=(*answer.failures, *failures))
+    return replace(
+        answer,
+        text=text,
+        citations=tuple(citations),
+        failures=(*answer.failures, *failures),
+    )
 
 
 def _valid_span(text: str, start: Any, end: Any) -> tuple[int, int] | None:

@@ -73,8 +73,10 @@ from ras_agent.tools.index.chunk import chunk_spans
 from ras_agent.tools.index.conversions import _book, _html, _slides
 from ras_agent.tools.index.line_ends import joined_words
 from ras_agent.tools.index.load import _encoded_data
+from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
+from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
@@ -342,6 +344,12 @@ READERS = {
     "question_in": TextReader(lambda text: question_in(text, "Who?")),
     # passages and files
     "offline extractor": TextReader(lambda text: OfflineExtractor().extract([_passage(text)]), EXTRACTOR),
+    "plain kinds": TextReader(
+        lambda text: [_any(read)(text) for read in PLAIN_KINDS.values()], "tools.index.plain_kinds"
+    ),
+    "read_mail": TextReader(
+        lambda text: read_mail(f"From: a\n\n{text}".encode("utf-8", "replace"), str), "tools.index.mail"
+    ),
     "tables_in": TextReader(tables_in, "tools.index.text_tables"),
     "records_of": TextReader(lambda text: records_of([text, text], [[text, text]]), "tools.index.text_tables"),
     "look_up": TextReader(lambda text: look_up(text, []), "tools.offline.table_rows"),

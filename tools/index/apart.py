@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from queue import SimpleQueue
 from time import monotonic, process_time
 from typing import Any, Self
@@ -24,7 +25,7 @@ from weakref import finalize
 
 from ras_agent.calling import in_thread
 from ras_agent.tools.index.conversions import check_length, convert
-from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, name_of
+from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead, SheetRow, name_of
 
 UPLOAD_SECONDS = 60.0
 """In which the documents of one upload have to be converted, all of them."""
@@ -82,7 +83,14 @@ class Apart:
             raise NotText("needs more memory than a conversion may have; divide it, or save it as text") from None
         if "problem" in reply:
             raise NotText(reply["problem"], empty=reply["empty"])
-        return Converted(**reply | {"pages": tuple(reply["pages"])})
+        reply["pages"] = tuple(reply["pages"])
+        reply["rows"] = tuple(map(_row, reply["rows"]))
+        return Converted(**reply)
+
+
+def _row(found: dict[str, Any]) -> SheetRow:
+    cells = tuple(found.pop("cells"))
+    return SheetRow(**found, cells=cells)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -148,6 +156,7 @@ def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -
         "metadata": dict(found.metadata),
         "pages": found.pages,
         "left_out": dict(found.left_out),
+        "rows": list(map(asdict, found.rows)),
     }
 
 

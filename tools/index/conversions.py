@@ -25,10 +25,12 @@ from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
+from ras_agent.tools.index.open_document import read_open_document
 from ras_agent.tools.index.page_tree import own_rows, prepare
 from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
+from ras_agent.tools.index.workbooks import read_workbook
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
@@ -71,7 +73,8 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     """
     suffix = path.suffix.lower()
     kind = suffix.removeprefix(".").upper()
-    library, extra = ("pypdf", "pdf") if suffix == ".pdf" else ("markitdown", "documents")
+    library = _LIBRARIES.get(suffix, "markitdown")
+    extra = "pdf" if suffix == ".pdf" else "documents"
     try:
         import_module(library)
     except ImportError as error:
@@ -423,6 +426,18 @@ def _tidy(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", without_breaks(text)).strip()
 
 
+def _xlsx(data: bytes) -> Converted:
+    _check_archive(data, may_define=False)
+    return read_workbook(data)
+
+
+def _odt(data: bytes) -> Converted:
+    _check_archive(data, may_define=False)
+    found = read_open_document(data)
+    return replace(found, title=found.title or first_heading(found.text))
+
+
+_LIBRARIES = {".pdf": "pypdf", ".xlsx": "openpyxl", ".odt": "lxml"}
 CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".html": _html,
     ".htm": _html,
@@ -430,6 +445,8 @@ CONVERTERS: Mapping[str, Callable[[bytes], Converted]] = {
     ".docx": _docx,
     ".pptx": _pptx,
     ".epub": _epub,
+    ".odt": _odt,
+    ".xlsx": _xlsx,
     ".pdf": _pdf,
 }
 """Suffix of a file -> what converts its bytes."""

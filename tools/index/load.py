@@ -14,12 +14,15 @@ from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
+from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
+from ras_agent.tools.index.plain_kinds import PLAIN_KINDS, flat
 from ras_agent.tools.index.stated_facts import STATED, read_facts
 from ras_agent.tools.index.tables import Rows
 from ras_agent.tools.index.text_files import (
     Converted,
     FileContent,
+    HeldFile,
     NotText,
     OnRead,
     name_of,
@@ -92,7 +95,10 @@ def load(
     label, suffix = label or name_of(path.name), path.suffix.lower()
     try:
         if suffix in CONVERTERS:
-            items = _of_converted(convert(path, on_read), suffix, label)
+            found = convert(path, on_read)
+            items = _of_converted(found, suffix, label, fields)
+        elif suffix == _MAIL:
+            items = _load_mail(path, label, on_read, convert)
         else:
             items = _LOADERS[suffix](path, label, fields, on_read)
         for item in items:
@@ -145,12 +151,13 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
         yield Skipped(label, "holds no text below its front matter", error=False)
 
 
-def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Document | Skipped]:
-    """Yield one document, as Markdown, and a Skipped for each page without text and each kind of text left out."""
+def _of_converted(found: Converted, suffix: str, label: str, fields: Fields) -> Iterator[Document | Skipped]:
+    """Yield one document, as Markdown, or one a row; a Skipped for each page without text and kind of text left out."""
+    if found.rows:
+        yield from _of_rows(found, fields, label)
+        return
     is_pdf = suffix == ".pdf"
-    for reason, count in sorted(found.left_out.items()):
-        parts = "1 part" if count == 1 else f"{count:,} parts"
-        yield Skipped(label, f"text that no reader sees is left out: {parts} {reason}", error=False)
+    yield from _left_out(found, label)
     if is_pdf:
         for number, (start, end) in enumerate(pairwise((*found.pages, len(found.text))), start=1):
             if start == end:
@@ -167,6 +174,13 @@ def _of_converted(found: Converted, suffix: str, label: str) -> Iterator[Documen
     )
 
 
+def _left_out(found: Converted, label: str) -> Iterator[Skipped]:
+    for reason, count in sorted(found.left_out.items()):
+        if count:
+            parts = "1 part" if count == 1 else f"{count:,} parts"
+            yield Skipped(label, f"text that no reader sees is left out: {parts} {reason}", error=False)
+
+
 def _dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata with a `date`, where it has one under another usual name."""
     about = dict(metadata)
@@ -174,6 +188,121 @@ def _dated(metadata: Mapping[str, Any]) -> dict[str, Any]:
         if name in about:
             about.setdefault("date", about[name])
     return about
+
+
+def _of_rows(found: Converted, fields: Fields, label: str) -> Iterator[Document | Skipped]:
+    """Yield a document for each row of a workbook; the first row of a sheet that has several cells is its header."""
+    yield from _left_out(found, label)
+    columns: list[str] = []
+    sheet = ""
+    for row in found.rows:
+        place = f"{label} sheet {row.sheet} row {row.number}"
+        if row.sheet != sheet:
+            sheet = row.sheet
+            columns = []
+        cells = list(row.cells)
+        filled = list(filter(None, cells))
+        if columns:
+            name = f"{label}:{sheet}:{row.number}"
+            yield from _from_row(cells, columns, fields, name, place)
+        elif len(filled) > 1 or len(cells) == 1:
+            columns = _usual_names(_distinct(cells), fields)
+            if problem := _header_problem(columns, fields, label):
+                yield Skipped(place, f"the header {problem}")
+                return
+        else:
+            reason = f"stands above the header, and is left out: {filled[0]!r:.80}"
+            yield Skipped(place, reason, error=False)
+
+
+def _distinct(columns: list[str]) -> list[str]:
+    """Return the names of columns, those that come again with the number of theirs."""
+    names: list[str] = []
+    for number, column in enumerate(columns, start=1):
+        name = column or "column"
+        if not column or name in names:
+            name = f"{name} ({number})"
+        names.append(name)
+    return names
+
+
+def _load_plain(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield a text of another form as Markdown."""
+    written = read_text(path, on_read)
+    text, metadata = PLAIN_KINDS[path.suffix.lower()](written)
+    yield Document(
+        id=label,
+        text=text,
+        title=first_heading(text) or file_title(label),
+        metadata=_dated(metadata),
+        place=label,
+        is_markdown=True,
+    )
+
+
+def _load_mail(path: FileContent, label: str, on_read: OnRead, convert: Convert) -> Iterator[Document | Skipped]:
+    """Yield an e-mail's own words, and what it quotes as another document; its attachments are reported."""
+    data = path.read_bytes()
+    on_read(len(data))
+
+    def from_html(page: bytes) -> str:
+        file = HeldFile("mail.html", page)
+        return convert(file, _read_already).text
+
+    mail = read_mail(data, from_html)
+    title = mail.subject or file_title(label)
+    if mail.own:
+        yield Document(
+            id=label,
+            text=mail.own,
+            title=title,
+            metadata=mail.about,
+            place=label,
+        )
+    if mail.quoted:
+        yield Document(
+            id=f"{label}:quoted",
+            text=mail.quoted,
+            title=title,
+            metadata={**mail.about, "quoted": True},
+            place=f"{label} quoted",
+        )
+    if not mail.own and not mail.quoted:
+        yield Skipped(label, "holds no text", error=False)
+    for name in mail.attachments:
+        yield Skipped(f"{label} attachment {name}", "attachments are not read; save it as a file", error=False)
+
+
+def _read_already(count: int) -> None:
+    """Take no notice of bytes that were counted with the mail."""
+
+
+def _load_json(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
+    """Yield a document for each object of a list, also of the only list that an object holds, else for the object."""
+    text = read_text(path, on_read)
+    try:
+        value = parse_line(text)
+    except ValueError as error:
+        yield Skipped(label, str(error))
+        return
+    if isinstance(value, dict):
+        inner = list(value.values())
+        holds_list = len(inner) == 1 and isinstance(inner[0], list)
+        value = inner[0] if holds_list else [value]
+    if not isinstance(value, list):
+        yield Skipped(label, f"expected a list of objects or an object, got {value!r:.60}")
+        return
+    for number, record in enumerate(value, start=1):
+        place = f"{label} record {number}"
+        if isinstance(record, dict) and fields.text not in record:
+            values = flat(record)
+            said = any(map(str.strip, values.values()))
+            if fields.text != USUAL_FIELDS.text or not said:
+                remedy = _remedy(label, "text")
+                yield Skipped(place, f"no key {fields.text!r}, and no value to read; {remedy}")
+                continue
+            record = _with_all_columns(values, fields, place)
+        yield from _from_value(record, fields, label, number, place)
 
 
 def _load_jsonl(path: FileContent, label: str, fields: Fields, on_read: OnRead) -> Iterator[Document | Skipped]:
@@ -306,7 +435,7 @@ def _with_all_columns(row: dict[str, str], fields: Fields, place: str) -> dict[s
     record.setdefault(fields.title, about.key)
     facts = about.facts(place)
     if facts:
-        file = place.partition(" line ")[0]
+        file = re.split(" line | record | row ", place)[0]
         record[STATED] = facts
         record[TABLE] = {
             "place": file,
@@ -397,6 +526,8 @@ _LOADERS: Mapping[str, _Loader] = {
     ".text": _load_text,
     ".md": _load_markdown,
     ".markdown": _load_markdown,
+    **dict.fromkeys(PLAIN_KINDS, _load_plain),
+    ".json": _load_json,
     ".jsonl": _load_jsonl,
     ".ndjson": _load_jsonl,
     ".csv": _load_csv,
@@ -404,5 +535,6 @@ _LOADERS: Mapping[str, _Loader] = {
 }
 """Suffix of a file of text -> what loads it, with the first four arguments of `load`."""
 
-SUFFIXES = (*_LOADERS, *CONVERTERS)
+_MAIL = ".eml"
+SUFFIXES = (*_LOADERS, _MAIL, *CONVERTERS)
 """Suffixes of the files that can be loaded."""

@@ -25,6 +25,15 @@ _DEEPEST = 100  # levels of JSON: stored values are parsed again where more of P
 
 
 @dataclass(frozen=True, slots=True)
+class SheetRow:
+    """Holds a row of a sheet: its number there, and its cells as they are shown."""
+
+    sheet: str
+    number: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Converted:
     """Holds a file's text as Markdown.
 
@@ -37,6 +46,8 @@ class Converted:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     pages: tuple[int, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[SheetRow, ...] = ()
+    """Of a workbook, in place of its text."""
 
 
 @dataclass(frozen=True, slots=True)

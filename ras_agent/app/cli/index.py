@@ -32,7 +32,9 @@ class IndexOptions(Options):
     work = "index"
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files, and folders of them: txt, md, jsonl, csv, tsv, pdf, html, docx, pptx, epub."),
+        typer.Argument(
+            help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."
+        ),
     ] = None
     out: Annotated[
         Path | None,

@@ -1,0 +1,217 @@
+"""Kinds of files beside text, Markdown and the converted ones: what becomes of each."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from ras_agent.tools.index.load import Document, Skipped, load
+from ras_agent.tools.index.text_files import HeldFile
+
+RST = """=====
+Sonar
+=====
+
+:date: 2024-05-03
+
+Repair
+------
+
+Open the lid::
+
+    lid.open()
+
+Parts
+~~~~~
+
+The lid is red.
+"""
+ADOC = """= Sonar
+:revdate: 2024-05-03
+
+== Repair
+
+// a comment
+Open the lid.
+
+----
+= no heading
+----
+"""
+VTT = """WEBVTT - minutes
+
+NOTE not said
+
+1
+00:00:01.000 --> 00:00:03.000 align:start
+<v Ann Ray>The <b>sonar</b> leaks.
+
+00:00:03.000 --> 00:00:04.000
+The <b>sonar</b> leaks.
+Since May.
+"""
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:03,000\r\nThe sonar leaks.\r\n\r\n2\r\n00:00:04,000 --> 00:00:05,000\r\nSince May.\r\n"
+)
+CELLS = [
+    {"cell_type": "markdown", "source": ["# Sonar\n", "It leaks."]},
+    {"cell_type": "code", "source": "# no heading", "outputs": [{"text": "printed"}]},
+]
+MAIL = """From: Ann Ray <ann@sonar.example>
+To: bo@sonar.example
+Subject: =?utf-8?q?L=C3=A4ck?=
+Date: Fri, 3 May 2024 10:00:00 +0200
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=B
+
+--B
+Content-Type: text/plain; charset=iso-8859-1
+Content-Transfer-Encoding: quoted-printable
+
+The sonar leaks in M=E1laga.
+
+On 2 May 2024, Bo Day wrote:
+> Does it leak?
+
+--=20
+Ann
+--B
+Content-Type: application/pdf
+Content-Disposition: attachment; filename=plan.pdf
+
+x
+--B--
+"""
+
+
+def documents(name: str, data: str | bytes) -> list[Document | Skipped]:
+    content = data if isinstance(data, bytes) else data.encode()
+    return list(load(HeldFile(name, content)))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "title", "text", "date"),
+    [
+        (
+            "a.rst",
+            RST,
+            "Sonar",
+            "# Sonar\n\n\n## Repair\n\nOpen the lid::\n\n    lid.open()\n\n### Parts\n\nThe lid is red.\n",
+            "2024-05-03",
+        ),
+        (
+            "a.adoc",
+            ADOC,
+            "Sonar",
+            "# Sonar\n\n## Repair\n\nOpen the lid.\n\n```\n= no heading\n```\n",
+            "2024-05-03",
+        ),
+        ("a.vtt", VTT, "a", "Ann Ray: The sonar leaks.\nThe sonar leaks.\nSince May.\n", None),
+        ("a.srt", SRT, "a", "The sonar leaks.\nSince May.\n", None),
+        ("a.ipynb", json.dumps({"cells": CELLS}), "Sonar", "# Sonar\nIt leaks.\n\n```\n# no heading\n```\n", None),
+    ],
+)
+def test_texts_of_other_forms_become_markdown(name: str, data: str, title: str, text: str, date: str | None) -> None:
+    (document,) = documents(name, data)
+    assert isinstance(document, Document)
+    assert (document.title, document.text, document.metadata.get("date")) == (title, text, date)
+    assert document.is_markdown
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.ipynb", "[]", "no notebook: expected an object with cells"),
+        ("a.ipynb", "{", "no notebook: not JSON"),
+        ("a.vtt", "WEBVTT\n", "holds no subtitle"),
+        ("a.json", "7", "expected a list of objects or an object, got 7"),
+        ("a.eml", "just text", "no e-mail: it has neither sender nor date"),
+    ],
+)
+def test_what_is_no_such_file_is_reported(name: str, data: str, reason: str) -> None:
+    (problem,) = documents(name, data)
+    assert isinstance(problem, Skipped)
+    assert problem.reason.startswith(reason)
+
+
+def test_a_mail_is_its_own_words_and_apart_from_them_what_it_quotes() -> None:
+    own, quoted, attached = documents("a.eml", MAIL)
+    assert isinstance(own, Document)
+    assert isinstance(quoted, Document)
+    assert (own.title, own.text) == ("L\u00e4ck", "The sonar leaks in M\u00e1laga.")
+    assert own.metadata == {
+        "from": "Ann Ray <ann@sonar.example>",
+        "to": "bo@sonar.example",
+        "date": "2024-05-03T10:00:00+02:00",
+    }
+    assert (quoted.id, quoted.text) == ("a.eml:quoted", "On 2 May 2024, Bo Day wrote:\nDoes it leak?")
+    assert quoted.metadata["quoted"] is True
+    assert str(attached) == "a.eml attachment plan.pdf: attachments are not read; save it as a file"
+
+
+@pytest.mark.parametrize(
+    ("data", "texts"),
+    [
+        ('[{"text": "It leaks."}, {"text": "Since May."}]', ["It leaks.", "Since May."]),
+        (
+            '{"pumps": [{"name": "P-61", "made": {"year": 1961}, "tags": ["a", 2]}]}',
+            ["name: P-61; made.year: 1961; tags: a, 2"],
+        ),
+        ('{"name": "P-61", "sold": null, "open": true}', ["name: P-61; open: true"]),
+    ],
+)
+def test_a_json_file_is_its_objects(data: str, texts: list[str]) -> None:
+    assert [one.text for one in documents("a.json", data) if isinstance(one, Document)] == texts
+
+
+def test_the_rows_of_a_workbook_are_records() -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("markitdown")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Fares"
+    for row in (["Fares of 2024"], ["Route", "Adult", "Share"], ["Orvena", 22.0, 0.25], [None, 9, None]):
+        sheet.append(row)
+    sheet["C3"].number_format = "0%"
+    sheet.merge_cells("A3:A4")
+    book.create_sheet("Secret").sheet_state = "hidden"
+    file = BytesIO()
+    book.save(file)
+    hidden, above, first, second = documents("a.xlsx", file.getvalue())
+    assert str(above) == "a.xlsx sheet Fares row 1: stands above the header, and is left out: 'Fares of 2024'"
+    assert str(hidden) == "a.xlsx: text that no reader sees is left out: 1 part hidden"
+    assert isinstance(first, Document)
+    assert isinstance(second, Document)
+    assert (first.id, first.title, first.text) == (
+        "a.xlsx:Fares:3",
+        "Orvena",
+        "Route: Orvena; Adult: 22; Share: 25%",
+    )
+    assert first.metadata["facts"][0] == ["Orvena", "Adult", "22", "a.xlsx sheet Fares row 3 column Adult"]
+    assert second.text == "Route: Orvena; Adult: 9"
+
+
+ODT = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+ xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0">
+<office:body><office:text><text:tracked-changes><text:p>gone</text:p></text:tracked-changes>
+<text:h text:outline-level="2">Sonar</text:h><text:p>It<text:s/>leaks<office:annotation><text:p>note</text:p>
+</office:annotation>.</text:p><text:list><text:list-item><text:p>one</text:p></text:list-item></text:list>
+<table:table><table:table-row><table:table-cell><text:p>Part</text:p></table:table-cell><table:table-cell>
+<text:p>Price</text:p></table:table-cell></table:table-row><table:table-row><table:table-cell
+ table:number-columns-spanned="2"><text:p>Lid</text:p></table:table-cell><table:covered-table-cell/></table:table-row>
+</table:table></office:text></office:body></office:document-content>"""
+
+
+def test_a_text_of_opendocument_becomes_markdown() -> None:
+    pytest.importorskip("lxml")
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("content.xml", ODT)
+    (document,) = documents("a.odt", file.getvalue())
+    assert isinstance(document, Document)
+    assert document.title == "Sonar"
+    assert document.text == "## Sonar\n\nIt leaks.\n\n- one\n\n| Part | Price |\n| --- | --- |\n| Lid | Lid |"

@@ -1,0 +1,98 @@
+"""E-mails in files: the words of their writer, and apart from them the words that they quote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ras_agent.tools.index.text_files import NotText, check_text
+
+_INTRODUCES = re.compile(
+    r"(?i)(?:on .{4,200} wrote:|am .{4,200} schrieb .{0,100}:|le .{4,200} a écrit ?:"
+    r"|-{2,20}\s*(?:original message|forwarded message|ursprüngliche nachricht)\s*-{2,20})"
+)
+_SIGNATURE = "-- "
+_HEADERS = ("from", "to", "cc", "date", "message-id", "in-reply-to", "list-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """Holds an e-mail. own: what its writer says. quoted: earlier mails that it repeats, without their marks."""
+
+    subject: str
+    own: str
+    quoted: str
+    about: dict[str, Any]
+    attachments: tuple[str, ...]
+
+
+def read_mail(data: bytes, from_html: Callable[[bytes], str]) -> Mail:
+    """Return an e-mail of its file. from_html: returns the text of a page, for a mail that has no other.
+
+    Raises NotText for what is no e-mail, and whatever `from_html` raises.
+    """
+    message = BytesParser(EmailMessage, policy=policy.default).parsebytes(data)
+    about = _headers(message)
+    if not about:
+        raise NotText("no e-mail: it has neither sender nor date")
+    body = message.get_body(preferencelist=("plain", "html"))
+    text = ""
+    if body is not None:
+        text = _content(body)
+        if body.get_content_type() == "text/html":
+            text = from_html(text.encode())
+    check_text(text)
+    own, quoted = _parted(text)
+    names = [part.get_filename() or part.get_content_type() for part in message.iter_attachments()]
+    return Mail(
+        subject=str(message.get("subject", "")).strip(),
+        own=own,
+        quoted=quoted,
+        about=about,
+        attachments=tuple(names),
+    )
+
+
+def _headers(message: EmailMessage) -> dict[str, Any]:
+    about: dict[str, Any] = {}
+    for name in _HEADERS:
+        value = message.get(name)
+        if value is not None and str(value).strip():
+            about[name] = " ".join(str(value).split())
+    try:
+        written = parsedate_to_datetime(about.get("date", ""))
+    except (TypeError, ValueError):  # the date stays as it is written
+        return about
+    about["date"] = written.isoformat()
+    return about
+
+
+def _content(part: Any) -> str:
+    try:
+        return str(part.get_content())
+    except (LookupError, UnicodeError) as error:
+        raise NotText(f"its text is in an encoding that is not known: {error}") from error
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Return what a mail says itself, without its signature, and what it quotes."""
+    own: list[str] = []
+    quoted: list[str] = []
+    rest_is_quoted = False
+    for line in text.splitlines():
+        if line == _SIGNATURE and not rest_is_quoted:
+            break
+        introduces = _INTRODUCES.fullmatch(line.strip())
+        if introduces and line.strip().startswith("-"):
+            rest_is_quoted = True
+        if line.startswith(">") or rest_is_quoted or introduces:
+            quoted.append(line.lstrip("> "))
+        else:
+            own.append(line)
+    return "\n".join(own).strip(), "\n".join(quoted).strip()

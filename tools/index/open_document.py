@@ -1,0 +1,106 @@
+"""Texts of OpenDocument (`.odt`) as Markdown: headings, paragraphs, lists and tables."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from ras_agent.tools.index.office import parsed_xml
+from ras_agent.tools.index.text_files import Converted
+
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
+_UNREAD = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}annotation", f"{_TEXT}note"}
+_MOST_REPEATS = 100
+_ABOUT = ("title", "date", "creator", "language")
+
+
+def read_open_document(data: bytes) -> Converted:
+    """Return the text of a document, with what its properties say; comments, notes and deleted words are left out."""
+    about: dict[str, str] = {}
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        content = parsed_xml(archive.read("content.xml"))
+        if "meta.xml" in archive.namelist():
+            about = _about(parsed_xml(archive.read("meta.xml")))
+    body = content.find(f"{{*}}body/{_OFFICE}text")
+    blocks = [] if body is None else list(_blocks(body))
+    title = about.pop("title", "")
+    return Converted(
+        text="\n\n".join(blocks),
+        title=title,
+        metadata=about,
+    )
+
+
+def _about(meta: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _ABOUT:
+        element = meta.find(f".//{{*}}{name}")
+        if element is not None and element.text and element.text.strip():
+            found[name] = element.text.strip()
+    return found
+
+
+def _blocks(parent: Any) -> Iterator[str]:
+    for element in parent:
+        if not isinstance(element.tag, str) or element.tag in _UNREAD:
+            continue
+        if element.tag == f"{_TEXT}h":
+            level = element.get(f"{_TEXT}outline-level", "1")
+            marks = "#" * min(int(level), 6)
+            block = f"{marks} {_words(element)}"
+        elif element.tag == f"{_TEXT}p":
+            block = _words(element)
+        elif element.tag == f"{_TEXT}list":
+            items = [" ".join(_blocks(item)) for item in element]
+            block = "\n".join(f"- {item}" for item in items if item)
+        elif element.tag == f"{_TABLE}table":
+            block = _table(element)
+        else:
+            yield from _blocks(element)
+            continue
+        if block.strip("# "):
+            yield block
+
+
+def _words(element: Any) -> str:
+    """Return the text of a paragraph, in one line."""
+    parts = list(_runs(element))
+    return " ".join("".join(parts).split())
+
+
+def _runs(element: Any) -> Iterator[str]:
+    yield element.text or ""
+    for inner in element:
+        if inner.tag in (f"{_TEXT}s", f"{_TEXT}tab", f"{_TEXT}line-break"):
+            yield " "
+        elif isinstance(inner.tag, str) and inner.tag not in _UNREAD:
+            yield from _runs(inner)
+        yield inner.tail or ""
+
+
+def _table(table: Any) -> str:
+    """Return a table as Markdown, whose first row is the header; a cell that spans others is in all of them."""
+    rows = [_cells(row) for row in table.iter(f"{_TABLE}table-row")]
+    rows = [row for row in rows if any(row)]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if rows:
+        under = ["---"] * len(rows[0])
+        lines.insert(1, f"| {' | '.join(under)} |")
+    return "\n".join(lines)
+
+
+def _cells(row: Any) -> list[str]:
+    cells: list[str] = []
+    for cell in row:
+        if cell.tag == f"{_TABLE}covered-table-cell":
+            spanning = cells[-1] if cells else ""
+            cells.append(spanning)
+        elif cell.tag == f"{_TABLE}table-cell":
+            said = " ".join(_blocks(cell)).replace("|", "\\|")
+            times = int(cell.get(f"{_TABLE}number-columns-repeated", "1"))
+            cells.extend([said] * min(times, _MOST_REPEATS))
+    return cells

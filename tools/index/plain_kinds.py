@@ -1,0 +1,193 @@
+"""Texts in other forms than Markdown as Markdown: reStructuredText, AsciiDoc, notebooks and subtitles."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ras_agent.tools.index.text_files import NotText, parse_line
+
+_UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}\s*")
+_FIELD = re.compile(r":([A-Za-z][\w -]{0,40}):(?:[ \t]+(.*))?")
+_BLOCK = re.compile(r"([-.=*_+/])\1{3,}\s*")
+_CODE_BLOCKS = ("-", ".")
+_SECTION = re.compile(r"(={1,6})[ \t]+(\S.*)")
+_TIMING = re.compile(r"(?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3}[ \t]+-->")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*+)?[ \t]++([^<>]*+)>")
+_TAG = re.compile(r"<[^<>]*>")
+_DATES = ("date", "revdate")
+
+Text = tuple[str, dict[str, Any]]
+"""A text as Markdown, and what it says of itself."""
+
+
+def _from_rst(text: str) -> Text:
+    """Return a text whose underlined titles are headings; the first one of a kind is above those that come later."""
+    lines = text.splitlines()
+    levels: list[str] = []
+    made: list[str] = []
+    number = 0
+    while number < len(lines):
+        titled = _rst_title(lines, number)
+        if titled is None:
+            made.append(lines[number])
+            number += 1
+            continue
+        title, kind, count = titled
+        if kind not in levels:
+            levels.append(kind)
+        level = min(levels.index(kind) + 1, 6)
+        made.append(f"{'#' * level} {title}")
+        number += count
+    return _without_fields(made)
+
+
+def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None:
+    """Return the title that begins at a line, its kind, and how many lines it takes; None where none does."""
+    over = _UNDERLINE.fullmatch(lines[number])
+    first = number + 1 if over else number
+    if first + 1 >= len(lines):
+        return None
+    title = lines[first].strip()
+    under = _UNDERLINE.fullmatch(lines[first + 1])
+    if not title or under is None or _UNDERLINE.fullmatch(lines[first]):
+        return None
+    if len(under.group().strip()) < len(title) or (not over and lines[first][:1].isspace()):
+        return None
+    if over and over[1] != under[1]:
+        return None
+    kind = under[1] * 2 if over else under[1]
+    return title, kind, first + 2 - number
+
+
+def _without_fields(lines: Sequence[str]) -> Text:
+    """Return the lines without the fields, `:date: 2024-05-03`, that stand below the first heading, and these."""
+    about: dict[str, Any] = {}
+    made: list[str] = []
+    is_head = True
+    for line in lines:
+        field = _FIELD.fullmatch(line) if is_head else None
+        if field is None:
+            is_head = is_head and (not line.strip() or line.startswith("# "))
+            made.append(line)
+            continue
+        name = field[1].lower()
+        value = (field[2] or "").strip()
+        about[name] = value
+        if name in _DATES and value:
+            about["date"] = value
+    return "\n".join(made).strip() + "\n", about
+
+
+def _from_asciidoc(text: str) -> Text:
+    """Return a text whose sections are headings, and whose blocks of code are fenced."""
+    made: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        block = _BLOCK.fullmatch(line)
+        section = _SECTION.fullmatch(line)
+        if block and block[1] in _CODE_BLOCKS and fence in ("", line.strip()):
+            fence = "" if fence else line.strip()
+            made.append("```")
+        elif fence:
+            made.append(line)
+        elif block:
+            made.append("")
+        elif section:
+            marks = "#" * len(section[1])
+            made.append(f"{marks} {section[2]}")
+        elif not line.startswith("//"):
+            made.append(line)
+    return _without_fields(made)
+
+
+def _from_notebook(text: str) -> Text:
+    """Return the cells of a notebook, its code fenced; what the code printed is left out."""
+    try:
+        notebook = parse_line(text)
+    except ValueError as error:
+        raise NotText(f"no notebook: {error}") from error
+    parts = []
+    for cell in _cells_of(notebook):
+        source = cell.get("source", cell.get("input", ""))
+        if isinstance(source, list):
+            source = "".join(map(str, source))
+        said = str(source).strip()
+        if said and cell.get("cell_type") == "code":
+            said = f"```\n{said}\n```"
+        if said:
+            parts.append(said)
+    if not parts:
+        raise NotText("holds no cell with a text", empty=True)
+    return "\n\n".join(parts) + "\n", {}
+
+
+def _cells_of(notebook: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the cells of a notebook, of which older ones have several sheets."""
+    if not isinstance(notebook, dict):
+        raise NotText("no notebook: expected an object with cells")
+    sheets = [notebook, *_dicts(notebook.get("worksheets"))]
+    for sheet in sheets:
+        yield from _dicts(sheet.get("cells"))
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if isinstance(item, dict)]
+
+
+def _from_subtitles(text: str) -> Text:
+    """Return what is said, a line a cue, with the names of the speakers; a line that comes again is said once."""
+    said: list[str] = []
+    for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
+        lines = block.strip().split("\n")
+        timed = [at for at, line in enumerate(lines) if _TIMING.match(line)]
+        if not timed:
+            continue
+        for line in lines[timed[0] + 1 :]:
+            spoken = _VOICE.sub(r"\1: ", line)
+            plain = " ".join(_TAG.sub("", spoken).split())
+            if plain and plain not in said[-2:]:
+                said.append(plain)
+    if not said:
+        raise NotText("holds no subtitle", empty=True)
+    return "\n".join(said) + "\n", {}
+
+
+PLAIN_KINDS: Mapping[str, Callable[[str], Text]] = {
+    ".rst": _from_rst,
+    ".adoc": _from_asciidoc,
+    ".asciidoc": _from_asciidoc,
+    ".ipynb": _from_notebook,
+    ".vtt": _from_subtitles,
+    ".srt": _from_subtitles,
+}
+"""Suffix of a text file -> what makes Markdown of its text. Raises NotText for what is no such text."""
+
+
+def flat(value: object, name: str = "") -> dict[str, str]:
+    """Return the values of an object by their paths, such as "address.city"; lists of values are one.
+
+    >>> flat({"name": "Ilse", "home": {"port": "Orvena"}, "tags": ["a", 2], "sold": None})
+    {'name': 'Ilse', 'home.port': 'Orvena', 'tags': 'a, 2'}
+    """
+    found: dict[str, str] = {}
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            path = f"{name}.{key}" if name else str(key)
+            found |= flat(inner, path)
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        for number, item in enumerate(value, start=1):
+            found |= flat(item, f"{name}.{number}" if name else str(number))
+    elif isinstance(value, list):
+        found[name] = ", ".join(map(_as_text, value))
+    elif value is not None:
+        found[name] = _as_text(value)
+    return found
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,96 @@
+"""Workbooks of Excel: the rows of each sheet that a reader sees, their cells as they are shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, time
+from io import BytesIO
+from typing import Any
+
+from ras_agent.tools.index.text_files import Converted, NotText, SheetRow
+
+_MOST_CELLS = 1 << 22
+_LARGEST_SPAN = 10_000
+
+
+def read_workbook(data: bytes) -> Converted:
+    """Return the rows of a workbook that are not blank; hidden sheets, rows and columns are left out.
+
+    A formula has the value that was saved with it. A cell that spans others is in all of them. Raises NotText for a
+    workbook of too many cells.
+    """
+    from openpyxl import load_workbook
+
+    book = load_workbook(BytesIO(data), data_only=True, keep_links=False)
+    left_out: Counter[str] = Counter()
+    rows: list[SheetRow] = []
+    cells = 0
+    for sheet in book.worksheets:
+        if sheet.sheet_state != "visible":
+            left_out["hidden"] += 1
+            continue
+        cells += sheet.max_row * sheet.max_column
+        if cells > _MOST_CELLS:
+            raise NotText(f"has more than {_MOST_CELLS:,} cells; divide it, or save it as CSV")
+        rows.extend(_rows_of(sheet, left_out))
+    text = "\n".join("\t".join(row.cells) for row in rows)
+    return Converted(
+        text=text,
+        title=str(book.properties.title or "").strip(),
+        left_out=dict(left_out),
+        rows=tuple(rows),
+    )
+
+
+def _rows_of(sheet: Any, left_out: Counter[str]) -> Iterator[SheetRow]:
+    spanned = _spanned(sheet)
+    hidden: set[int] = set()
+    for columns in sheet.column_dimensions.values():
+        if columns.hidden:
+            hidden.update(range(columns.min, columns.max + 1))
+            left_out["hidden"] += 1
+    for number, row in enumerate(sheet.iter_rows(), start=1):
+        if sheet.row_dimensions[number].hidden:
+            left_out["hidden"] += 1
+            continue
+        cells = []
+        for cell in row:
+            if cell.column not in hidden:
+                shown = spanned.get(cell.coordinate, cell)
+                cells.append(_shown(shown))
+        if any(cells):
+            yield SheetRow(
+                sheet=sheet.title,
+                number=number,
+                cells=tuple(cells),
+            )
+
+
+def _spanned(sheet: Any) -> dict[str, Any]:
+    """Return by its place each cell that another one spans, and that other one."""
+    found: dict[str, Any] = {}
+    for span in sheet.merged_cells.ranges:
+        if span.size["rows"] * span.size["columns"] > _LARGEST_SPAN:
+            continue
+        first = sheet.cell(span.min_row, span.min_col)
+        for row, column in span.cells:
+            place = sheet.cell(row, column).coordinate
+            found[place] = first
+    return found
+
+
+def _shown(cell: Any) -> str:
+    """Return a cell as it is shown, as far as that says what it means: dates, per cent, whole numbers."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime):
+        is_day = value.time() == time()
+        return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
+    if isinstance(value, float):
+        is_share = "%" in str(cell.number_format)
+        return f"{value * 100:.10g}%" if is_share else f"{value:.15g}"
+    return " ".join(str(value).split())

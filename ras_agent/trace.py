@@ -20,7 +20,6 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from ras_agent.errors import TraceError
 from ras_agent.events import Planned
-from ras_agent.page.notebook import answer_cell
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.graph import GraphJSON
 from ras_agent.records import (
@@ -114,6 +113,8 @@ class Trace(Record):
         about = f"{len(self.steps)} searches, {len(self.graph)} facts, {self.seconds:.1f} s"
         if self.failed:
             about = f"{self.failed} ({about})"
+        from ras_agent.page.notebook import answer_cell  # the page draws traces
+
         return answer_cell(self.asked or self.question, self.answer, self.citations, about)
 
     def to_json(self, indent: int | None = None) -> str:

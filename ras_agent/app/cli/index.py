@@ -32,9 +32,7 @@ class IndexOptions(Options):
     work = "index"
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."
-        ),
+        typer.Argument(help="Files, and folders of them: text, tables, PDF, web pages, Office files, mails and more."),
     ] = None
     out: Annotated[
         Path | None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from ras_agent.errors import ModelCallError, RunError, UnknownName
@@ -24,6 +24,8 @@ from ras_agent.records import JSON
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair, without_thinking
+
+PRECISE = ChatSettings(temperature=0.0)
 
 _Read = TypeVar("_Read")
 _MOST_CHARACTERS = 4000  # of an answer that is shown, as FanOutQA cuts them
@@ -96,10 +98,18 @@ class Judged:
     unread: Sequence[str]
 
 
-def judge_run(folder: RunFolder, judge: object, rule: str = "agreement", *, at_once: int = 16) -> Judged:
+def judge_run(
+    folder: RunFolder,
+    judge: object,
+    rule: str = "agreement",
+    *,
+    at_once: int = 16,
+    settings: ChatSettings = PRECISE,
+) -> Judged:
     """Ask a model about each answer of a run that has a gold answer, and write judged-RULE.json into its folder.
 
     judge: a model's string or a chat model. rule: one of RULES. at_once: how many questions are under way.
+    settings: how the judge is called; its replies are kept beside the run where they name no other place.
     Raises UnknownName, RunError for a run without gold answers, and ModelRefused where the model cannot be asked.
     """
     if rule not in RULES:
@@ -107,7 +117,9 @@ def judge_run(folder: RunFolder, judge: object, rule: str = "agreement", *, at_o
     results = [result for result in folder.results() if result.answers]
     if not results:
         raise RunError(f"{folder.path}: no question has a gold answer to judge by")
-    chat = as_chat(judge, ChatSettings(temperature=0.0, cache=folder.path / "judge.sqlite"))
+    if settings.cache is None:
+        settings = replace(settings, cache=folder.path / "judge.sqlite")
+    chat = as_chat(judge, settings)
     answered = [result for result in results if not (result.abstained or result.error or not result.answer)]
     verdicts = converse_all(chat, [_verdict(RULES[rule], result) for result in answered], at_once)
     given = {result.id: verdict for result, verdict in zip(answered, verdicts, strict=True)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from ras_agent.errors import SettingsError, did_you_mean
 
-ROLES = ("planner", "extractor", "answerer", "rewriter")
+ROLES = ("planner", "extractor", "answerer", "rewriter", "judge")
 FIELDS = ("top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "chat_template_kwargs")
 """Settings that are fields of a request in OpenAI's protocol, of the same names."""
 OF_A_ROLE = ("temperature", "timeout", "context_window", *FIELDS, "extra_body", "headers", "api_keys")

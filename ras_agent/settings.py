@@ -70,7 +70,7 @@ _NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
 _LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
 _SECRET = ("key", "token", "secret", "password")
 
-Work = Literal["answer", "ask", "eval", "extract", "index", "serve"]
+Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
 """What a command does. It takes the settings of its work: `mcp` answers, `kg build` extracts, `index` indexes.
 
 `ask`, `eval` and `serve` answer too: each takes the settings of both.
@@ -104,7 +104,7 @@ _GRAPH = _Group("Question graph", ("answer",))
 _ANSWER = _Group("Answer", ("answer",))
 _PROMPTS = _Group("Prompts", ("answer", "extract"))
 _FACTS = _Group("Question graph", ("answer", "extract"))
-_CALLS = _Group("Model calls", ("answer", "extract"))
+_CALLS = _Group("Model calls", ("answer", "extract", "judge"))
 _WATCHING = _Group("Watching", ("answer",))
 _INDEX = _Group("", ("index",))
 _PASSAGES = _Group("Cutting into passages", ("index",))

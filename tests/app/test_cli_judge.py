@@ -131,3 +131,15 @@ def test_the_command_prints_the_mean_and_the_types(cli: Any, run: RunFolder, scr
     assert done.exit_code == 0, done.output
     assert "50.0" in done.stdout
     assert "place: 100.0" in done.stdout
+
+
+def test_the_judge_is_called_as_flags_and_its_own_settings_say(
+    cli: Any, run: RunFolder, scripted_llm: Any, tmp_path: Path
+) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text('temperature = 0.9\n[roles.judge]\nheaders = {x-team = "a"}\n', encoding="utf-8")
+    scripted_llm.script({"reply": "C"})
+    shown = ("judge", str(run.path), "--judge", scripted_llm.spec, "--config", str(config), "--extra-body", "top_k=20")
+    assert cli(*shown).exit_code == 0
+    (request,) = scripted_llm.requests()
+    assert (request["temperature"], request["top_k"]) == (0, 20)

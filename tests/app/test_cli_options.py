@@ -113,7 +113,7 @@ def test_commands_of_one_work_take_the_same_options() -> None:
     # they make an index where none is given, so they take what embeds it, too
     assert settings("eval") == settings("study", "roles") == {*describe(work="eval"), "embedder"}
     assert set(describe(work="eval")) == {*answering, "starts"}
-    assert settings("kg", "build") == extracting | {"embedder"}
+    assert settings("kg", "build") == extracting | {"embedder", "fallback"}
     assert settings("structure") == extracting | {"index"}
     assert settings("index") == set(describe(work="index"))
 

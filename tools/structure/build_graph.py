@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ras_agent.address import Address, place_of
 from ras_agent.errors import IndexMismatch, IngestError
@@ -29,6 +29,7 @@ from ras_agent.tools.kg.formats.openie import load_openie
 from ras_agent.tools.kg.passage_facts import ImportedFacts, match_facts
 from ras_agent.tools.kg.writer import open_writer
 from ras_agent.tools.roles import resolve_extractor, role_name
+from ras_agent.tools.structure.fallback import ExtractorWithFallback
 
 
 def build_graph(
@@ -42,6 +43,7 @@ def build_graph(
     exact: bool | None = None,
     at_once: int = 1,
     workers: int = 1,
+    fallback: Literal["offline", "stop"] | None = None,
     on_progress: OnProgress = None,
 ) -> KGReport:
     """Bring the graph of the index at `index` up to date: read passages that are new or changed, erase others.
@@ -53,6 +55,8 @@ def build_graph(
     exact: tell names apart as they are written, and read `gfm` as gfm-rag does, so that weights score as published; by
     default as the graph was built. at_once: passages being read at a time, for an extractor that waits for a model.
     workers: processes that read, for one that computes; a script then calls this under `if __name__ == "__main__":`.
+    fallback: who reads a passage about which no reply of the extractor's model could be read; "stop" for nobody, by
+    default the offline extractor where the texts are English. The passage is read again by the next call.
     Passages made by `add_triples` state their own facts. The same call continues one that was killed. Raises
     IndexNotFound, IngestError, IndexMismatch, MissingExtra, RunError for a worker that died, and what
     `resolve_extractor` raises.
@@ -78,6 +82,11 @@ def build_graph(
             "--extractor a model, such as openai:gpt-4o-mini, or facts, --openie FILE"
         )
     role = resolve_extractor(extractor)
+    if fallback is None and language == ENGLISH:
+        fallback = "offline"
+    if fallback == "offline" and extractor != "offline" and workers == 1:
+        offline = resolve_extractor("offline")
+        role = ExtractorWithFallback(role, offline)
     finished = finish_deletion(passages)
     embedder = graph_embedder(passages, embedder)
     with open_writer(passages, embedder, equivalence, on_progress, exact) as writer:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ras_agent.app.cli.command import Options
 from ras_agent.app.cli.options import INCOMPLETE, AsJSON
 from ras_agent.app.cli.terminal import inert, inert_json, quantity
+from ras_agent.settings import Settings
+
+if TYPE_CHECKING:
+    from ras_agent.tools.chat.client import ChatSettings
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeOptions(Options):
     """Options of `ras-agent judge`."""
+
+    work = "judge"
 
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an evaluation run.")]
     judge: Annotated[str, typer.Option(help="The model: provider:model, or vllm:URL#model.")]
@@ -26,6 +32,8 @@ class JudgeOptions(Options):
     ] = "agreement"
     at_once: Annotated[int, typer.Option(min=1, help="Questions judged at the same time.", hidden=True)] = 16
     as_json: AsJSON = False
+    settings: Settings
+    flags: frozenset[str]
 
 
 def judge(options: JudgeOptions) -> None:
@@ -34,11 +42,18 @@ def judge(options: JudgeOptions) -> None:
     No summary and no report has these figures: they change with the judge.
     An abstention is wrong and is not asked about. The same command goes on
     where it was stopped, since the judge's replies are kept beside the run.
+    Its calls are made as the settings say, and `roles.judge` in a file.
     """
     from ras_agent.eval.judge import judge_run, summary_of
     from ras_agent.eval.run.folder import RunFolder
 
-    judged = judge_run(RunFolder(options.run), options.judge, options.rule, at_once=options.at_once)
+    judged = judge_run(
+        RunFolder(options.run),
+        options.judge,
+        options.rule,
+        at_once=options.at_once,
+        settings=_calls(options),
+    )
     if options.as_json:
         typer.echo(inert_json(json.dumps(summary_of(judged), ensure_ascii=False)))
     else:
@@ -50,3 +65,17 @@ def judge(options: JudgeOptions) -> None:
     if judged.unread:
         typer.echo(f"{quantity(len(judged.unread), 'question')} without a verdict, left out", err=True)
         raise typer.Exit(INCOMPLETE)
+
+
+def _calls(options: JudgeOptions) -> ChatSettings:
+    """Return how the judge is called: at temperature 0, with a cache beside the run, unless a flag says otherwise."""
+    from ras_agent.tools.chat.client import ChatSettings
+
+    settings = options.settings.for_role("judge")
+    own = (settings.roles or {}).get("judge", {})
+    calls = ChatSettings.of(settings)
+    if "temperature" not in options.flags and "temperature" not in own:
+        calls = replace(calls, temperature=0.0)
+    if "cache" not in options.flags:
+        calls = replace(calls, cache=None)
+    return calls

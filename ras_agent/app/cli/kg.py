@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -79,6 +79,13 @@ class BuildOptions(Options):
     ] = None
     concurrency: Annotated[int, typer.Option(min=1, help="Passages read at the same time, if a model reads them.")] = 16
     workers: Annotated[int, typer.Option(min=1, help="Processes that read, if no model does.")] = 1
+    fallback: Annotated[
+        Literal["offline", "stop"] | None,
+        typer.Option(
+            help="Who reads a passage about which the model wrote nothing readable; if not set, offline for English.",
+            hidden=True,
+        ),
+    ] = None
     quiet: Quiet = False
 
 
@@ -110,6 +117,7 @@ def build(options: BuildOptions) -> None:
             exact=options.exact,
             at_once=1 if computes else options.concurrency,
             workers=options.workers,
+            fallback=options.fallback or settings.fallback,
             on_progress=on_progress,
         )
     _print_report(console, options.index, report)

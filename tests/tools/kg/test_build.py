@@ -446,3 +446,17 @@ def test_a_file_that_another_process_adds_at_the_last_moment_is_seen(
     monkeypatch.setattr(knowledge, "open_writer", late)
     with pytest.raises(IngestError, match=r"has a file f\.tsv already"):
         add_triples(index, tmp_path / "b" / "f.tsv")
+
+
+def test_a_passage_of_which_a_model_says_nothing_readable_is_left_to_the_offline_extractor(
+    index: Path, scripted_model: Callable[..., Any]
+) -> None:
+    replies = [("Edinburgh", "(S> 贝尔 | P> 出生于爱丁堡)")]
+    stopped = build_graph(index, extractor=scripted_model(*replies), fallback="stop")
+    assert "was born in" not in stopped.graph.relations
+    assert len(stopped.failures) == 2
+    built = build_graph(index, extractor=scripted_model(*replies))
+    said = [failure.message for failure in built.failures]
+    assert any("fallback = stop" in message and "(passage bell)" in message for message in said)
+    assert built.read == 2  # as a failed passage is read again
+    assert "was born in" in built.graph.relations

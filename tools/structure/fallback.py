@@ -1,0 +1,54 @@
+"""An extractor that leaves passages to another one where no reply of its model could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ras_agent.calling import acall
+from ras_agent.protocols import Extractor
+from ras_agent.records import Extraction, Failure, Passage
+from ras_agent.tools.roles import role_name
+
+
+class ExtractorWithFallback:
+    """Extractor whose unread passages another one reads. They stay failures, so that they are asked about again."""
+
+    def __init__(self, extractor: Extractor, fallback: Extractor) -> None:
+        self._extractor = extractor
+        self._fallback = fallback
+
+    @property
+    def name(self) -> str:
+        return role_name(self._extractor)
+
+    @property
+    def fingerprint(self) -> str:
+        return str(getattr(self._extractor, "fingerprint", ""))
+
+    def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Return the facts of the first extractor, and those of the other one for what is unread."""
+        first = self._extractor.extract(passages, subquery)
+        unread = [passage for passage in passages if passage.id in first.unread]
+        if not unread:
+            return first
+        second = self._fallback.extract(unread, subquery)
+        return self._both(first, second)
+
+    async def aextract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
+        """Do the same as `extract`, for coroutines."""
+        first: Extraction = await acall(self._extractor, "extract", passages, subquery)
+        unread = [passage for passage in passages if passage.id in first.unread]
+        if not unread:
+            return first
+        second: Extraction = await acall(self._fallback, "extract", unread, subquery)
+        return self._both(first, second)
+
+    def _both(self, first: Extraction, second: Extraction) -> Extraction:
+        reader = role_name(self._fallback)
+        where = ", ".join(first.unread)
+        message = f"the role {reader!r} has read it instead of the model; fallback = stop leaves it out"
+        note = Failure("extractor", f"{message} (passage {where})")
+        return Extraction(
+            triples=(*first.triples, *second.triples),
+            failures=(*first.failures, note, *second.failures),
+        )

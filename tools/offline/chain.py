@@ -23,13 +23,14 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import is_name, name_spans
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
-from ras_agent.text.words import stems, word_set
+from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
 from ras_agent.tools.offline.english import PERSONS
 from ras_agent.tools.offline.question import expected_answer, fits, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 from ras_agent.tools.offline.table_rows import look_up
 
+_CLAUSE = 3  # words behind a name from which they are a clause
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another
 _READ_BEFORE = 10  # passages that a part is read over before it is searched for
@@ -118,6 +119,7 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
         found = answer_to(asked)
         if found is None:
             return chain if canonical_key(asked) in searched else replace(chain, open=asked)
+        found = replace(found, text=without_clause(found.text))
         left = chain.question.replace(description, found.text)
         chain = Chain(left, (*chain.links, Link(description, found)))
     if not chain.links:
@@ -125,6 +127,25 @@ def follow(question: str, reader: Reader, steps: Sequence[Step], passages: Mappi
     end = answer_to(chain.question)
     unasked = end is None and canonical_key(chain.question) not in searched
     return replace(chain, end=end, open=chain.question if unasked else "")
+
+
+def without_clause(text: str) -> str:
+    """Return the name that a text begins with where a clause follows it, and other texts as they are.
+
+    >>> without_clause("Tarn Observatory lost the shutter of its dome"), without_clause("Water of Leith")
+    ('Tarn Observatory', 'Water of Leith')
+    """
+    names = name_spans(text)
+    if not names or names[0][0] > 0:
+        return text
+    end = names[0][1]
+    rest = text[end:].split()
+    if len(rest) < _CLAUSE:
+        return text
+    word = rest[0]
+    if word in FUNCTION_WORDS or not word.islower():
+        return text
+    return text[:end]
 
 
 def _in_row(question: str, passages: Sequence[ReadPassage]) -> Found | None:
@@ -282,13 +303,26 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     """
     text, topic = passage.text[start:end], passage.topic
     if text.lower() in PERSONS:
-        return topic
+        return topic or _named_before(passage, start)
     first = passage.text.find(topic, max(0, end - len(topic)), start + len(topic)) if topic else -1
     if first >= 0 and first <= start and end <= first + len(topic):
         return topic
     bare = _ARTICLE.sub("", text)
     begins = any(sentence.start == start for sentence in passage.sentences)
     return bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
+
+
+def _named_before(passage: ReadPassage, start: int) -> str:
+    """Return the first name of the sentence before `start`, whom a pronoun there means; blank without one."""
+    before = None
+    for sentence in passage.sentences:
+        if sentence.start + len(sentence.text) > start:
+            break
+        before = sentence
+    if before is None or not before.names:
+        return ""
+    first, last = before.names[0]
+    return before.text[first:last]
 
 
 # where a paragraph or a cell of a table ends, and an answer with it

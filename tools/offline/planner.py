@@ -51,7 +51,7 @@ class OfflinePlanner:
         self, reader: Reader, *, most_bridges: int = _MOST_BRIDGES, language: str = "", enough: float = LEAST_CONFIDENCE
     ) -> None:
         self._reader, self._most_bridges, self._english = reader, most_bridges, EnglishOnly("planner", language)
-        self._answerer, self._enough = OfflineAnswerer(reader), enough
+        self._answerer, self._enough = OfflineAnswerer(reader, least_confidence=enough), enough
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next sub-query, or sufficient; the reason says what has been found and what is missing."""
@@ -62,7 +62,7 @@ class OfflinePlanner:
         if chain.open:
             return Plan("subq", chain.open, _so_far(chain))
         if chain.answered:
-            return Plan("sufficient", reason=f"{_so_far(chain)}; so the answer is {chain.answered.text}")
+            return Plan("sufficient", reason=self._conclusion(chain, question, graph, steps))
         searches = {canonical_key(step.subquery) for step in steps}
         if canonical_key(question) not in searches:
             return Plan("subq", question, _so_far(chain) or "first the question as it is asked")
@@ -82,6 +82,19 @@ class OfflinePlanner:
             if not any(holds(search, bridge.name) for search in earlier):
                 return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
         return Plan("sufficient", reason="no name is left that may lead on")
+
+    def _conclusion(self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> str:
+        """Say that the chain has an answer, and which where the answerer is sure enough to give it."""
+        passages: dict[str, Passage] = {}
+        for step in steps:
+            for hit in step.hits:
+                passages[hit.passage.id] = hit.passage
+        found = list(passages.values())
+        answer = self._answerer.answer(question, graph, found, steps)
+        so_far = _so_far(chain)
+        if answer.abstained:
+            return f"{so_far}; the last search answers the rest, though not surely"
+        return f"{so_far}; so the answer is {answer.text}"
 
 
 def _so_far(chain: Chain) -> str:

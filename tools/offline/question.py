@@ -160,9 +160,9 @@ def expected_answer(text: str) -> tuple[AnswerType | None, tuple[str, ...]]:
     if word in _TYPES:
         return _TYPES[word], ()
     if word == "how":
-        return ("number", _noun(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
+        return ("number", noun_of(re.sub(r"^\s*(?:many|much)\b", "", rest))) if _MEASURES.match(rest) else (None, ())
     copula = _COPULA.match(rest)
-    noun = _noun(rest[copula.end() :] if copula else rest)
+    noun = noun_of(rest[copula.end() :] if copula else rest)
     return type_of(noun), noun
 
 
@@ -173,7 +173,7 @@ def _question_word(text: str) -> re.Match[str] | None:
     return next(asking, words[0] if words else None)
 
 
-def _noun(rest: str) -> tuple[str, ...]:
+def noun_of(rest: str) -> tuple[str, ...]:
     """Return the noun phrase that `rest` begins with, up to a function word, a participle, a comparative or a mark."""
     words: list[str] = []
     end = 0

@@ -16,7 +16,8 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
-from ras_agent.tools.offline.answerer.compare import THAN, Reply, compare, in_common, sides_of, well_known
+from ras_agent.tools.offline.answerer.compare import SAME, THAN, Reply, compare, in_common, sides_of, well_known
+from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, is_left_out, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
@@ -44,6 +45,7 @@ OF_CHAINS, OF_WHOLES, OF_VERDICTS = (-0.82, 2.69, 0.38), (-2.00, 1.03, 0.30), (-
 OF_ROWS = 0.9
 """The confidence of a cell of a table."""
 _FARTHEST = 9.0  # margin, either way, beyond which one bears an answer as well as another
+_OF_ANOTHER = 0.4  # of an answer whose proof lacks a figure or a name of the question
 _IN_ITS_WORDS = 0.95  # of what a sentence says in the question's words
 _AGAINST_ITS_VALUES = 0.25  # of a yes to a name or a figure that the sentence lacks, or of a no where it lacks none
 
@@ -77,6 +79,7 @@ class OfflineAnswerer:
         reply = self.reply(question, read or read_passages(english[:MOST_READ]), steps)
         if reply is None:
             return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
+        reply = _less_sure_of_another(question, reply)
         sure, found = 1.0 if reply.confidence is None else reply.confidence, cited(reply.grounds, graph)
         if not self._may_abstain or (found and sure >= self._least_confidence):
             return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
@@ -178,7 +181,7 @@ class OfflineAnswerer:
             return reply
         both = _AND.search(asked.question) or THAN.search(asked.question)
         sides = sides_of(asked, passages) if asked.compared and both else ()
-        if sides and well_known(sides):
+        if sides and (well_known(sides) or SAME.search(asked.question)):
             return compare(asked, sides, self._reader)
         return self._verdict(asked, links, passages)
 
@@ -211,6 +214,16 @@ class OfflineAnswerer:
         if unlikely or (said and said[0] == f"hardly {verdict}"):
             told *= _AGAINST_ITS_VALUES
         return Reply(verdict, (*links, deciding), confidence(told, 0.0, OF_VERDICTS))
+
+
+def _less_sure_of_another(question: str, reply: Reply) -> Reply:
+    """Return the answer to an open question less sure where its proof is of something else."""
+    asked = analyse(question)
+    if asked.kind != "open" or reply.confidence is None:
+        return reply
+    if not lacks_what_is_named(question, reply.grounds):
+        return reply
+    return replace(reply, confidence=reply.confidence * _OF_ANOTHER)
 
 
 def _in_its_words(asked: QuestionAnalysis, passages: Sequence[ReadPassage], links: Sequence[Sentence]) -> Reply | None:

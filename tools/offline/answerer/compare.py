@@ -9,22 +9,28 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ras_agent.text.canonical import canonical_key
 from ras_agent.text.names import DEMONYM
 from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
-from ras_agent.text.words import stem_set, stems
+from ras_agent.text.words import stem_set, stems, word_set
+from ras_agent.tools.offline.answerer.unmet import PRONOUNS
 from ras_agent.tools.offline.answerer.wording import denies
-from ras_agent.tools.offline.chain import answers
-from ras_agent.tools.offline.question import ORDERS, QuestionAnalysis
+from ras_agent.tools.offline.chain import Found, answers
+from ras_agent.tools.offline.question import ORDERS, AnswerType, QuestionAnalysis, noun_of, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
 
 _DEATH = stem_set("died death dead dies passed")
-_SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
+_BIRTH = stem_set("born birth")
+SAME = re.compile(r"\b(?:same|(?P<different>different)|share[sd]?|common)\b", re.IGNORECASE)
 THAN = re.compile(r"\b(?:than|before|after)\b", re.IGNORECASE)
+_AT = re.compile(r"\b(?:in|at|near|from|on)(?: the)?\Z", re.IGNORECASE)
+_ARTICLES = word_set("the a an")
+_PERSONS = word_set("he she they")
 _EMPTY = stem_set("same type kind sort form considered known called located situated involved")
 _NUMBER = stem_set("number amount count quantity")
 _WIDEST = stem_set("country nation nationality continent ethnicity origin")
@@ -43,6 +49,7 @@ _IN_COMMON = 0.75  # how likely that is right
 _PARTS = re.compile(r",? (?:and|or) |[,;] | & |(?<=[a-z])/(?=[a-z])")
 # how sure a choice is: 106 of 117 by dates were right, 14 of 22 by numbers, all of 14 by words (lab/reader.md)
 _BY_DATES, _BY_NUMBERS, _BY_WORDS = 0.9, 0.64, 0.8
+_IN_ONE_UNIT = 0.8  # numbers of one unit, which the lines of others are not
 _UNDECIDED = 0.4  # where one of the things does not tell what is compared
 _GUESSED = 0.1  # where no passage is about one of them
 
@@ -58,9 +65,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Holds one of the things compared: its name, and the sentences of the passage about it, none without one.
+    """Holds one of the things compared: its name, and the sentences about it, none without one.
 
-    titled: whether the passage is about it by its title; else its first words mention it, or a part of its title does.
+    titled: whether the sentences are about it, since a passage's title is its name or they have it as their subject;
+    else the first words of their passage mention it, or a part of its title does.
     """
 
     name: str
@@ -84,10 +92,12 @@ def compare(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) -> R
         return Reply(chosen.name, grounds, sure if known else _GUESSED)
     about = stem_set(asked.question) - {root for side in sides for root in stems(side.name)} - _EMPTY
     sure = 0.75
-    same = list(_SAME.finditer(asked.question))
+    same = list(SAME.finditer(asked.question))
     if same:
-        behind = stem_set(asked.question[same[-1].end() :]) & about
-        shared, grounds = _shared(sides, behind or about)
+        behind = asked.question[same[-1].end() :]
+        shared, grounds, both_told = _shared(sides, behind, about)
+        if not shared and not both_told:
+            sure = _UNDECIDED
         yes = shared != any(one["different"] for one in same)
     elif THAN.search(asked.question):
         chosen, grounds, sure = _chosen(asked.question, sides)
@@ -124,7 +134,7 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
     told = [
         [
             (rank, part.strip(), one.sentence)
-            for rank, one in enumerate(answers(asked.question, reader, [side.sentences[0].passage])[:_ANSWERS])
+            for rank, one in enumerate(_answers_about(asked.question, side, reader))
             for part in _PARTS.split(one.text)
             if asked.answer_type in ("nationality", "person") or not DEMONYM.fullmatch(part.strip())
         ]
@@ -145,6 +155,16 @@ def in_common(asked: QuestionAnalysis, sides: Sequence[Side], reader: Reader) ->
     chosen = list(reversed(shared.values()))[: None if several else 1]
     grounds = tuple(dict.fromkeys(sentence for _, pair in chosen for sentence in pair))
     return Reply(" and ".join(part for part, _ in chosen), grounds, _IN_COMMON)
+
+
+def _answers_about(question: str, side: Side, reader: Reader) -> list[Found]:
+    """Return the likeliest answers that the sentences about a side give."""
+    passage = side.sentences[0].passage
+    about: list[Found] = []
+    for found in answers(question, reader, [passage]):
+        if found.sentence in side.sentences:
+            about.append(found)
+    return about[:_ANSWERS]
 
 
 def _alike(one: str, other: str, known: frozenset[str]) -> bool:
@@ -171,9 +191,13 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
     by_dates, sign = next(((by_dates, sign) for listed, by_dates, sign in ORDERS if words & listed), (False, 0))
     figures = [_figure(side, about, by_dates) for side in sides] if sign else []
     if any(figures):
-        worth = [one[0] * sign if one else float("-inf") for one in figures]
-        sure = _BY_DATES if by_dates else _BY_NUMBERS
-        grounds = tuple(one[1] for one in figures if one)
+        worth = [one.value * sign if one else float("-inf") for one in figures]
+        sure = _BY_NUMBERS
+        if by_dates:
+            sure = _BY_DATES
+        elif _in_one_unit(figures):
+            sure = _IN_ONE_UNIT
+        grounds = tuple(one.sentence for one in figures if one)
         return sides[worth.index(max(worth))], grounds, sure if all(figures) and len(set(worth)) > 1 else _UNDECIDED
     # else the side whose passage has more of the question's other words
     scores = [len(about & side.stems) for side in sides]
@@ -181,7 +205,24 @@ def _chosen(question: str, sides: Sequence[Side]) -> tuple[Side, tuple[Sentence,
     return best, best.best_sentence(about), _BY_WORDS if len(set(scores)) == len(scores) else _UNDECIDED
 
 
-def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, Sentence] | None:
+def _in_one_unit(figures: Sequence[_Told | None]) -> bool:
+    """Tell whether the same word follows each number."""
+    units: set[str] = set()
+    for figure in figures:
+        if figure is not None:
+            units.add(figure.unit)
+    return len(units) == 1 and "" not in units
+
+
+class _Told(NamedTuple):
+    """Holds a number or a date of a side, the sentence that has it, and the word behind it, "" where that is none."""
+
+    value: float
+    sentence: Sentence
+    unit: str = ""
+
+
+def _figure(side: Side, about: frozenset[str], by_dates: bool) -> _Told | None:
     """Return the date, or the number, that is nearest to the words asked about.
 
     Without a number, how many are named in the sentence that tells who or what belongs to it, else in its first one.
@@ -189,22 +230,48 @@ def _figure(side: Side, about: frozenset[str], by_dates: bool) -> tuple[float, S
     """
     way = 1 if about & _DEATH else -1
     figures = [
-        (_nearness(sentence, figure, about), sentence.number == 0, way * figure.order, sentence)
+        (_nearness(sentence, figure, about), sentence.number == 0, way * figure.order, sentence, figure)
         for sentence in side.sentences
+        if not _tells_other_event(sentence, about)
         for figure in sentence.figures
         if (figure.is_date and figure.order >= _FIRST_YEAR if by_dates else _counts(sentence, figure, about))
     ]
-    near, _, order, sentence = max(figures, key=lambda one: one[:3], default=(0.0, False, 0.0, None))
-    if sentence is not None and (by_dates or near > _FAR):
-        return way * order, sentence
+    if figures:
+        near, _, order, sentence, figure = max(figures, key=lambda one: one[:3])
+        if by_dates or near > _FAR:
+            return _Told(way * order, sentence, _unit(sentence, figure))
     telling = [*(one for one in side.sentences if _BELONGS.search(one.text)), *side.sentences]
-    return (float(len(telling[0].names)), telling[0]) if telling and not by_dates else None
+    if by_dates or not telling:
+        return None
+    return _Told(float(len(telling[0].names)), telling[0])
+
+
+def _tells_other_event(sentence: Sentence, about: frozenset[str]) -> bool:
+    """Tell whether a sentence dates a death where a birth is asked for, or a birth where a death is.
+
+    One of two dates, as in "(1847 – 1922)", may be of the other event.
+    """
+    dates = [figure for figure in sentence.figures if figure.is_date]
+    if len(dates) != 1 or about & sentence.stems:
+        return False
+    if about & _BIRTH:
+        return not _DEATH.isdisjoint(sentence.stems)
+    if about & _DEATH:
+        return not _BIRTH.isdisjoint(sentence.stems)
+    return False
+
+
+def _unit(sentence: Sentence, figure: Figure) -> str:
+    """Return the stem of the word right behind a figure, such as that of "metres"."""
+    following = tokens_of(sentence.text[figure.end :])
+    if not following:
+        return ""
+    return following[0].stem
 
 
 def _counts(sentence: Sentence, figure: Figure, about: frozenset[str]) -> bool:
     """Return whether a figure is a number: "1000 species" is no year."""
-    following = tokens_of(sentence.text[figure.end :])[:1]
-    return figure.kind == "number" or (figure.kind == "year" and any(one.stem in about for one in following))
+    return figure.kind == "number" or (figure.kind == "year" and _unit(sentence, figure) in about)
 
 
 def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> float:
@@ -212,16 +279,45 @@ def _nearness(sentence: Sentence, figure: Figure, wanted: frozenset[str]) -> flo
     return nearness([token.stem for token in sentence.tokens], wanted, [(at, at)])
 
 
-def _shared(sides: Sequence[Side], wanted: frozenset[str]) -> tuple[bool, tuple[Sentence, ...]]:
-    """Return whether the sides name something in common where they speak of what is wanted, and those sentences."""
-    grounds = [(side, sentence) for side in sides for sentence in side.best_sentence(wanted)]
-    named = [_named(sentence, side, wanted) for side, sentence in grounds]
-    shared = len(named) == len(sides) and frozenset.intersection(*named) != frozenset()
-    return shared, tuple(sentence for _, sentence in grounds)
+def _shared(sides: Sequence[Side], behind: str, about: frozenset[str]) -> tuple[bool, tuple[Sentence, ...], bool]:
+    """Return whether the sides name something in common, the sentences that do, and whether all tell what is asked.
+
+    behind: the words that follow "same", such as "architect"; about: the stems of the whole question.
+    """
+    wanted = stem_set(behind) & about or about
+    kind = type_of(noun_of(behind))
+    grounds: list[Sentence] = []
+    common: frozenset[str] | None = None
+    all_told = True
+    for side in sides:
+        nearest = _nearest(side, wanted, about)
+        if nearest is None:
+            return False, tuple(grounds), False
+        grounds.append(nearest)
+        if kind == "person" and about.isdisjoint(nearest.stems):
+            all_told = False
+        named = _named(nearest, side, wanted, kind)
+        if common is None:
+            common = named
+        common &= named
+    return bool(common), tuple(grounds), all_told
 
 
-def _named(sentence: Sentence, side: Side, wanted: frozenset[str]) -> frozenset[str]:
+def _nearest(side: Side, wanted: frozenset[str], about: frozenset[str]) -> Sentence | None:
+    """Return the sentence with most of the wanted stems, of several the one with most of the question's."""
+
+    def held(sentence: Sentence) -> tuple[int, int]:
+        of_wanted = len(wanted & sentence.stems)
+        of_question = len(about & sentence.stems)
+        return of_wanted, of_question
+
+    return max(side.sentences, key=held, default=None)
+
+
+def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerType | None) -> frozenset[str]:
     """Return keys of the names said of a side, its own name left out, or of the numbers where one is asked for.
+
+    kind: of what is to be the same. Where that is a person, a name behind "in" or "at" does not count.
 
     What follows a comma ("Nantong, Jiangsu") counts only where the widest place is asked for: two cities of one country
     need not be in the same province.
@@ -229,16 +325,43 @@ def _named(sentence: Sentence, side: Side, wanted: frozenset[str]) -> frozenset[
     text, own = sentence.text, canonical_key(side.name)
     if wanted & _NUMBER:
         return frozenset(str(figure.order) for figure in sentence.figures if figure.kind == "number")
-    widest, keys = wanted & _WIDEST, set[str]()
-    keys |= {canonical_key(text[a:b]) for a, b in sentence.names if widest or not text[:a].rstrip().endswith(",")}
+    widest = wanted & _WIDEST
+    keys: set[str] = set()
+    for start, end in sentence.names:
+        before = text[:start].rstrip()
+        if before.endswith(",") and not widest:
+            continue
+        if kind == "person" and _AT.search(before):
+            continue
+        keys.add(canonical_key(text[start:end]))
+    keys.add(canonical_key(_person_meant(sentence)))
+    keys.discard("")
     return frozenset(key for key in keys if key not in own and own not in key)
 
 
+def _person_meant(sentence: Sentence) -> str:
+    """Return the first name of the sentence before one that begins with "he" or "she"; blank for others."""
+    if sentence.number == 0 or not sentence.tokens:
+        return ""
+    if sentence.tokens[0].word not in _PERSONS:
+        return ""
+    before = sentence.passage.sentences[sentence.number - 1]
+    if not before.names:
+        return ""
+    start, end = before.names[0]
+    return before.text[start:end]
+
+
 def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[Side, ...]:
-    """Return the sides in the order of the question; no passage is about two of them."""
+    """Return the sides in the order of the question; no passage is about two of them by its title."""
     wanted, left, sides = stem_set(asked.question), list(passages), []
     for name in asked.compared:
         about = _about(name, wanted, left)
+        if about is None or not _likeness(name, about):
+            said = _sentences_about(name, passages)
+            if said:
+                sides.append(Side(name, said, titled=True))
+                continue
         if about is None:
             sides.append(Side(name))
             continue
@@ -251,8 +374,53 @@ def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[
     return tuple(sides)
 
 
+def _sentences_about(name: str, passages: Sequence[ReadPassage]) -> tuple[Sentence, ...]:
+    """Return the sentences of the first passage that has a thing as a subject: they begin with its name.
+
+    Those that follow with a pronoun in place of the name belong to them. Where there are none, a passage without a
+    title of its own tells of a thing in the sentences that name it.
+    """
+    for passage in passages:
+        about: list[Sentence] = []
+        goes_on = False
+        for sentence in passage.sentences:
+            if not _begins_with_pronoun(sentence):
+                goes_on = _is_subject(name, sentence)
+            if goes_on:
+                about.append(sentence)
+        if about:
+            return tuple(about)
+    untitled = [passage for passage in passages if not passage.topic]
+    for passage in untitled:
+        naming: list[Sentence] = []
+        for sentence in passage.sentences:
+            if holds(sentence.text, name):
+                naming.append(sentence)
+        if naming:
+            return tuple(naming)
+    return ()
+
+
+def _is_subject(name: str, sentence: Sentence) -> bool:
+    """Tell whether a sentence begins with a name, behind an article or not, that goes on with no other name."""
+    wanted = [token.word for token in tokens_of(name)]
+    words = [token.word for token in sentence.tokens]
+    first = 0
+    if words[:1] != wanted[:1] and words and words[0] in _ARTICLES:
+        first = 1
+    behind = first + len(wanted)
+    if words[first:behind] != wanted:
+        return False
+    end = sentence.tokens[behind - 1].end
+    return all(not start < end < last for start, last in sentence.names)
+
+
+def _begins_with_pronoun(sentence: Sentence) -> bool:
+    return bool(sentence.tokens) and sentence.tokens[0].word in PRONOUNS
+
+
 def well_known(sides: Sequence[Side]) -> bool:
-    """Return whether a passage is about each of the sides, by its title."""
+    """Return whether sentences are about each of the sides."""
     return all(side.sentences and side.titled for side in sides)
 
 

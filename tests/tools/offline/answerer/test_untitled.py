@@ -1,0 +1,147 @@
+"""Texts without titles: things are compared by the subjects of sentences, and no neighbour's answer is given."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from ras_agent.records import Passage
+from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
+from ras_agent.tools.offline.chain import without_clause
+from ras_agent.tools.offline.reader import Reader
+from ras_agent.tools.offline.reading import read
+
+READER = Reader()
+
+
+def reply(texts: Sequence[str], question: str) -> tuple[str, float]:
+    """Return the likeliest answer and how sure it is."""
+    passages = read(Passage(str(number), text) for number, text in enumerate(texts))
+    found = OfflineAnswerer(READER).reply(question, passages, [])
+    assert found is not None
+    assert found.confidence is not None
+    return found.text, found.confidence
+
+
+@pytest.mark.parametrize(
+    ("texts", "question", "answer"),
+    [
+        (
+            ["Gannet Tower was designed by Edmund Fairlie.", "Opal Hall was designed by Edmund Fairlie."],
+            "Were Gannet Tower and Opal Hall designed by the same architect?",
+            "yes",
+        ),
+        (
+            ["Edmund Fairlie designed Gannet Tower. He also designed Opal Hall."],
+            "Were Gannet Tower and Opal Hall designed by the same architect?",
+            "yes",
+        ),
+        (
+            ["Gannet Tower was founded by Ada Crane in Varn.", "Opal Hall was founded by Bo Dell in Varn."],
+            "Were Gannet Tower and Opal Hall founded by the same person?",
+            "no",
+        ),
+        (
+            [
+                "Tarn House stands in Varn. It was built by Ada Crane.",
+                "Opal Hall stands in Orvik. It was built by Ada Crane.",
+            ],
+            "Were Tarn House and Opal Hall built by the same person?",
+            "yes",
+        ),
+        (
+            ["Anna Berg was born in Norway. Karl Lund was born in Norway."],
+            "Were Anna Berg and Karl Lund born in different countries?",
+            "no",
+        ),
+        (
+            ["Anna Berg is Norwegian.", "Karl Lund is Danish."],
+            "Do Anna Berg and Karl Lund have the same nationality?",
+            "no",
+        ),
+        (
+            ["Ilse Marrow was born on 3 May 1938. Tomas Quill was born on 4 June 1961."],
+            "Who was born earlier, Ilse Marrow or Tomas Quill?",
+            "Ilse Marrow",
+        ),
+        (
+            ["Gannet Tower is 80 metres high.", "Opal Hall is 120 metres high."],
+            "Which is higher, Gannet Tower or Opal Hall?",
+            "Opal Hall",
+        ),
+    ],
+)
+def test_two_things_are_compared_over_the_sentences_about_them(texts: list[str], question: str, answer: str) -> None:
+    told, sure = reply(texts, question)
+    assert told == answer
+    assert sure >= 0.7
+
+
+@pytest.mark.parametrize(
+    ("texts", "question"),
+    [
+        (["Edmund Fairlie designed Gannet Tower."], "Were Gannet Tower and Opal Hall designed by the same architect?"),
+        (
+            ["Gannet Tower was designed by Edmund Fairlie.", "Opal Hall is in Varn."],
+            "Were Gannet Tower and Opal Hall designed by the same architect?",
+        ),
+        (["Anna Berg was born in 1938.", "Karl Lund died in 1961."], "Who was born earlier, Anna Berg or Karl Lund?"),
+    ],
+)
+def test_nothing_is_sure_where_one_of_two_things_is_not_told(texts: list[str], question: str) -> None:
+    assert reply(texts, question)[1] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "met", "unmet"),
+    [
+        ("Invoice 4711 was signed by Ada Crane.", "Who signed invoice 4711?", "Who signed invoice 4712?"),
+        ("The fare is 1,200 crowns.", "What costs 1200 crowns?", "What costs 1300 crowns?"),
+        ("Flight BA117 leaves at noon.", "When does flight ba117 leave?", "When does flight BA171 leave?"),
+        ("Varn Mills was founded by Ada Crane.", "Who founded Varn Mills?", "Who founded Korl Works?"),
+        (
+            "The mayor of Dunmere visited Brennhaven.",
+            "Who is the mayor of Dunmere?",
+            "Who is the mayor of Brennhaven?",
+        ),
+        (
+            "The captain of the Little Auk met the Northern Gull.",
+            "Who is the captain of the Little Auk?",
+            "Who is the captain of the Northern Gull?",
+        ),
+    ],
+)
+def test_a_proof_has_the_figures_names_and_roles_of_the_question(text: str, met: str, unmet: str) -> None:
+    (passage,) = read([Passage("1", text)])
+    assert not lacks_what_is_named(met, passage.sentences)
+    assert lacks_what_is_named(unmet, passage.sentences)
+
+
+def test_a_name_may_stand_before_the_sentence_or_in_the_title() -> None:
+    (passage,) = read([Passage("1", "Korl Works makes ropes. It was founded by Ada Crane.")])
+    assert not lacks_what_is_named("Who founded Korl Works?", passage.sentences[1:])
+    (titled,) = read([Passage("2", "It was founded by Ada Crane.", "Korl Works")])
+    assert not lacks_what_is_named("Who founded Korl Works?", titled.sentences)
+
+
+def test_one_of_several_names_is_enough() -> None:
+    (passage,) = read([Passage("1", "Rose McGowan played Paige in Charmed.")])
+    assert not lacks_what_is_named("Which series of The WB had Rose McGowan in it?", passage.sentences)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Tarn Observatory lost the shutter of its smaller dome", "Tarn Observatory"),
+        ("Water of Leith", "Water of Leith"),
+        ("Ada Crane, a baker", "Ada Crane, a baker"),
+        ("a baker from Varn", "a baker from Varn"),
+    ],
+)
+def test_a_clause_is_no_name(text: str, name: str) -> None:
+    assert without_clause(text) == name
+
+
+def test_a_pronoun_means_the_subject_of_the_sentence_before() -> None:
+    texts = ["Ada Crane is a smith from Varn. She invented the tide clock.", "Bo Dell is a baker from Orvik."]
+    assert reply(texts, "Who invented the tide clock?")[0] == "Ada Crane"

@@ -175,6 +175,17 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
     return Passage(f"{title}#{digest}", text, title, metadata=metadata)
 
 
+def listed_choices(question: str, texts: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Return the options by their letter, A first, and the question with a line for each."""
+    choices = {}
+    lines = [question]
+    for place, text in enumerate(texts):
+        letter = chr(ord("A") + place)
+        choices[letter] = text
+        lines.append(f"{letter}. {text}")
+    return choices, "\n".join(lines)
+
+
 def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
     """Return the passages under the first of `keys` that a record has: the hits of a published retriever.
 

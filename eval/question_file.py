@@ -17,7 +17,9 @@ from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.text_files import parse_line
 
 KEY = "_key"
+_COLUMNS = frozenset({"question", "input", "inputs", "text"})
 _PYTHON_LIST = re.compile(r"\[\s*'|\[\s*\"[^\"]*\"\s+[\"']")
+_GAPS = frozenset({"NAType", "NaTType"})  # of pandas, which is not imported for this
 _FORMATS = (".json", ".jsonl", ".ndjson", ".tsv", ".csv", ".txt", ".parquet")
 
 
@@ -74,6 +76,14 @@ class QuestionRecord:
             return text
         return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else text
 
+    def whole(self, key: str) -> int:
+        """Return the whole number under `key`, as a number or as a text such as "2" or "2.0"."""
+        text = self.text(key).strip()
+        digits = text.removesuffix(".0")
+        if not digits.isdecimal():
+            raise self.error(f"{key!r} should be a number, found {self.data[key]!r:.80}")
+        return int(digits)
+
     def items(self, *keys: str) -> list[Any]:
         """Return the list under the first of `keys` that is there."""
         value = self._first(keys)
@@ -106,11 +116,25 @@ class QuestionRecord:
         for key in keys:
             if (value := self.data.get(key)) is not None:
                 return value
-        raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(map(str, self.data))}")
+        found = [str(key) if key in self else f"{key} (empty)" for key in self.data]
+        raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(found)}")
+
+
+def unpacked(value: Any) -> Any:
+    """Return the list or object that a text holds as JSON, as a cell of a table does; else the value."""
+    if not isinstance(value, str):
+        return value
+    try:
+        inside = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    if isinstance(inside, list | dict):
+        return inside
+    return value
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of a row as plain JSON: NumPy's arrays and numbers are lists and numbers, NaN is None."""
+    """Return a value of a row as plain JSON: NumPy's arrays and numbers are lists and numbers, NaN and NA are None."""
     if isinstance(value, str) or value is None:
         return value
     if isinstance(value, float):
@@ -119,6 +143,8 @@ def plain_value(value: Any) -> Any:
         return [plain_value(item) for item in value]
     if isinstance(value, Mapping):
         return {key: plain_value(item) for key, item in value.items()}
+    if type(value).__name__ in _GAPS:
+        return None
     convert = getattr(value, "tolist", None)  # of an array, and of a number with NumPy's own type
     return plain_value(convert()) if callable(convert) and type(value).__module__ == "numpy" else value
 
@@ -204,8 +230,7 @@ def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[
     if isinstance(data, dict) and under in data:
         data = data[under]
     elif isinstance(data, dict) and not under:
-        keyed = data and all(isinstance(value, dict) for value in data.values())
-        data = [{KEY: key, **value} for key, value in data.items()] if keyed else [data]
+        data = _rows_of(data)
     if not isinstance(data, list):
         expectation = f"an array, or an object with one under {under!r}" if under else "an array of objects"
         raise IngestError(f"{path}: expected {expectation}, found {type(data).__name__}")
@@ -219,6 +244,29 @@ def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[
             on_bad(error)
         else:
             yield record
+
+
+def _rows_of(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of an object: of records by key, of columns by name (as `DataFrame.to_json` has them), or one."""
+    nested = all(isinstance(value, dict) for value in data.values())
+    if not data or not nested:
+        return [data]
+    if _COLUMNS & data.keys():
+        return _transposed(data)
+    rows = []
+    for key, value in data.items():
+        row = {KEY: key, **value}
+        rows.append(row)
+    return rows
+
+
+def _transposed(columns: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for name, column in columns.items():
+        for place, value in column.items():
+            row = rows.setdefault(place, {})
+            row[name] = value
+    return list(rows.values())
 
 
 def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[QuestionRecord]:
@@ -246,7 +294,10 @@ def _row(row: Sequence[str], header: Sequence[str], path: Path, number: int) -> 
         return QuestionRecord(
             {}, f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}", number
         )
-    return QuestionRecord(dict(zip(header, row, strict=True)), where, number)
+    cells = {}
+    for name, cell in zip(header, row, strict=True):
+        cells[name] = cell.replace("\r\n", "\n") or None  # an empty cell holds nothing
+    return QuestionRecord(cells, where, number)
 
 
 def _parquet(path: Path) -> Iterator[QuestionRecord]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ras_agent.eval.formats.exported import Exported, passages_of, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question import Question, context_passage, listed_choices
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
@@ -29,9 +29,8 @@ def read_question(record: QuestionRecord) -> Question:
     inside = record.inside(record.data.get("metadata") or {}, "metadata")
     text, answers, metadata = record.text("question"), record.texts("golden_answers"), dict(inside.data)
     if record.data.get("choices"):
-        choices = {chr(ord("A") + place): choice for place, choice in enumerate(record.texts("choices"))}
+        choices, text = listed_choices(text, record.texts("choices"))
         labels = [_label(record, choices, place) for place in record.items("golden_answers")]
-        text = "\n".join([text, *(f"{label}. {choice}" for label, choice in choices.items())])
         answers = tuple(choices[label] for label in labels)
         metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
     by_id = "supporting_ids" in inside

@@ -3,68 +3,147 @@
 {"inputs": {"question": "..."}, "outputs": {"answer": "..."}}     LangSmith's examples
 {"input": "...", "target": "..."}                                  Inspect's samples
 {"input": "...", "expected_output": "...", "context": ["..."]}     DeepEval's goldens
+
+An input may be a conversation, a list of messages with role and content. Its last message of the user is the question.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
 from ras_agent.eval.formats.registry import Format, Look, registered
-from ras_agent.eval.question import Question, context_passage
+from ras_agent.eval.question import Question, context_passage, listed_choices
 from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.records import Passage
 
-_ASKED = ("question", "input", "query")
-_EXPECTED = ("answers", "answer", "output", "expected_output", "target")
-
-
-def _question(
-    record: QuestionRecord, question: str, answers: tuple[str, ...], context: tuple[str, ...] = ()
-) -> Question:
-    metadata = record.inside(record.data.get("metadata") or {}, "metadata").data
-    identity = record.text("id") if "id" in record else str(record.number)
-    contexts = tuple(context_passage("", text) for text in context)
-    gold = tuple(dict.fromkeys(passage.id for passage in contexts))
-    return Question(identity, question, answers, gold, contexts=contexts, metadata=metadata)
+_ASKED = ("question", "input", "query", "messages")
+_EXPECTED = ("answers", "answer", "output", "expected_output", "target", "messages")
+_ROLES = {"user": ("user", "human"), "assistant": ("assistant", "ai")}
 
 
 def langsmith_question(record: QuestionRecord) -> Question:
     """Return the question of an example with `inputs` and `outputs`, of which the outputs may be missing."""
     inputs = record.inside(record.data["inputs"], "inputs")
     outputs = record.inside(record.data.get("outputs") or {}, "outputs")
-    expected = outputs.texts(*_EXPECTED) if any(key in outputs for key in _EXPECTED) else ()
-    return _question(record, inputs.text(*_ASKED), expected)
+    question = _said(inputs, "user", _ASKED)
+    return Question(
+        id=_id(record),
+        question=question,
+        answers=_expected(outputs, _EXPECTED),
+        metadata=_metadata(record),
+    )
 
 
 def inspect_question(record: QuestionRecord) -> Question:
-    """Return the question of a sample with `input` and `target`."""
-    return _question(record, record.text("input"), record.texts("target"))
+    """Return the question of a sample with `input` and `target`; where it has `choices`, the target is their letter."""
+    question = Question(
+        id=_id(record),
+        question=_said(record, "user", ["input"]),
+        answers=_expected(record, ["target"]),
+        metadata=_metadata(record),
+    )
+    if record.data.get("choices"):
+        return _with_choices(question, record)
+    return question
 
 
 def deepeval_question(record: QuestionRecord) -> Question:
-    """Return the question of a golden with `input` and `expected_output`; its `context` is the gold passages."""
-    context = record.texts("context") if record.data.get("context") else ()
-    return _question(record, record.text("input"), record.texts("expected_output"), context)
+    """Return the question of a golden, of which the output may be missing; its `context` is the gold passages."""
+    contexts: dict[str, Passage] = {}
+    if record.data.get("context"):
+        for text in record.texts("context"):
+            passage = context_passage("", text)
+            contexts[passage.id] = passage
+    return Question(
+        id=_id(record),
+        question=record.text("input"),
+        answers=_expected(record, ["expected_output"]),
+        supporting=tuple(contexts),
+        contexts=tuple(contexts.values()),
+        metadata=_metadata(record),
+    )
 
 
-LANGSMITH = registered(
-    Format(
-        name="langsmith",
-        title="LangSmith's examples",
-        question=Look.of("inputs", "outputs"),
-        read_question=langsmith_question,
+def _with_choices(question: Question, record: QuestionRecord) -> Question:
+    options = record.texts("choices")
+    choices, text = listed_choices(question.question, options)
+    labels = question.answers
+    answers = []
+    for label in labels:
+        if label not in choices:
+            raise record.error(f"the target {label!r:.80} is the letter of none of the {len(options)} choices")
+        answers.append(choices[label])
+    known = dict(question.metadata)
+    known["choices"] = choices
+    known["label"] = labels[0] if len(labels) == 1 else ""
+    return replace(
+        question,
+        question=text,
+        answers=tuple(answers),
+        metadata=known,
     )
-)
-INSPECT_SAMPLES = registered(
-    Format(
-        name="inspect-samples",
-        title="Inspect's samples",
-        question=Look.of("input", "target"),
-        read_question=inspect_question,
+
+
+def _id(record: QuestionRecord) -> str:
+    if "id" in record:
+        return record.text("id")
+    return str(record.number)
+
+
+def _metadata(record: QuestionRecord) -> Mapping[str, Any]:
+    given = record.data.get("metadata") or {}
+    return record.inside(given, "metadata").data
+
+
+def _first_there(record: QuestionRecord, keys: Sequence[str]) -> str:
+    """Return the first of `keys` under which a record has something; "" where it has none."""
+    for key in keys:
+        if key in record:
+            return key
+    return ""
+
+
+def _expected(record: QuestionRecord, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the answers under the first of `keys` that is there; none where all are missing."""
+    key = _first_there(record, keys)
+    if not key:
+        return ()
+    if key != "messages":
+        return record.texts(key)
+    said = _said(record, "assistant", keys)
+    return (said,)
+
+
+def _said(record: QuestionRecord, role: str, keys: Sequence[str]) -> str:
+    """Return the text under the first of `keys` that is there, or the last message of a role in a conversation."""
+    key = _first_there(record, keys)
+    if not isinstance(record.data.get(key), list):
+        return record.text(*keys)
+    messages = record.objects(key)
+    for message in reversed(messages):
+        speaker = message.data.get("role") or message.data.get("type")
+        if speaker in _ROLES[role]:
+            return message.text("content")
+    raise record.error(f"{key!r} has no message of the {role}: give one with role and content")
+
+
+def _register(
+    name: str,
+    title: str,
+    look: Look,
+    read: Callable[[QuestionRecord], Question],
+) -> None:
+    form = Format(
+        name=name,
+        title=title,
+        question=look,
+        read_question=read,
     )
-)
-DEEPEVAL = registered(
-    Format(
-        name="deepeval",
-        title="DeepEval's goldens",
-        question=Look.of("input", "expected_output"),
-        read_question=deepeval_question,
-    )
-)
+    registered(form)
+
+
+_register("langsmith", "LangSmith's examples", Look.of("inputs", "outputs"), langsmith_question)
+_register("inspect-samples", "Inspect's samples", Look.of("input", "target"), inspect_question)
+_register("deepeval", "DeepEval's goldens", Look.of("input", "expected_output"), deepeval_question)

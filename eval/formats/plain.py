@@ -13,7 +13,7 @@ from pathlib import Path
 from ras_agent.eval.formats.exported import Exported, write_lines
 from ras_agent.eval.formats.registry import Format, Look, registered
 from ras_agent.eval.question import REST, Question, context_passage, read_grades
-from ras_agent.eval.question_file import QuestionRecord
+from ras_agent.eval.question_file import QuestionRecord, unpacked
 from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
@@ -21,25 +21,25 @@ _OWN = frozenset(
     {REST, "id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"}
 )
 
+_STRUCTURED = ("contexts", "metadata", "decomposition", "choices", "triples", "graph")
+
 
 def plain_question(record: QuestionRecord) -> Question:
-    """Return the question of a plain record, which has id, question and answers.
+    """Return the question of a plain record, which has id, question and answers. Without an id it is the row's number.
 
     Optional: supporting_ids or supporting_titles, type, contexts (objects with text, title, id), metadata, and any of
     metadata's keys (decomposition, hops, choices, label, ...) next to them.
     """
-    if "answer" in record and "answers" not in record:
-        answers = {"answers": record.data["answer"]}
-        others = {key: value for key, value in record.data.items() if key != "answer"}
-        record = replace(record, data={**others, **answers})
-    if missing := [key for key in ("id", "question", "answers") if key not in record]:
-        raise record.error(f"no key {missing[0]!r}; a question has id, question, answers")
+    record = _completed(record)
     by_id = "supporting_ids" in record
     gold = "supporting_ids" if by_id else "supporting_titles"
     metadata = {key: value for key, value in record.data.items() if key not in _OWN and value is not None}
     if "metadata" in record:
         metadata = {**record.inside(record.data["metadata"], "metadata").data, **metadata}
-    _check_known(record, QuestionRecord(metadata, record.where))
+    known = QuestionRecord(metadata, record.where)
+    _check_known(record, known)
+    if "hops" in known:
+        metadata["hops"] = known.whole("hops")
     return Question(
         id=record.text("id"),
         question=record.text("question"),
@@ -52,10 +52,26 @@ def plain_question(record: QuestionRecord) -> Question:
     )
 
 
+def _completed(record: QuestionRecord) -> QuestionRecord:
+    """Return a record with its lists and objects read, one answer as `answers`, and an id. Raises IngestError."""
+    data = dict(record.data)
+    for key in _STRUCTURED:
+        if key in record:
+            data[key] = unpacked(data[key])
+    if "answer" in record and "answers" not in record:
+        data["answers"] = data.pop("answer")
+    for key in ("id", "question", "answers"):
+        if data.get(key) is not None:
+            continue
+        if key == "id" and "question" in record:
+            data["id"] = record.number
+            continue
+        raise record.error(f"no key {key!r}; a question has id, question, answers")
+    return replace(record, data=data)
+
+
 def _check_known(record: QuestionRecord, first: QuestionRecord) -> None:
     """Raise IngestError for metadata that the properties of a Question or the metrics could not read."""
-    if "hops" in first and not first.text("hops").isdecimal():
-        raise record.error(f"'hops' should be a number, found {first.data['hops']!r:.80}")
     for step in first.objects("decomposition") if "decomposition" in first else ():
         step.text("question")
         step.text("answer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 from ras_agent.errors import IngestError, RasError, SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
@@ -129,11 +129,20 @@ def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
 
 
 def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a data frame, or of an iterable of mappings. Raises SettingsError for something else."""
-    to_dict = getattr(data, "to_dict", None)
-    if callable(to_dict) and hasattr(data, "columns"):
-        rows: Any = to_dict("records")
-        return cast(Iterable[Mapping[str, Any]], rows)
+    """Return the rows of a data frame of pandas or polars, of an Arrow table, or of an iterable of mappings.
+
+    Raises SettingsError for something else.
+    """
+    frame: Any = data
+    for method in ("to_dicts", "to_pylist"):  # of polars, of Arrow
+        convert = getattr(frame, method, None)
+        if callable(convert):
+            return list(convert())
+    if hasattr(frame, "to_dict") and hasattr(frame, "columns"):
+        index = getattr(frame, "index", None)
+        if getattr(index, "name", None):  # a column too, such as the id
+            frame = frame.reset_index()
+        return list(frame.to_dict("records"))
     if isinstance(data, Iterable) and not isinstance(data, Mapping):
         given: Iterable[Any] = data
         return given

@@ -113,7 +113,7 @@ def test_explagraphs_has_two_arguments_and_a_graph(tmp_path: Path) -> None:
     [
         ("a\tb\tagrees\t(x; y; z)", "line 5: 'label' should be support or counter, found 'agrees'"),
         ("a\tb\tsupport\t(x; y; z)(x; y)", r"line 5: 'graph' should be \(head; relation; tail\)..., found '\(x; y\)'"),
-        ("a\tb\tsupport\t", r"line 5: 'graph' should be \(head; relation; tail\)..., found ''"),
+        ("a\tb\tsupport\t", r"line 5: no key 'graph'; found .*graph \(empty\)"),
         ("a\tb\tsupport", "line 5: expected 4 fields .*, found 3"),
     ],
 )

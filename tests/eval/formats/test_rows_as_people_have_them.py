@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_one_answer_may_stand_under_its_own_name() -> None:
         {"inputs": {"question": "Where?"}, "outputs": {"answer": "Leith"}},
         {"input": "Where?", "target": ["Leith"]},
         {"input": "Where?", "expected_output": "Leith", "context": ["Leith is a port."]},
+        {
+            "inputs": {"messages": [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Hm."}]},
+            "outputs": {"messages": [{"type": "human", "content": "Where?"}, {"type": "ai", "content": "Leith"}]},
+        },
+        {
+            "input": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Where?"}],
+            "target": "Leith",
+        },
     ],
 )
 def test_rows_of_other_programs_are_known_by_their_look(row: dict[str, Any]) -> None:
@@ -75,6 +84,38 @@ def test_rows_of_other_programs_are_known_by_their_look(row: dict[str, Any]) -> 
     assert question is not None
     assert (question.id, question.question, question.answers) == ("7", "Where?", ("Leith",))
     assert len(question.supporting) == len(question.contexts) == len(row.get("context", ()))
+
+
+def test_a_sample_of_inspect_with_choices_names_the_right_ones_letter() -> None:
+    row = {"input": "Which is a river?", "choices": ["Paris", "Leith"], "target": "B"}
+    question = read_question(QuestionRecord(row, "here"))
+    assert question is not None
+    assert (question.question, question.answers, question.label) == (
+        "Which is a river?\nA. Paris\nB. Leith",
+        ("Leith",),
+        "B",
+    )
+    with pytest.raises(IngestError, match="the target 'Leith' is the letter of none of the 2 choices"):
+        read_question(QuestionRecord({**row, "target": "Leith"}, "here"))
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"input": [{"role": "system", "content": "Be brief."}], "target": "x"}, "'input' has no message of the user"),
+        ({"inputs": {"text": "Where?"}, "outputs": {}}, "no key 'question' or 'input'"),
+    ],
+)
+def test_a_row_without_a_question_says_where_it_is_missing(row: dict[str, Any], problem: str) -> None:
+    with pytest.raises(IngestError, match=problem):
+        read_question(QuestionRecord(row, "here"))
+
+
+def test_what_was_not_expected_is_no_answer() -> None:
+    for row in ({"input": "Where?", "expected_output": None}, {"inputs": {"question": "Where?"}, "outputs": None}):
+        question = read_question(QuestionRecord(row, "here"))
+        assert question is not None
+        assert question.answers == ()
 
 
 def test_flashrags_supporting_facts_may_be_pairs() -> None:
@@ -103,3 +144,29 @@ def test_a_cell_of_a_table_may_hold_a_list(tmp_path: Path) -> None:
     table = tmp_path / "q.csv"
     table.write_text('id,question,answers\n1,Where?,"[""Leith"", ""Edinburgh""]"\n')
     assert load_questions(table)[0].answers == ("Leith", "Edinburgh")
+
+
+def test_a_table_as_pandas_writes_it_has_gaps_and_floats(tmp_path: Path) -> None:
+    lines = [
+        "question,answers,hops,type,decomposition",
+        'Where?,Leith,2.0,,"[{""question"": ""Who?"", ""answer"": ""Bell""}]"',
+        '"Where, and\nwhen?",Hull,,bridge,',
+    ]
+    tables = []
+    for number, end in enumerate(("\n", "\r\n")):
+        table = tmp_path / f"{number}.csv"
+        table.write_bytes("\n".join(lines).replace("\n", end).encode())
+        tables.append(load_questions(table))
+    first, second = tables[0]
+    assert tables[0] == tables[1]  # the same data with other line ends
+    assert (first.id, first.hops, first.type, len(first.decomposition)) == ("2", 2, "", 1)
+    assert (second.question, second.hops, second.type) == ("Where, and\nwhen?", None, "bridge")
+
+
+def test_columns_by_name_are_rows_too(tmp_path: Path) -> None:
+    columns = {"id": {"0": 1, "1": 2}, "question": {"0": "Where?", "1": "Who?"}, "answer": {"0": "Leith", "1": "Bell"}}
+    (tmp_path / "frame.json").write_text(json.dumps(columns))
+    assert [(one.id, one.answers) for one in load_questions(tmp_path / "frame.json")] == [
+        ("1", ("Leith",)),
+        ("2", ("Bell",)),
+    ]

@@ -23,7 +23,7 @@ def _write_csv(run: Exported, path: Path) -> Sequence[Path]:
 
 
 def _write_parquet(run: Exported, path: Path) -> Sequence[Path]:
-    return write_parquet(path, table_rows(run.results))
+    return write_parquet(path, table_rows(run.results), every_column=True)
 
 
 CSV = registered(Format(name="csv", title="a table of results", write_results=_write_csv))

@@ -94,16 +94,27 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
     return write_parquet(path, list(map(call_row, run.calls)))
 
 
-def write_parquet(path: Path, rows: list[dict[str, Any]]) -> list[Path]:
-    """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra."""
+def write_parquet(path: Path, rows: list[dict[str, Any]], *, every_column: bool = False) -> list[Path]:
+    """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra.
+
+    every_column: keep columns in which no row has anything.
+    """
     try:
         from pyarrow import BufferOutputStream, Table, parquet
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
     columns = dict.fromkeys(name for row in rows for name in row)  # pyarrow would take those of the first row
-    used = [name for name in columns if any(row.get(name) not in (None, {}, [], "") for row in rows)]
-    text = json.dumps([{name: _filled(row.get(name)) for name in used} for row in rows], ensure_ascii=False)
-    table, buffer = Table.from_pylist(json.loads(text.encode("utf-8", "replace"))), BufferOutputStream()
+    used = []
+    for name in columns:
+        if every_column or any(row.get(name) not in (None, {}, [], "") for row in rows):
+            used.append(name)
+    filled = []
+    for row in rows:
+        values = {name: _filled(row.get(name)) for name in used}
+        filled.append(values)
+    text = json.dumps(filled, ensure_ascii=False)
+    table = Table.from_pylist(json.loads(text.encode("utf-8", "replace")))
+    buffer = BufferOutputStream()
     parquet.write_table(table, buffer)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, buffer.getvalue().to_pybytes())

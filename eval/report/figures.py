@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ras_agent.errors import RunError, UnknownName
-from ras_agent.eval.metrics import all_recalled_at, find_metric, recall_at
-from ras_agent.eval.run.folder import RunFolder
+from ras_agent.errors import RunError
+from ras_agent.eval.metrics import all_recalled_at, recall_at
+from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
+from ras_agent.eval.run.repeats import RepeatFigures, figures_of_repeats, merge_repeats
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.verdicts import RightAnswers, right_answers, verdict
 from ras_agent.eval.significance import Comparison, Estimate, compare, holm, mean_interval
 
 _MOST_K = 50
@@ -23,11 +24,22 @@ _MOST_K = 50
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: its name, which is unique within a report, its manifest, and its results so far."""
+    """A run: its name, which is unique within a report, its manifest, and its results so far.
+
+    repeats: the results of each repeat, where it was asked several times; `results` then has one of each question.
+    """
 
     name: str
     manifest: Mapping[str, Any]
     results: tuple[Result, ...]
+    repeats: tuple[tuple[Result, ...], ...] = ()
+
+    @property
+    def asked(self) -> tuple[Result, ...]:
+        """Return the results of all that was asked."""
+        if not self.repeats:
+            return self.results
+        return tuple(result for results in self.repeats for result in results)
 
     @property
     def by_id(self) -> dict[str, Result]:
@@ -68,7 +80,8 @@ class RunFigures:
 
     groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
     wrong, abstained and error. with_gold: how many questions name gold passages. at_once: how many
-    questions were under way while the seconds of one were taken; 0 where that is unknown.
+    questions were under way while the seconds of one were taken; 0 where that is unknown. right: the right answers of
+    all that was asked, and what one took. repeats: how far several repeats agree.
     """
 
     name: str
@@ -86,6 +99,8 @@ class RunFigures:
     cost: Cost
     recall: tuple[RecallPoint, ...]
     with_gold: int
+    right: RightAnswers
+    repeats: RepeatFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,32 +124,49 @@ def load_runs(folders: Sequence[Path], *, traces: bool = True) -> list[Run]:
     """
     runs: list[Run] = []
     for path in folders:
-        folder = RunFolder(path)
-        manifest = folder.manifest()
-        # by id: if a question is there twice, the later result counts
-        results = {result.id: result if traces else replace(result, trace=None) for result in folder.results()}
-        if not results:
-            raise RunError(f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`")
-        own_name = str(manifest.get("name") or path.resolve().name)
-        names, name, number = {run.name for run in runs}, own_name, 2
+        run = _read_run(path, traces)
+        names = {other.name for other in runs}
+        name = run.name
+        number = 2
         while name in names:
-            name, number = f"{own_name} ({number})", number + 1
-        runs.append(Run(name, manifest, tuple(results.values())))
+            name = f"{run.name} ({number})"
+            number += 1
+        runs.append(replace(run, name=name))
     return runs
 
 
-def verdict(result: Result, metric: str) -> str:
-    """Return "right", "wrong", "abstained" or "error"; right is a score of at least 0.5 in `metric`.
+def _read_run(path: Path, traces: bool) -> Run:
+    """Return the run in a folder, or all its repeats as one run."""
+    places = repeat_folders(path) or [path]
+    repeats = []
+    for place in places:
+        results = _read_results(RunFolder(place), traces)
+        repeats.append(results)
+    manifest = RunFolder(places[0]).manifest()
+    if places == [path]:
+        name = str(manifest.get("name") or path.resolve().name)
+        return Run(name, manifest, repeats[0])
+    merged = merge_repeats(repeats)
+    if not merged:
+        raise RunError(f"{path}: no question has ended in all {len(repeats)} repeats; finish them with --repeat")
+    return Run(
+        name=path.resolve().name,
+        manifest={**manifest, "repeats": len(repeats)},
+        results=tuple(merged),
+        repeats=tuple(repeats),
+    )
 
-    Where there is no gold answer, to abstain is right.
-    """
-    if result.error:
-        return "error"
-    if result.abstained and not result.answers:
-        return "right"
-    if result.scores.get(metric, 0.0) >= 0.5:
-        return "right"
-    return "abstained" if result.abstained else "wrong"
+
+def _read_results(folder: RunFolder, traces: bool) -> tuple[Result, ...]:
+    folder.manifest()  # whose absence is an error
+    results: dict[str, Result] = {}
+    for result in folder.results():
+        if not traces:
+            result = replace(result, trace=None)
+        results[result.id] = result  # if a question is there twice, the later result counts
+    if not results:
+        raise RunError(f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`")
+    return tuple(results.values())
 
 
 def metric_names(runs: Iterable[Run]) -> list[str]:
@@ -145,15 +177,6 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
         names.update(dict.fromkeys(name for name in run.manifest.get("metrics") or () if name in scored))
         names.update(scored)
     return list(names)
-
-
-def deciding_metric(names: Sequence[str]) -> str:
-    """Return of a run's metrics the one that says best whether an answer is right; "" if there are none.
-
-    It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
-    """
-    ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
-    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
@@ -170,24 +193,26 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         for model, tokens in model_tokens(result.usage).items():
             models[model] = models.get(model, Tokens()) + tokens
     with_gold = [result for result in results if result.supporting]
+    cost = cost_of(models, prices)
+    asked = run.asked
     return RunFigures(
         name=run.name,
         n=len(results),
         scores=_scores(results, metric_names([run])),
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
-        stop_reasons=dict(Counter(result.stop_reason or "error" for result in results).most_common()),
-        seconds=_distribution([result.seconds for result in results]),
-        at_once=max((result.at_once for result in results), default=0),
-        hops=_distribution([result.hops for result in results]),
-        tokens=_distribution(
-            [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
-        ),
+        stop_reasons=dict(Counter(result.stop_reason or "error" for result in asked).most_common()),
+        seconds=_distribution([result.seconds for result in asked]),
+        at_once=max((result.at_once for result in asked), default=0),
+        hops=_distribution([result.hops for result in asked]),
+        tokens=_distribution([result.tokens for result in asked]),
         models=models,
         replayed=sum(result.usage.get("replayed", 0) for result in results),
-        cost=cost_of(models, prices),
+        cost=cost,
         recall=_recall(with_gold),
         with_gold=len(with_gold),
+        right=right_answers(asked, metric, cost),
+        repeats=figures_of_repeats(run.repeats, metric) if run.repeats else None,
     )
 
 
@@ -204,13 +229,6 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
                 rows.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
     corrected = holm([row.comparison.permutation_p for row in rows])
     return [replace(row, corrected_p=p) for row, p in zip(rows, corrected, strict=True)]
-
-
-def _rank(name: str) -> int | None:
-    """Return the metric's rank among those that decide; None if it never does, or is not installed here."""
-    with suppress(UnknownName):
-        return find_metric(name).decides
-    return None
 
 
 def _column(run: Run, metric: str) -> dict[Hashable, float]:

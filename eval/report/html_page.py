@@ -11,20 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from ras_agent.errors import MissingExtra
-from ras_agent.eval.report.figures import (
-    Run,
-    comparisons,
-    deciding_metric,
-    figures_of,
-    headline_metrics,
-    metric_names,
-    verdict,
-)
+from ras_agent.eval.report.figures import Run, comparisons, figures_of, headline_metrics, metric_names
 from ras_agent.eval.report.plots import Plot, drawn_plots
 from ras_agent.eval.report.sections import Report, body
 from ras_agent.eval.report.traces import packed_traces
 from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.verdicts import deciding_metric, verdict
 from ras_agent.marks import ACTIONS
 from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame, trace_script
 from ras_agent.records import JSON

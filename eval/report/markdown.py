@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from ras_agent.eval.report.figures import RunFigures, Versus, headline_metrics
 from ras_agent.eval.run.prices import Cost
+from ras_agent.eval.run.repeats import Spread
+from ras_agent.eval.run.verdicts import RightAnswers
 from ras_agent.eval.significance import Comparison, Estimate
 
 
@@ -20,6 +22,10 @@ def report_markdown(
     if differences:
         parts.append(_differences(differences))
     parts.append(_effort(runs))
+    repeated = [run for run in runs if run.repeats]
+    if repeated:
+        parts.append(_spreads(repeated, metrics))
+        parts.append(_all_right(repeated))
     heads = headline_metrics(metrics, metric)
     for kind in dict.fromkeys(kind for run in runs for kind in run.groups):
         parts.append(_breakdown(runs, kind, heads))
@@ -120,11 +126,71 @@ def _effort(runs: Sequence[RunFigures]) -> str:
     rows = []
     for run in runs:
         calls = sum(used.calls for used in run.models.values())
-        seconds = f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once)}"
-        tokens = f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}"
-        rows.append([run.name, f"{run.hops.mean:.2f}", seconds, str(calls), tokens, cost_text(run.cost, calls)])
-    head = ["run", "hops", "seconds p50 / p95", "LLM calls", "tokens per question p50 / p95", "cost"]
+        row = [
+            run.name,
+            f"{run.hops.mean:.2f}",
+            f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once)}",
+            str(calls),
+            f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}",
+            cost_text(run.cost, calls),
+            right_text(run.right),
+        ]
+        rows.append(row)
+    head = [
+        "run",
+        "hops",
+        "seconds p50 / p95",
+        "LLM calls",
+        "tokens per question p50 / p95",
+        "cost",
+        "per right answer",
+    ]
     return markdown_table(head, rows)
+
+
+def right_text(right: RightAnswers) -> str:
+    """Return what a right answer took, in tokens and in money where that is known."""
+    if right.tokens is None:
+        return "–"
+    text = f"{right.tokens:,.0f} tokens"
+    if right.cost is not None:
+        text += f", {money(right.cost)}"
+    return text
+
+
+def spread_text(spread: Spread | None) -> str:
+    """Return the mean over repeats with its standard deviation, and the least and most of them."""
+    if spread is None:
+        return "–"
+    ends = f"{percent(spread.least)} to {percent(spread.most)}"
+    return f"{percent(spread.mean)} ± {percent(spread.deviation)} ({ends})"
+
+
+def _spreads(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
+    rows = []
+    for run in runs:
+        assert run.repeats is not None
+        spreads = [spread_text(run.repeats.scores.get(name)) for name in metrics]
+        rows.append([run.name, str(run.repeats.count), *spreads])
+    return markdown_table(["mean ± deviation of repeats", "repeats", *metrics], rows)
+
+
+def _all_right(runs: Sequence[RunFigures]) -> str:
+    deepest = 0
+    for run in runs:
+        assert run.repeats is not None
+        deepest = max(deepest, run.repeats.count)
+    depths = range(1, deepest + 1)
+    rows = []
+    for run in runs:
+        assert run.repeats is not None
+        row = [run.name, run.repeats.by]
+        for k in depths:
+            chance = run.repeats.all_right.get(k)
+            row.append("–" if chance is None else percent(chance))
+        rows.append(row)
+    heads = [f"pass^{k}" for k in depths]
+    return markdown_table(["all of k repeats right", "by", *heads], rows, texts=2)
 
 
 def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) -> str:

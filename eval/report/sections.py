@@ -9,7 +9,7 @@ from typing import Any
 
 from ras_agent.eval.report.figures import Group, Run, RunFigures, Versus, headline_metrics
 from ras_agent.eval.report.glossary import explained
-from ras_agent.eval.report.markdown import cost_text, percent
+from ras_agent.eval.report.markdown import cost_text, percent, spread_text
 from ras_agent.eval.report.markup import Html, el, join, table
 from ras_agent.eval.report.plots import Plot
 from ras_agent.eval.run.prices import Prices
@@ -51,6 +51,7 @@ def body(report: Report) -> Html:
         ("kinds", "By kind of question", _kinds(report)),
         ("retrieval", "Retrieval", _retrieval(report)),
         ("effort", "Time, tokens, cost", _effort(report)),
+        ("repeats", "Repeats", _repeats(report)),
         ("questions", "Questions", _questions(report)),
         ("runs", "How it was run", _manifests(report)),
     ]
@@ -256,17 +257,78 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def _repeats(report: Report) -> Html:
+    """Return how far the repeats of runs agree; empty where none was repeated."""
+    rows: list[list[str | Html | None]] = []
+    deepest = 0
+    for number, run in enumerate(report.figures, 1):
+        if run.repeats is None:
+            continue
+        deepest = max(deepest, run.repeats.count)
+        for metric in report.metrics:
+            spread = run.repeats.scores.get(metric)
+            rows.append([_run_name(report, number), metric, str(run.repeats.count), spread_text(spread)])
+    if not rows:
+        return Html("")
+    spreads = table(
+        ["run", "metric", "repeats", "mean ± deviation"],
+        rows,
+        caption="Means of the repeats in percent: their mean, standard deviation, least and most",
+        texts=2,
+    )
+    return el("div", spreads, _all_right(report, deepest), class_="stack")
+
+
+def _all_right(report: Report, deepest: int) -> Html:
+    depths = range(1, deepest + 1)
+    rows: list[list[str | Html | None]] = []
+    for number, run in enumerate(report.figures, 1):
+        if run.repeats is None:
+            continue
+        row: list[str | Html | None] = [_run_name(report, number)]
+        for k in depths:
+            chance = run.repeats.all_right.get(k)
+            row.append("–" if chance is None else percent(chance))
+        rows.append(row)
+    heads = [f"pass^{k}" for k in depths]
+    caption = f"The chance that k repeats of a question are all right, in percent, by {report.metric}"
+    return table(["run", *heads], rows, caption=caption)
+
+
 def _effort(report: Report) -> Html:
     rows = []
     for number, run in enumerate(report.figures, 1):
         calls = sum(used.calls for used in run.models.values())
-        seconds = (f"{value:.2f}" for value in (run.seconds.p50, run.seconds.p95, run.seconds.mean))
-        at_once = str(run.at_once or "unknown")
-        tokens = (f"{value:,.0f}" for value in (run.tokens.p50, run.tokens.p95))
-        calls_text = f"{calls:,}" + (f" ({run.replayed:,} replayed)" if run.replayed else "")
-        cost = el("span", cost_text(run.cost, calls), data_cost=number - 1)
-        rows.append([_run_name(report, number), f"{run.hops.mean:.2f}", *seconds, at_once, calls_text, *tokens, cost])
-    head = ["run", "hops", "s p50", "s p95", "s mean", "at once", "LLM calls", "tokens p50", "tokens p95", "cost"]
+        calls_text = f"{calls:,}"
+        if run.replayed:
+            calls_text += f" ({run.replayed:,} replayed)"
+        row = [
+            _run_name(report, number),
+            f"{run.hops.mean:.2f}",
+            f"{run.seconds.p50:.2f}",
+            f"{run.seconds.p95:.2f}",
+            f"{run.seconds.mean:.2f}",
+            str(run.at_once or "unknown"),
+            calls_text,
+            f"{run.tokens.p50:,.0f}",
+            f"{run.tokens.p95:,.0f}",
+            "–" if run.right.tokens is None else f"{run.right.tokens:,.0f}",
+            el("span", cost_text(run.cost, calls), data_cost=number - 1, data_right=run.right.count),
+        ]
+        rows.append(row)
+    head = [
+        "run",
+        "hops",
+        "s p50",
+        "s p95",
+        "s mean",
+        "at once",
+        "LLM calls",
+        "tokens p50",
+        "tokens p95",
+        "tokens per right answer",
+        "cost",
+    ]
     caption = "Per question: hops, seconds while so many were under way at once, tokens; for the run: calls and cost"
     efforts = table(head, rows, caption=caption)
     reasons = dict.fromkeys(reason for run in report.figures for reason in run.stop_reasons)

@@ -16,10 +16,10 @@ from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics.mauve import mauve_of, require_mauve
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import REMOTE_MAKERS, EvalAgent
-from ras_agent.eval.run.folder import RunFolder
+from ras_agent.eval.run.folder import RunFolder, data_frame
 from ras_agent.eval.run.manifest import RunDescription, file_sha256, manifest_of
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, table_rows
 from ras_agent.eval.run.runner import evaluate, metric_scorer, question_work, remaining
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.eval.run.task import Task, load_task
@@ -64,6 +64,15 @@ class Run:
     def headline(self) -> str:
         """Return the metric that is shown first."""
         return self.task.metrics[0]
+
+    def to_pandas(self) -> Any:
+        """Return the results so far as a pandas DataFrame: a row a question, in their order, and a column a score.
+
+        Raises MissingExtra without pandas.
+        """
+        ended = {result.id: result for result in self.folder.results()}
+        results = [ended[question.id] for question in self.questions if question.id in ended]
+        return data_frame(table_rows(results))
 
     def finish(
         self,

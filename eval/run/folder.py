@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from ras_agent.errors import RunError
+from ras_agent.errors import MissingExtra, RunError
 from ras_agent.eval.run.manifest import VERSIONS, differences
 from ras_agent.eval.run.result import Result, table_rows
 from ras_agent.records import JSON
@@ -117,6 +117,8 @@ class RunFolder:
         """Raise RunError if there is a folder that holds something else than a run."""
         half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
         there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
+        if repeat_folders(self.path):
+            raise RunError(f"{self.path} holds repeats of a run: go on with --repeat, or name another folder")
         if self.manifest_path not in there and there - half_begun:
             raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
 
@@ -125,6 +127,8 @@ class RunFolder:
         try:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
+            if repeats := repeat_folders(self.path):
+                raise RunError(f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}") from error
             raise RunError(
                 f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
                 "name a folder that `ras-agent eval --out FOLDER` wrote"
@@ -173,9 +177,13 @@ class RunFolder:
     def rows(self) -> list[JSON]:
         """Return the results as rows of a table: a column for each score, lists as JSON, without traces.
 
-        `pandas.DataFrame(folder.rows())` is a data frame; `ras-agent export RUN --to csv` or `parquet` writes a file.
+        `ras-agent export RUN --to csv` or `parquet` writes a file of them.
         """
         return table_rows(tuple(self.results()))
+
+    def to_pandas(self) -> Any:
+        """Return the results as a pandas DataFrame: a row a question, a column a score. Raises MissingExtra."""
+        return data_frame(self.rows())
 
     def forget(self, ids: Collection[str]) -> None:
         """Remove these questions' lines, so that they are asked again. Call it while `writing`."""
@@ -196,6 +204,25 @@ class RunFolder:
                 file.truncate(complete)
                 file.flush()
                 os.fsync(file.fileno())
+
+
+def data_frame(rows: Sequence[JSON]) -> Any:
+    """Return rows as a pandas DataFrame. Raises MissingExtra without pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtra("a DataFrame", "datasets") from error
+    return pandas.DataFrame(rows)
+
+
+def repeat_folders(path: Path) -> list[Path]:
+    """Return the folders of a run's repeats below `path`, in their order; none where it holds no repeats."""
+    numbered = {}
+    for folder in path.glob("repeat-*"):
+        number = folder.name.removeprefix("repeat-")
+        if number.isdecimal() and (folder / "manifest.json").exists():
+            numbered[int(number)] = folder
+    return [numbered[number] for number in sorted(numbered)]
 
 
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:

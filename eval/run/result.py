@@ -62,6 +62,13 @@ class Result:
     relevance: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def tokens(self) -> int:
+        """Return how many tokens all model calls took."""
+        read: int = self.usage.get("input_tokens", 0)
+        written: int = self.usage.get("output_tokens", 0)
+        return read + written
+
+    @property
     def response(self) -> str:
         """The answer for others to score: where it abstained, nothing that it suggests."""
         return "I don't know." if self.abstained else self.answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from ras_agent.eval.metrics import normalise_answer
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.verdicts import deciding_metric, right_answers
 from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
 
@@ -25,9 +27,13 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
     """Return the content of summary.json.
 
     A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
-    clock; `retrieved` is how many passages a question had.
+    clock; `retrieved` is how many passages a question had. `cost` is None where no call has a price, and lists the
+    models without one.
     """
     seconds = [result.seconds for result in results]
+    names = dict.fromkeys(name for result in results for name in result.scores)
+    cost = _cost_of(results, prices or Prices())
+    right = right_answers(results, deciding_metric(list(names)), cost)
     return {
         "questions": len(results),
         "scores": _scores(results, seed),
@@ -47,7 +53,8 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "tokens": _tokens(results),
         "failures": _failures(results),
         "errors": sum(result.error is not None for result in results),
-        "cost": _cost(results, prices or Prices()),
+        "cost": {"total": cost.total, "unknown": list(cost.unpriced)} if cost.total else None,
+        "right": asdict(right),
     }
 
 
@@ -88,13 +95,13 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
     return dict(Counter(messages).most_common(_MOST_FAILURES))
 
 
-def _cost(results: Iterable[Result], prices: Prices) -> JSON | None:
-    """Price all calls, replayed ones included; `unknown` lists the models without a price.
-
-    None where no model was called, or none has a price.
-    """
-    cost = sum((cost_of(model_tokens(result.usage), prices) for result in results), Cost())
-    return {"total": cost.total, "unknown": list(cost.unpriced)} if cost.total else None
+def _cost_of(results: Iterable[Result], prices: Prices) -> Cost:
+    """Price all calls, replayed ones included."""
+    total = Cost()
+    for result in results:
+        tokens = model_tokens(result.usage)
+        total += cost_of(tokens, prices)
+    return total
 
 
 def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
@@ -136,11 +143,18 @@ def _percentiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def _tokens(results: Sequence[Result]) -> JSON:
+    each = [result.tokens for result in results]
+    return {
+        **summed_usage(results),
+        "per_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
+    }
+
+
+def summed_usage(results: Sequence[Result]) -> JSON:
+    """Return the model calls of several results as the `usage` of one."""
     total = {name: _sum(results, name) for name in _COUNTED}
-    each = [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
     return {
         **total,
-        "per_question": {**_percentiles(each), "mean": fmean(each) if each else 0.0},
         "by_role": _merge(result.usage.get("by_role", {}) for result in results),
         "by_model": _merge(result.usage.get("by_model", {}) for result in results),
     }

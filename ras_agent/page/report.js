@@ -300,7 +300,9 @@
       if (!many.some((tokens) => Object.keys(tokens).length)) continue;
       const { total, unpriced } = costOf(many);
       const missing = unpriced.length ? `unknown: no price for ${unpriced.join(", ")}` : "";
-      cell.textContent = missing && !total ? missing : money(total) + (missing ? ` and ${missing}` : "");
+      const right = Number(cell.dataset.right);
+      const each = right && !missing ? `, ${money(total / right)} per right answer` : "";
+      cell.textContent = missing && !total ? missing : money(total) + (missing ? ` and ${missing}` : each);
     }
     if ($("prices")) $("prices").textContent = JSON.stringify(prices, null, 2);
   }

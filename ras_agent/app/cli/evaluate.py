@@ -138,6 +138,10 @@ class EvalOptions(QuestionOptions):
             hidden=True,
         ),
     ] = None
+    repeat: Annotated[
+        int,
+        typer.Option(min=1, help="Ask all so often, and say how far the repeats agree.", rich_help_panel=_RUN),
+    ] = 1
     prices: PricesFile = None
     name: Annotated[str | None, typer.Option(help="The run's name in reports.", rich_help_panel=_RUN, hidden=True)] = (
         None
@@ -155,24 +159,37 @@ def evaluate(options: EvalOptions) -> None:
     code 3. So does a record that cannot be read, which is left out.
     """
     from ras_agent.eval.run.begin import begin_run
+    from ras_agent.eval.run.repeats import ask_repeatedly
     from ras_agent.eval.run.workers import WorkerPlan
 
     prices = load_prices(options.prices)
     console = screen(quiet=options.quiet)
-    run = begin_run(
-        _task(options),
-        _agent(options),
-        options.out,
-        retry_errors=options.retry_errors,
-        concurrency=options.concurrency,
-        workers=WorkerPlan(options.engine, options.workers, options.ray_address),
-    )
-    for error in run.task.skipped:
+    task = _task(options)
+    agent = _agent(options)
+    for error in task.skipped:
         typer.echo(f"skipped  {inert(str(error))}", err=True)
-    with progress(console, run, prices) as on_end:
-        summary = run.finish(on_end, prices, options.mauve)
-    _show(console, summary, run)
-    if summary["errors"] or run.task.skipped:
+    begin: dict[str, Any] = {
+        "retry_errors": options.retry_errors,
+        "concurrency": options.concurrency,
+        "workers": WorkerPlan(options.engine, options.workers, options.ray_address),
+    }
+    if options.repeat > 1:
+        summary = ask_repeatedly(
+            task,
+            agent,
+            options.out,
+            options.repeat,
+            prices=prices,
+            mauve=options.mauve,
+            watch=lambda run: progress(console, run, prices),
+            **begin,
+        )
+    else:
+        run = begin_run(task, agent, options.out, **begin)
+        with progress(console, run, prices) as on_end:
+            summary = run.finish(on_end, prices, options.mauve)
+    _show(console, summary, task, options.out)
+    if summary["errors"] or task.skipped:
         raise typer.Exit(INCOMPLETE)
 
 
@@ -239,7 +256,7 @@ def progress(console: Console, run: Run, prices: Prices | None = None) -> Iterat
         yield on_end
 
 
-def _show(console: Console, summary: JSON, run: Run) -> None:
+def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
     """Print the scores with their intervals, and the run's hops, seconds, tokens and cost."""
     from rich.table import Table
 
@@ -274,12 +291,15 @@ def _show(console: Console, summary: JSON, run: Run) -> None:
         parts.append(
             f"cost {cost['total']:.4g}{' without ' + inert(', '.join(cost['unknown'])) if cost['unknown'] else ''}"
         )
-    parts.append(f"{run.folder.path} written")
+    parts += _right_parts(summary["right"])
+    parts.append(f"{out} written")
     stops = ", ".join(f"{reason} {count}" for reason, count in summary["stop_reasons"].items())
     console.print(table)
     console.print(f"stopped by: {stops}", style="dim", soft_wrap=True)
     console.print(" · ".join(parts), style="dim", soft_wrap=True)
-    if note := run.task.evidence_note:
+    if repeats := summary.get("repeats"):
+        console.print(_repeats_text(repeats), soft_wrap=True)
+    if note := task.evidence_note:
         console.print(note, style="yellow", soft_wrap=True)
     if failures := summary["failures"]:
         message, most = next(iter(failures.items()))
@@ -288,6 +308,29 @@ def _show(console: Console, summary: JSON, run: Run) -> None:
     if summary["errors"]:
         note = f"{quantity(summary['errors'], 'question')} ended in an error; --retry-errors asks again"
         console.print(note, style="red", soft_wrap=True)
+
+
+def _right_parts(right: JSON) -> list[str]:
+    """Return what a right answer took, in tokens and in money, where that is known."""
+    parts = []
+    if right["tokens"] is not None:
+        parts.append(f"{right['tokens']:,.0f} tokens a right answer")
+    if right["cost"] is not None:
+        parts.append(f"{right['cost']:.4g} a right answer")
+    return parts
+
+
+def _repeats_text(repeats: JSON) -> str:
+    """Return how far repeats agree: the spread of the metric that decides, and pass^k."""
+    by = repeats["by"]
+    parts = [f"{repeats['count']} repeats"]
+    if spread := repeats["scores"].get(by):
+        least = 100 * spread["least"]
+        most = 100 * spread["most"]
+        deviation = 100 * spread["deviation"]
+        parts.append(f"{by} {100 * spread['mean']:.1f} ± {deviation:.1f} ({least:.1f} to {most:.1f})")
+    chances = [f"pass^{k} {100 * chance:.1f}" for k, chance in repeats["all_right"].items()]
+    return " · ".join([*parts, *chances])
 
 
 def _figures(score: JSON) -> tuple[str, str, str]:

@@ -11,7 +11,6 @@ from ras_agent.eval.report.figures import (
     RecallPoint,
     Run,
     comparisons,
-    deciding_metric,
     figures_of,
     headline_metrics,
     load_runs,
@@ -22,6 +21,7 @@ from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.prices import Cost, Price, Prices, Tokens
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.summarise import summarise
+from ras_agent.eval.run.verdicts import deciding_metric
 
 NO_PRICES = Prices()
 

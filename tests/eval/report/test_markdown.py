@@ -32,9 +32,9 @@ def test_one_run() -> None:
 | --- | ---: | ---: | ---: |
 | mine | 2 | 100.0 (34.2 to 100.0) | 0 |
 
-| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
-| --- | ---: | ---: | ---: | ---: | ---: |
-| mine | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | unknown: no price for small |
+| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost | per right answer |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| mine | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | unknown: no price for small | 1,000 tokens |
 
 | type | run | n | em |
 | --- | --- | ---: | ---: |
@@ -61,10 +61,10 @@ def test_two_runs() -> None:
 | --- | --- | ---: | ---: | ---: | ---: |
 | b \\| &lt;b> − a | em | 2 | +100.0 (+100.0 to +100.0) | 0.5000 | 0.5000 |""",
         """\
-| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost |
-| --- | ---: | ---: | ---: | ---: | ---: |
-| a | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 |
-| b \\| &lt;b> | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 |""",
+| run | hops | seconds p50 / p95 | LLM calls | tokens per question p50 / p95 | cost | per right answer |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| a | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 | – |
+| b \\| &lt;b> | 2.00 | 0.50 / 0.50 | 2 | 1000 / 1000 | 2.00 | 1,000 tokens, 1.00 |""",
     ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ras_agent.errors import RunError, SettingsError
+from ras_agent.errors import MissingExtra, RunError, SettingsError
 from ras_agent.eval.formats import format_to_write
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.run import EvalAgent, begin_run, load_task, search_agent
@@ -84,6 +86,50 @@ def test_results_are_a_table_with_a_column_for_each_score(corpus: Path, tmp_path
     format_to_write("csv")(Exported.read(tmp_path / "run"), tmp_path / "run.csv")
     with (tmp_path / "run.csv").open(newline="") as file:
         assert [row["recall"] for row in csv.DictReader(file)] == ["1.0", "1.0", "1.0"]
+
+
+def test_parquet_has_the_same_columns_and_reads_back(corpus: Path, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    _run(ROWS, corpus, tmp_path / "run")
+    run = Exported.read(tmp_path / "run")
+    format_to_write("parquet")(run, tmp_path / "run.parquet")
+    rows = RunFolder(tmp_path / "run").rows()
+    assert parquet.read_table(tmp_path / "run.parquet").to_pylist() == rows
+    assert {"recall", "mrr", "error", "confidence"} <= rows[0].keys()
+
+
+def test_a_run_is_a_data_frame_in_the_order_of_its_questions(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(retriever="bm25")
+    task = load_task("jsonl", ROWS, settings, corpus=corpus).for_search()
+    run = begin_run(task, search_agent("bm25", settings), tmp_path / "run", concurrency=1)
+    run.finish()
+    lines = run.folder.results_path.read_text().splitlines(keepends=True)
+    run.folder.results_path.write_text("".join(reversed(lines)))
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    assert [(row["id"], row["recall"]) for row in run.to_pandas()] == [("q0", 1.0), ("q1", 1.0), ("q2", 1.0)]
+    assert [row["id"] for row in run.folder.to_pandas()] == ["q2", "q1", "q0"]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"ras-agent\[datasets\]"):
+        run.to_pandas()
+
+
+def test_an_index_with_a_name_and_gaps_of_pandas_are_read(corpus: Path) -> None:
+    class Indexed(Frame):
+        index = SimpleNamespace(name="id")
+
+        def reset_index(self) -> Any:
+            return Frame()
+
+        def to_dict(self, orient: str) -> list[dict[str, Any]]:
+            raise AssertionError("the ids would be lost")
+
+    na = type("NAType", (), {})()
+    for data in (Indexed(), [{**ROWS[0], "hops": na}, *ROWS[1:]]):
+        task = load_task("jsonl", data, Settings(), corpus=corpus)
+        assert [question.id for question in task.questions] == ["q0", "q1", "q2"]
+        assert task.questions[0].metadata.get("hops") is None
 
 
 def test_a_run_that_only_searches_is_exported_with_its_passages(corpus: Path, tmp_path: Path) -> None:

@@ -1,0 +1,229 @@
+"""A task that an agent is asked several times: a folder of runs, and how far they agree.
+
+    runs/mine/repeat-1, repeat-2, ...   runs as any other, each with replies of its own: resumed, exported, compared
+    runs/mine/summary.json              all of them together
+
+A question's score is its mean over the repeats, so that the interval is still one over questions. The spread is that of
+the repeats' means, and pass^k is the chance that k repeats of a question are all right (Yao et al., 2024, tau-bench).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from math import comb
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from ras_agent.errors import RunError, SettingsError
+from ras_agent.eval.run.agent import EvalAgent
+from ras_agent.eval.run.begin import Run, begin_run
+from ras_agent.eval.run.folder import RunFolder, repeat_folders
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.summarise import summarise, summed_usage
+from ras_agent.eval.run.task import Task
+from ras_agent.eval.run.verdicts import deciding_metric, verdict
+from ras_agent.records import JSON
+
+WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
+"""Called with each run that begins; what it yields is called with each new result."""
+
+_OF_QUESTIONS = ("questions", "scores", "by_type", "by_hops", "by_answer", "at_coverage")
+"""Parts of a summary that are over questions; the others are over all that was asked"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean of a metric over the repeats, and how far their means differ: standard deviation, smallest and largest."""
+
+    mean: float
+    deviation: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFigures:
+    """How far repeats agree, over the questions that all of them have asked.
+
+    by: the metric that decides whether an answer is right. all_right: pass^k by k, from 1 on: the chance that k repeats
+    of a question are all right.
+    """
+
+    count: int
+    by: str
+    scores: Mapping[str, Spread]
+    all_right: Mapping[int, float]
+
+
+def ask_repeatedly(
+    task: Task,
+    agent: EvalAgent,
+    out: Path,
+    times: int,
+    *,
+    prices: Prices | None = None,
+    mauve: str | None = None,
+    watch: WatchRun | None = None,
+    **options: Any,
+) -> JSON:
+    """Ask the questions of a task `times` times, and return the summary of all, which is written to `out`.
+
+    Repeats that are there are kept, so that more can be asked later.
+
+    Args:
+        task: the questions.
+        agent: which is asked.
+        out: the folder of the repeats.
+        times: how many repeats there are at the end.
+        prices: for the cost in the summary.
+        mauve: as of `Run.finish`.
+        watch: shows each run's progress.
+        options: of `begin_run`.
+
+    Raises:
+        SettingsError: where replies are cached in one place, so that the repeats would be one.
+        RunError: for a folder that holds something else, or more repeats.
+    """
+    _check(agent, out, times)
+    for number in range(1, times + 1):
+        one = replace(agent, name=f"{agent.name} {number}")
+        run = begin_run(task, one, out / f"repeat-{number}", **options)
+        shown = watch(run) if watch else nullcontext()
+        with shown as on_end:
+            run.finish(on_end, prices, mauve)
+    repeats = read_repeats(out)
+    summary = summarise_repeats(repeats, seed=agent.seed, prices=prices)
+    summary["skipped_records"] = len(task.skipped)
+    summary["without_evidence"] = task.without_evidence
+    RunFolder(out).write_summary(summary)
+    return summary
+
+
+def _check(agent: EvalAgent, out: Path, times: int) -> None:
+    if agent.settings.cache is not None:
+        raise SettingsError(
+            "with one --cache every repeat would have the replies of the first: leave --cache away, "
+            "each repeat keeps its own"
+        )
+    if RunFolder(out).manifest_path.exists():
+        raise RunError(f"{out} holds one run without repeats; name another folder with --out")
+    there = len(repeat_folders(out))
+    if there > times:
+        raise RunError(f"{out} holds {there} repeats already: ask for as many or more, or name another folder")
+
+
+def read_repeats(path: Path) -> list[list[Result]]:
+    """Return the results of each repeat in a folder."""
+    return [list(RunFolder(folder).results()) for folder in repeat_folders(path)]
+
+
+def summarise_repeats(
+    repeats: Sequence[Sequence[Result]],
+    seed: int = 0,
+    prices: Prices | None = None,
+) -> JSON:
+    """Return the content of summary.json: scores by question, effort over all repeats, and how far these agree."""
+    merged = merge_repeats(repeats)
+    asked = [result for results in repeats for result in results]
+    summary = summarise(asked, seed, prices)
+    of_questions = summarise(merged, seed, prices)
+    for name in _OF_QUESTIONS:
+        summary[name] = of_questions[name]
+    figures = figures_of_repeats(repeats)
+    summary["repeats"] = asdict(figures)
+    return summary
+
+
+def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
+    """Return one result for each question that all repeats have asked.
+
+    Its scores are the means, its calls are those of all, it has an error where one has; the rest is the first repeat's.
+    """
+    merged = []
+    for group in _groups(repeats):
+        errors = [result.error for result in group if result.error]
+        one = replace(
+            group[0],
+            scores=_mean_scores(group),
+            usage=summed_usage(group),
+            seconds=fmean(result.seconds for result in group),
+            error=errors[0] if errors else None,
+        )
+        merged.append(one)
+    return merged
+
+
+def figures_of_repeats(repeats: Sequence[Sequence[Result]], metric: str = "") -> RepeatFigures:
+    """Return how far repeats agree. metric: decides whether an answer is right; by default the run's own."""
+    groups = _groups(repeats)
+    names = dict.fromkeys(name for group in groups for result in group for name in result.scores)
+    by = metric or deciding_metric(list(names))
+    scores = {}
+    for name in names:
+        if spread := _spread(groups, name):
+            scores[name] = spread
+    right = []
+    for group in groups:
+        verdicts = [verdict(result, by) for result in group]
+        right.append(verdicts.count("right"))
+    return RepeatFigures(
+        count=len(repeats),
+        by=by,
+        scores=scores,
+        all_right=all_right(right, len(repeats)),
+    )
+
+
+def all_right(right: Sequence[int], times: int) -> dict[int, float]:
+    """Return pass^k for k from 1 to `times`: the mean chance that k of a question's repeats are all right.
+
+    right: of each question, how many of its `times` repeats are right.
+    """
+    if not right:
+        return {}
+    chances = {}
+    for k in range(1, times + 1):
+        drawn = comb(times, k)
+        chances[k] = fmean(comb(count, k) / drawn for count in right)
+    return chances
+
+
+def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
+    """Return the results of each question that all repeats have asked, in the order of the first."""
+    by_id = [{result.id: result for result in results} for results in repeats]
+    if not by_id:
+        return []
+    groups = []
+    for name in by_id[0]:
+        group = [results[name] for results in by_id if name in results]
+        if len(group) == len(by_id):
+            groups.append(group)
+    return groups
+
+
+def _mean_scores(group: Sequence[Result]) -> dict[str, float]:
+    names = dict.fromkeys(name for result in group for name in result.scores)
+    means = {}
+    for name in names:
+        means[name] = fmean(result.scores[name] for result in group if name in result.scores)
+    return means
+
+
+def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:
+    """Return the spread of the repeats' means; None where not every repeat has the metric."""
+    means = []
+    for repeat in zip(*groups, strict=True):
+        scores = [result.scores[metric] for result in repeat if metric in result.scores]
+        if not scores:
+            return None
+        means.append(fmean(scores))
+    return Spread(
+        mean=fmean(means),
+        deviation=stdev(means) if len(means) > 1 else 0.0,
+        least=min(means),
+        most=max(means),
+    )

@@ -1,0 +1,78 @@
+"""Whether an answer is right, by the metric of a run that says it best, and what a right answer costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ras_agent.errors import UnknownName
+from ras_agent.eval.metrics import find_metric
+from ras_agent.eval.run.prices import Cost
+from ras_agent.eval.run.result import Result
+
+_RIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RightAnswers:
+    """The right answers of a run, and what one of them took, wrong answers included.
+
+    by: the metric that decides. tokens, cost: of the run for each right answer; None where none is right, no model was
+    called, or a price is unknown.
+    """
+
+    by: str
+    count: int
+    tokens: float | None
+    cost: float | None
+
+
+def verdict(result: Result, metric: str) -> str:
+    """Return "right", "wrong", "abstained" or "error"; right is a score of at least 0.5 in `metric`.
+
+    Where there is no gold answer, to abstain is right.
+    """
+    if result.error:
+        return "error"
+    if result.abstained and not result.answers:
+        return "right"
+    if result.scores.get(metric, 0.0) >= _RIGHT:
+        return "right"
+    return "abstained" if result.abstained else "wrong"
+
+
+def deciding_metric(names: Sequence[str]) -> str:
+    """Return of a run's metrics the one that says best whether an answer is right; "" if there are none.
+
+    It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
+    """
+    ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
+    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
+
+
+def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:
+    """Count the right answers by a metric, and share out among them the tokens and the cost of all questions."""
+    verdicts = [verdict(result, metric) for result in results]
+    count = verdicts.count("right")
+    tokens = sum(result.tokens for result in results)
+    paid = cost.total if tokens and not cost.unpriced else None
+    return RightAnswers(
+        by=metric,
+        count=count,
+        tokens=_each(tokens or None, count),
+        cost=_each(paid, count),
+    )
+
+
+def _each(total: float | None, count: int) -> float | None:
+    if total is None or not count:
+        return None
+    return total / count
+
+
+def _rank(name: str) -> int | None:
+    """Return the metric's rank among those that decide; None if it never does, or is not installed here."""
+    with suppress(UnknownName):
+        return find_metric(name).decides
+    return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from ras_agent.budget import Limits
+from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.calling import acall, call
 from ras_agent.errors import ModelRefused, UnknownName
 from ras_agent.eval.question import Question
@@ -22,13 +22,15 @@ from ras_agent.eval.run.task import Task
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
 from ras_agent.protocols import Retriever
-from ras_agent.records import Passage
+from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Hit, Passage
 from ras_agent.settings import Settings
 from ras_agent.tools.retrieve.resolve import resolve_retriever, retriever_options
 from ras_agent.tools.retrieve.search import scoped
 
 if TYPE_CHECKING:
     from ras_agent.graphs.agent import Agent
+    from ras_agent.graphs.parts import AgentParts
     from ras_agent.graphs.state import Inputs
 
 AnswerQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
@@ -42,18 +44,44 @@ NO_ANSWER: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that asks the agent which `settings` describe."""
     parts = resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text)
-    warm_up(parts.retriever, task)
+    passages = warm_up(parts.retriever, task)
+    warm_up_roles(parts, task, passages)
     return graph_answerer(assemble_agent(parts), partial(agent_inputs, task, settings.graph))
 
 
-def warm_up(retriever: Retriever, task: Task) -> None:
+def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
     """Search once, so that what a retriever loads at its first search is in no question's seconds.
 
-    What fails here fails again where a question is asked, and is told there.
+    Returns the passage that was found. What fails here fails again where a question is asked, and is reported there.
     """
-    if task.questions and not task.questions[0].metadata.get("graph"):
-        with suppress(Exception):
-            call(retriever, "retrieve", task.questions[0].question, 1)
+    if not task.questions or task.questions[0].metadata.get("graph"):
+        return ()
+    with suppress(Exception):
+        hits: list[Hit] = call(retriever, "retrieve", task.questions[0].question, 1)
+        return tuple(hit.passage for hit in hits)
+    return ()
+
+
+def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) -> None:
+    """Plan, read and answer once, so that what these roles load is in no question's seconds.
+
+    No chat model is asked: the ledger admits no call. What fails here fails again where a question is asked.
+    """
+    if not passages:
+        return
+    question = task.questions[0].question
+    nothing_known = QuestionGraph()
+    first: list[tuple[Any, str, tuple[Any, ...]]] = [
+        (parts.planner, "plan", (question, nothing_known, ())),
+        (parts.extractor, "extract", (passages, question)),
+        (parts.answerer, "answer", (question, nothing_known, passages, ())),
+    ]
+    no_calls = Limits(max_llm_calls=1)  # one is kept for an answerer in a run, which this is not
+    for role, method, arguments in first:
+        if not hasattr(role, method):
+            continue
+        with metered(Ledger(limits=no_calls)), suppress(Exception):
+            call(role, method, *arguments)
 
 
 def search_answerer(task: Task, settings: Settings) -> AnswerQuestion:
@@ -138,6 +166,7 @@ def baseline_agent(name: str, settings: Settings, baseline: str, **described: An
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
         retriever = _retriever(task, settings)
+        warm_up(retriever, task)
 
         async def answer(question: Question) -> Mapping[str, Any]:
             passages = await _search(retriever, question, settings.k)

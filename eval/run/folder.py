@@ -209,7 +209,7 @@ class RunFolder:
 def data_frame(rows: Sequence[JSON]) -> Any:
     """Return rows as a pandas DataFrame. Raises MissingExtra without pandas."""
     try:
-        import pandas
+        import pandas  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise MissingExtra("a DataFrame", "datasets") from error
     return pandas.DataFrame(rows)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,12 @@ from ras_agent import create_ras_agent
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.agent import NO_ANSWER, graph_answerer, retriever_answerer, warm_up
+from ras_agent.eval.run.agent import NO_ANSWER, graph_answerer, retriever_answerer, warm_up, warm_up_roles
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.runner import evaluate, question_work
+from ras_agent.graphs.resolve import resolve_parts
 from ras_agent.records import Hit, Passage
+from ras_agent.settings import Settings
 from ras_agent.tools.workers.pool import Here
 from tests.messages import says
 
@@ -282,3 +285,18 @@ def test_a_retriever_is_loaded_before_the_first_question_is_timed() -> None:
 
     warm_up(Loading(), SimpleNamespace(questions=QUESTIONS))  # type: ignore[arg-type]
     assert asked == ["Question 0?"]
+
+
+def test_roles_that_load_are_warmed_up_and_no_model_is_asked(scripted_llm: Any) -> None:
+    asked: list[str] = []
+
+    class Loading:
+        def extract(self, passages: Any, subquery: str = "") -> Any:
+            asked.append(f"{passages[0].id}: {subquery}")
+            raise OSError("not now")
+
+    settings = Settings(planner=scripted_llm.spec, answerer=scripted_llm.spec, extractor="offline")
+    parts = replace(resolve_parts("ras", settings=settings, index=[Passage("p1", "One.")]), extractor=Loading())
+    warm_up_roles(parts, SimpleNamespace(questions=QUESTIONS), (Passage("p1", "One."),))  # type: ignore[arg-type]
+    assert asked == ["p1: Question 0?"]
+    assert scripted_llm.requests() == []

@@ -14,7 +14,7 @@ from ras_agent.eval.significance import Comparison, Estimate
 def report_markdown(
     runs: Sequence[RunFigures], differences: Sequence[Versus], metrics: Sequence[str], metric: str
 ) -> str:
-    """Return the tables, with scores in percent and 95 % bootstrap intervals.
+    """Return the tables, with scores in percent and 95 % intervals.
 
     metric: the one that decided whether answers are right.
     """

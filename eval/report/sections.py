@@ -108,7 +108,7 @@ def _scores(report: Report) -> Html:
     names = [
         join([_run_name(report, number), el("small", f" n = {run.n}")]) for number, run in enumerate(report.figures, 1)
     ]
-    score_table = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % bootstrap intervals")
+    score_table = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % intervals")
     missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
     words = _glossary(report)
     if len(report.runs) > 2:  # as wide as the page
@@ -166,7 +166,7 @@ def _differences(report: Report) -> Html:
                 f"{difference.corrected_p:.4f}",
             ]
         )
-    caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % intervals by paired bootstrap"
+    caption = f"Against {report.runs[0].name}, in points, on common questions; 95 % paired intervals"
     note = (
         "p: paired permutation test, two-sided, of one comparison; beside it the same, corrected for all of them by "
         "Holm's method. A question is the same in two runs where its id and its text are."

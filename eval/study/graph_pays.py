@@ -193,16 +193,18 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
         return f"Yes: over {n} questions {best.name} is better by {told}{cost}."
     if gap.high < 0:
         return f"No: over {n} questions {best.name}, the best with a graph, is worse: {told}{cost}."
-    hidden = _hidden(gap.high - gap.low, n, len(with_graph))
+    hidden = _hidden(best.difference, len(with_graph))
     return f"No, not over these {n} questions: {best.name}, the best with a graph, has {told}{cost}{hidden}."
 
 
-def _hidden(width: float, n: int, tried: int) -> str:
-    """Say how large a difference would have had to be to show. width: of its interval, 0 without any difference."""
-    if width:
-        return f"; a difference of less than about {50 * width:.0f} points would not show here"
+def _hidden(comparison: Comparison, tried: int) -> str:
+    """Say how large a difference would have had to be to show."""
+    if comparison.differing:
+        gap = comparison.difference
+        return f"; a difference of less than about {50 * (gap.high - gap.low):.0f} points would not show here"
     # that many questions have to change, all to one side, before the permutation test is sure
     least = ceil(log2(2 * tried / _SURE))
+    n = comparison.n
     if least > n:
         return f"; none would show over so few, it takes {least}"
     return f"; a gain on fewer than {least} questions, {100 * least / n:.0f} points, would not show here"

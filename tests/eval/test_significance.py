@@ -1,5 +1,6 @@
 """Intervals and tests on cases whose answer is known, and against SciPy's."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 from statistics import fmean
@@ -14,6 +15,7 @@ from ras_agent.eval.significance import (
     holm,
     mean_interval,
     paired_bootstrap,
+    paired_interval,
     paired_permutation,
 )
 
@@ -81,6 +83,33 @@ def test_intervals_of_partly_right_answers_cover_95_percent(n: int) -> None:
     drawn = rng.choice(values, (800, n), p=weights)
     found = [mean_interval(list(row)) for row in drawn]
     assert 0.93 <= fmean(one.low <= mean <= one.high for one in found) <= 0.97
+
+
+@pytest.mark.parametrize("n", [6, 10, 40, 150])
+@pytest.mark.parametrize(
+    ("values", "weights", "most"),
+    [
+        ([0.0, 1.0, -1.0], [0.5, 0.3, 0.2], 0.985),
+        ([0.0, 0.5, -0.25, 1.0], [0.5, 0.2, 0.2, 0.1], 0.985),
+        ([0.1, -0.1, 0.3, 0.0], [0.4, 0.3, 0.2, 0.1], 0.985),
+        ([0.0, 1.0, -1.0], [0.85, 0.1, 0.05], 1.0),  # of six questions hardly one differs
+    ],
+)
+def test_intervals_of_paired_differences_cover_95_percent(
+    values: list[float], weights: list[float], most: float, n: int
+) -> None:
+    rng = np.random.default_rng(n)
+    drawn = rng.choice(values, (800, n), p=weights)
+    mean = float(np.dot(values, weights))
+    found = [paired_interval(list(row), [0.0] * n) for row in drawn]
+    covered = fmean(low <= mean <= high for low, high in found)
+    assert 0.925 <= covered <= most
+
+
+def test_no_difference_in_few_questions_is_not_known_to_be_none() -> None:
+    assert paired_interval([1.0] * 6, [1.0] * 6) == pytest.approx((-0.367, 0.367), abs=0.001)
+    low, high = paired_interval([1.0] * 6, [0.0] * 6)
+    assert (0.3 < low < 0.4, high) == (True, 1.0)
 
 
 def test_p_values_are_corrected_for_their_number() -> None:
@@ -217,7 +246,10 @@ def test_draws_are_2000_for_a_mean_and_10000_for_a_difference_from_seed_0() -> N
     assert bootstrap == paired_bootstrap(a, b, samples=10_000, seed=0) != paired_bootstrap(a, b, seed=1)
     assert permutation == paired_permutation(a, b, samples=10_000, seed=0) != paired_permutation(a, b, seed=1)
     scores = [{str(number): score for number, score in enumerate(run)} for run in (a, b)]
-    assert compare(scores[0], scores[1]) == Comparison(60, bootstrap, permutation, 0, 0)
+    low, high = paired_interval(a, b)
+    assert compare(scores[0], scores[1]) == Comparison(
+        60, replace(bootstrap, low=low, high=high), permutation, 0, 0, differing=60
+    )
 
 
 def test_no_more_numbers_than_allowed_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,14 +116,14 @@ def _student(freedom: int) -> float:
 def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % interval of the mean of a - b, over questions that both systems were asked.
 
-    It is Student's, with half a question more that differs for each system, by as much as those that differ do (of
-    shares: Agresti and Min, 2005). So it covers where few questions differ, or none does: a bootstrap of these knows no
-    difference, and of six questions it covers half as often as it says. lab/intervals.md has the coverage. Raises
-    ValueError for lists of different length or none at all.
+    It is Student's, with half a question more that differs for each system, by as much as any does (of shares: Agresti
+    and Min, 2005). So it covers where few questions differ, or none does: a bootstrap of these knows no difference, and
+    of six questions it covers half as often as it says. lab/intervals.md has the coverage. Raises ValueError for lists
+    of different length or none at all.
     """
     difference = _differences(a, b)
-    differing = difference[difference != 0]
-    square = float(np.mean(differing**2)) if len(differing) else 1.0
+    largest = float(np.abs(difference).max())
+    square = largest**2 or 1.0
     n = len(difference)
     more = 1.0  # a half for each system
     mean = float(difference.sum()) / (n + more)
@@ -131,7 +131,7 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     half = _student(max(1, n - 1)) * sqrt(max(0.0, variance) / (n + more))
     low = mean - half
     high = mean + half
-    if np.abs(difference).max() <= 1.0:
+    if largest <= 1.0:
         return max(-1.0, low), min(1.0, high)
     return low, high
 

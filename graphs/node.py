@@ -20,7 +20,7 @@ cache, tries, limits), LangChain's model, and HTTP (tests/graphs/test_layers_of_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -141,6 +141,7 @@ class Node(Runnable[Any, Update]):
             run.begin(self._body, self._records)
             role_call = run.advance()
             while role_call is not None:
+                make_call: Callable[..., Any]
                 if role_call.kind == "retriever":
                     make_call = partial(search, config)
                 else:
@@ -160,6 +161,7 @@ class Node(Runnable[Any, Update]):
             run.begin(self._body, self._records)
             role_call = run.advance()
             while role_call is not None:
+                make_call: Callable[..., Awaitable[Any]]
                 if role_call.kind == "retriever":
                     make_call = partial(asearch, config)
                 else:

@@ -355,7 +355,7 @@ def shown_graph(
     """
     if pruner is None:
         return graph
-    pruned = yield RoleCall(
+    pruned: QuestionGraph | None = yield RoleCall(
         kind,
         hop,
         pruner,

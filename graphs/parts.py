@@ -93,6 +93,7 @@ PRESETS = {
 
 def preset_named(name: str | Preset | None, **changes: Any) -> Preset:
     """Return the preset `name` with `changes` that are not None; without a name the default. Raises UnknownName."""
+    preset: Preset | None
     if isinstance(name, Preset):
         preset = name
     else:

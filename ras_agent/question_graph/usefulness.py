@@ -72,6 +72,7 @@ def passages_by_use(
             best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
     texts = _keys(questions)
     for passage in passages:
+        rank_class: float
         if _is_named(canonical_key(passage.title), texts):
             rank_class = _TOUCHES
         else:

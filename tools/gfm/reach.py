@@ -109,7 +109,8 @@ def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Dou
         last = -np.inf
     worth = ~((moved <= tolerance) & (logits + possible < last))
     worth[np.searchsorted(reached, always)] = True
-    return reached[worth]
+    worthwhile: Ints = reached[worth]
+    return worthwhile
 
 
 def _probability(logits: Floats | Doubles) -> Doubles:

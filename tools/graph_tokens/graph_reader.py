@@ -110,7 +110,7 @@ class GraphPrompts:
         if self.view.text:
             rows = textualise(part).splitlines(keepends=True)
         else:
-            rows = ()
+            rows = []
         turns = self.prompt.fill(
             graph=as_data("".join(self._fitting(rows)).strip()), task=self.view.task, question=as_data(question)
         )

@@ -52,7 +52,7 @@ _POINTS = (
     *range(0x64B, 0x653),
     0x670,
 )
-_VARIANTS: dict[int, int | str | None] = str.maketrans(
+_LETTER_VARIANTS: dict[int, int | None] = str.maketrans(
     "ёѐѝأإآٱؤئىةکی", "ееи" + "ا" * 4 + "وييهكي", "".join(map(chr, _POINTS))
 )
 _FIRST_DIGITS = (
@@ -72,7 +72,8 @@ _FIRST_DIGITS = (
     0xF20,
     0x1040,
 )
-_VARIANTS |= {first + digit: str(digit) for first in _FIRST_DIGITS for digit in range(10)}
+_DIGIT_VARIANTS = {first + digit: ord("0") + digit for first in _FIRST_DIGITS for digit in range(10)}
+_VARIANTS: dict[int, int | None] = {**_LETTER_VARIANTS, **_DIGIT_VARIANTS}
 _LATIN_VARIANTS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"})
 _TAILS = ("s", "ll", "re", "ve")  # what is left of "Bell's", "we'll", "they're", "we've"
 _CACHE_SIZE = 1 << 20

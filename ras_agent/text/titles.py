@@ -7,6 +7,21 @@ from html import unescape
 
 _DISAMBIGUATOR = re.compile(r"(?<!\s)\s*+\([^()]*+\)$")  # behind white space once, so in linear time
 
+# what programs write where nobody gave a title
+_NAMELESS = re.compile(
+    r"(?:untitled|no title|title|unknown|anonymous|unspecified|none|null|blank|unbenannt\w*|ohne titel|sans titre|"
+    r"sin t[ií]tulo|senza titolo|sem t[ií]tulo|naamloos|без названия|无标题|無題|"
+    r"(?:new |microsoft |word |scanned |untitled )*+(?:document[eo]?|dokument|scan|spreadsheet|workbook)|"
+    r"(?:microsoft )?powerpoint|(?:new |microsoft |powerpoint[ -])*+pr[eäé]senta(?:tion|ción|zione)(?: powerpoint)?|"
+    r"microsoft word|(?:slide|folie|page|diapositive|layout|sheet) ?\d++|about:blank)[\s\d_.-]*+",
+    re.IGNORECASE,
+)
+_PROGRAM = re.compile(r"(?:microsoft (?:office )?)?(?:word|powerpoint|excel|publisher|visio|print) - ", re.IGNORECASE)
+_PATH = re.compile(r"[a-z]:\\|\\\\|/|file:|https?://", re.IGNORECASE)
+_FILE = re.compile(
+    r"\.(?:docx?|dot[xm]?|docm|rtf|odt|odp|ods|pptx?|pps[xm]?|xls[xm]?|pdf|indd|qx[dp]|tex|dvi|ps|eps|wpd|pub|html?|tmp)$",
+    re.IGNORECASE,
+)
 _APART = re.compile(r"~[0-9a-f]{6}$")  # by which an index tells files of one name apart
 
 
@@ -29,6 +44,20 @@ def file_title(name: str) -> str:
     last = name.rpartition("/")[2]
     stem, dot, _ = last.rpartition(".")
     return _APART.sub("", stem if dot and stem else last).replace("_", " ").strip()
+
+
+def is_title(title: str) -> bool:
+    """Return whether a title says what a document is about, and is not what a program writes when nobody gave one.
+
+    >>> is_title("1984"), is_title("Microsoft Word - draft.docx"), is_title("(Untitled 2)")
+    (True, False, False)
+    """
+    bare = title.strip(" \t()[]<>{}\"'*_-.")
+    if not any(map(str.isalnum, bare)):
+        return False
+    if _NAMELESS.fullmatch(bare) or _PROGRAM.match(bare):
+        return False
+    return not _PATH.match(bare) and not _FILE.search(title.strip())
 
 
 def with_title(title: str, text: str) -> str:

@@ -55,7 +55,7 @@ from ras_agent.text.repeats import repeated_at
 from ras_agent.text.sentences import sentence_at
 from ras_agent.text.standing import fact_text as standing_text
 from ras_agent.text.terms import terms_of
-from ras_agent.text.titles import bare_title
+from ras_agent.text.titles import bare_title, is_title
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
 from ras_agent.text.unusable import copies, echoes, refuses
 from ras_agent.text.values import figures_in, value_of
@@ -382,6 +382,7 @@ READERS = {
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),
+    "is_title": TextReader(is_title, "text.titles"),
     "first_heading": TextReader(first_heading, "tools.index.markdown"),
     "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),
     "not_unicode": TextReader(not_unicode, "tools.index.text_files"),

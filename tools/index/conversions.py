@@ -21,6 +21,7 @@ from secrets import token_hex
 from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
+from ras_agent.text.titles import is_title
 from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
@@ -100,6 +101,8 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
     if reason := not_unicode(found.text):
         raise NotText(reason)
     check_text(found.text)
+    if not is_title(found.title):
+        found = replace(found, title="")
     if found.text.strip():
         return found
     if found.left_out:
@@ -166,7 +169,8 @@ class _Pages:
         self.left_out += prepare(soup)
         heading = soup.find("h1")
         first = heading.get_text() if heading else ""
-        self.title = _one_line(written_out(first)) or _one_line(named)
+        titles = [_one_line(written_out(first)), _one_line(named)]
+        self.title = next(filter(is_title, titles), "")
         tables = _taken_out(soup)
         _number_long_lists(soup)
         prepared = _BLANKS.sub(" ", str(soup))

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import pairwise
 
 from ras_agent.text.words import word_set
 
@@ -14,9 +18,24 @@ _DIVIDED = re.compile(
 )
 # places where a word may be divided; in scripts without spaces, U+200B stands between words
 _BREAKS = re.compile("[\u00ad\u2060\ufeff]|(?<![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])\u200b")
+_WORD = re.compile(rf"{_LETTER}++")
 _COMPOUND = re.compile(rf"(?<!{_LETTER}){_LETTER}++-{_LETTER}++")
+_ENDS_DIVIDED = re.compile(rf"(?P<before>(?<!{_LETTER}){_LETTER}++)(?P<hyphen>[-\u2010{_SOFT}])[ \t]*+\Z")
+_BEGINS = re.compile(rf"[ \t]*+(?P<after>{_LETTER}++)(?P<rest>\S*+)[ \t]*+")
 # "Haupt- und Nebenfach", "pre- and postwar": the hyphen is the word's own
 _AND = word_set("and or to und oder bis et ou y o e en of")
+# parts that make one word with what follows, or with what stands before
+_PREFIXES = word_set(
+    "after anti bio counter down electro extra fore hyper infra inter intra micro mid mini mis multi non out over para "
+    "photo poly post pre pro pseudo re semi sub super tele thermo trans ultra un under up"
+)
+_SUFFIXES = word_set(
+    "able age ally hood land less like man men ness ship side some ton town ward wards wise woman women"
+)
+_SHORTEST = 3  # letters of a part of a compound
+_COMMON = 16_000  # words of English, by how often they are written
+_EDGE = 2  # lines at the top and the foot of a page that may be the same on each
+_DIGITS = re.compile(r"\d++")
 
 
 def without_breaks(text: str) -> str:
@@ -29,23 +48,143 @@ def without_breaks(text: str) -> str:
 
 
 def joined_words(pages: Sequence[str]) -> list[str]:
-    """Return the pages with words joined that a hyphen divides at the end of a line.
+    """Return the pages with words joined that a hyphen divides at the end of a line, or of a page.
 
-    The hyphen stays in a word that some page has with it, and before a capital letter. What is divided between two
-    pages stays divided.
+    The hyphen stays in a word that some page has with it, before a capital letter, and between two words that are none
+    together. A line that several pages begin or end with is no part of their text: a word is joined over it.
 
-    >>> joined_words(["the town of Mitten-\\nau, a well-\\nknown place", "as well-known as Leeds"])
-    ['the town of Mittenau, a well-known place', 'as well-known as Leeds']
+    >>> joined_words(["the town of Mitten-\\nau, a well-\\nknown place"])
+    ['the town of Mittenau, a well-known place']
     """
-    compounds = {word.casefold() for page in pages for word in _COMPOUND.findall(page)}
+    words = _WordsOf(pages)
 
     def joined(match: re.Match[str]) -> str:
-        before, after = match["before"], match["after"]
-        if match["hyphen"] == _SOFT:
+        whole = words.whole(match)
+        return match.group() if whole is None else whole
+
+    within = [_DIVIDED.sub(joined, page) for page in pages]
+    return _joined_over_pages(within, words)
+
+
+class _WordsOf:
+    """Knows the words of a document, by which it joins what was divided."""
+
+    def __init__(self, pages: Sequence[str]) -> None:
+        self._pages = pages
+
+    @cached_property
+    def _compounds(self) -> set[str]:
+        return self._all_of(_COMPOUND)
+
+    @cached_property
+    def _words(self) -> set[str]:
+        return self._all_of(_WORD)
+
+    def _all_of(self, pattern: re.Pattern[str]) -> set[str]:
+        found: set[str] = set()
+        for page in self._pages:
+            words = pattern.findall(page)
+            found.update(map(str.casefold, words))
+        return found
+
+    def whole(self, divided: re.Match[str], follows: str = "") -> str | None:
+        """Return the word of which a match holds both parts, with its hyphen if it has one; None for two words.
+
+        follows: the second part, where the match holds the first alone.
+        """
+        before = divided["before"]
+        after = follows or divided["after"]
+        if divided["hyphen"] == _SOFT:
             return before + after
         if not after[0].islower() or after in _AND:
-            return match.group()
-        hyphened = f"{before}-{after}"
-        return hyphened if hyphened.casefold() in compounds else before + after
+            return None
+        start = divided.start()
+        is_in_compound = divided.string[start - 1 : start] == "-"  # mother-in-law
+        if is_in_compound or self._has_hyphen(before.casefold(), after.casefold()):
+            return f"{before}-{after}"
+        return before + after
 
-    return [_DIVIDED.sub(joined, page) for page in pages]
+    def _has_hyphen(self, before: str, after: str) -> bool:
+        """Return whether two parts are a compound: so written elsewhere, or two words that are none together."""
+        if f"{before}-{after}" in self._compounds:
+            return True
+        joined = before + after
+        if joined in self._words or joined in _english():
+            return False
+        if before in _PREFIXES or after in _SUFFIXES:
+            return False
+        if min(len(before), len(after)) < _SHORTEST:
+            return False
+        common = _common_english()
+        return before in common and after in common
+
+
+@cache
+def _english() -> frozenset[str]:
+    """Return words of English: those of the packaged reader."""
+    return frozenset(_vocabulary())
+
+
+@cache
+def _common_english() -> frozenset[str]:
+    """Return those words of English that are written most often, which come first."""
+    return frozenset(_vocabulary()[:_COMMON])
+
+
+@cache
+def _vocabulary() -> list[str]:
+    text = (files("ras_agent.data") / "reader_vocab.txt").read_text(encoding="utf-8")
+    return text.split()
+
+
+def _joined_over_pages(pages: list[str], words: _WordsOf) -> list[str]:
+    """Return the pages with words whole that begin on one page and end on the next."""
+    lines = [page.split("\n") for page in pages]
+    repeated = _lines_of_several(lines)
+    for page, following in pairwise(lines):
+        _join_over(page, following, repeated, words)
+    return ["\n".join(page) for page in lines]
+
+
+def _join_over(page: list[str], following: list[str], repeated: set[str], words: _WordsOf) -> None:
+    """Put the whole of a word that two pages divide on the first of them."""
+    last = _text_line(page, repeated, from_end=True)
+    first = _text_line(following, repeated, from_end=False)
+    if last is None or first is None:
+        return
+    divided = _ENDS_DIVIDED.search(page[last])
+    begun = _BEGINS.match(following[first])
+    if divided is None or begun is None:
+        return
+    whole = words.whole(divided, begun["after"])
+    if whole is None:
+        return
+    kept = page[last][: divided.start()]
+    page[last] = f"{kept}{whole}{begun['rest']}"
+    following[first] = following[first][begun.end() :]
+
+
+def _lines_of_several(pages: Sequence[Sequence[str]]) -> set[str]:
+    """Return the lines that several pages begin or end with, whatever their numbers are."""
+    counts = Counter[str]()
+    for page in pages:
+        edges = [*page[:_EDGE], *page[-_EDGE:]]
+        counts.update(set(map(_without_numbers, edges)))
+    return {line for line, count in counts.items() if count > 1}
+
+
+def _without_numbers(line: str) -> str:
+    return _DIGITS.sub("", line).strip()
+
+
+def _text_line(page: Sequence[str], repeated: set[str], *, from_end: bool) -> int | None:
+    """Return the number of a page's first or last line that is its own, None without one."""
+    numbers = list(range(len(page)))
+    if from_end:
+        numbers.reverse()
+    for place, number in enumerate(numbers):
+        plain = _without_numbers(page[number])
+        is_edge = place < _EDGE and plain in repeated
+        if plain and not is_edge:
+            return number
+    return None

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from ras_agent.errors import MissingExtra
-from ras_agent.text.titles import file_title
+from ras_agent.text.titles import file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
 from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
 from ras_agent.tools.index.mail import read_mail
@@ -134,7 +134,9 @@ def _load_markdown(path: FileContent, label: str, fields: Fields, on_read: OnRea
     """Yield one document, titled by its front matter, else by its first heading, else after its file."""
     metadata, body = front_matter(read_text(path, on_read))
     named = metadata.get("title")
-    title = named.strip() if isinstance(named, str) else ""
+    title = ""
+    if isinstance(named, str) and is_title(named):
+        title = named.strip()
     if title:
         del metadata["title"]
     title = title or first_heading(body) or file_title(label)

@@ -284,6 +284,35 @@ def test_what_a_layer_or_a_form_hides_is_left_out() -> None:
     assert (found.text.split(), dict(found.left_out)) == (["Seen.", "In", "a", "form."], {"hidden": 2})
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("untitled", "(anonymous)", "Untitled-1", "Document1", "PowerPoint Presentation", "Präsentation 3", "-"),
+        *("Microsoft Word - Draft v3 FINAL", "report_final.DOCX", "C:\\texts\\a.rtf", "file:///a.html", "Sans titre"),
+    ],
+)
+def test_a_title_that_is_none_gives_way_to_the_files_name(title: str) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf("Text.")))
+    writer.add_metadata({"/Title": title})
+    file = io.BytesIO()
+    writer.write(file)
+    files = [
+        HeldFile("The_mill.pdf", file.getvalue()),
+        HeldFile("The_mill.md", f"---\ntitle: '{title}'\n---\nText.".encode()),
+    ]
+    files.append(HeldFile("The_mill.html", f"<title>{title}</title><p>Text.".encode()))
+    found = [item for held in files for item in load(held)]
+    assert [item.title for item in found if isinstance(item, Document)] == ["The mill"] * 3
+
+
+@pytest.mark.parametrize(
+    "title", ["1984", "Untitled No. 3, by Ada Finn", "Word for Word", "Titles of Nobility", "Node.js"]
+)
+def test_a_title_that_is_one_stays(title: str) -> None:
+    assert page(f"<title>{title}</title><p>Text.").title == title
+
+
 def test_a_run_says_how_much_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text("<p>Seen.</p><p hidden>one</p><p hidden>two</p><s>three</s>")
     with Apart(60) as process:

@@ -49,7 +49,7 @@ _FEWER = {
 }
 """How much less a command asks or learns than on the pages, where all questions and steps take it tens of seconds."""
 ABSTAINED = 3
-"""How `ask` ends where the texts do not hold the answer, as these small ones may not."""
+"""How `ask` ends where the answer cannot be read out of the texts, as of these small ones."""
 
 
 def _values(words: list[str], *flags: str) -> list[str]:

@@ -28,7 +28,7 @@ from ras_agent.tools.offline.reading import read as read_passages
 from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 from ras_agent.tools.offline.table_rows import look_up
 
-I_DO_NOT_KNOW = "I don't know: the passages found do not hold the answer."
+I_DO_NOT_KNOW = "I don't know: I cannot read the answer out of the passages found."
 NOT_SURE = "I am not sure. The passages suggest: "
 LEAST_CONFIDENCE = 0.7
 """The confidence below which an answer is left unsaid, if nobody sets another."""

@@ -20,6 +20,8 @@ from ras_agent.tools.offline.reading import MOST_READ
 _OPENING = 3  # sentences: two headings, say, and the first that has a verb
 _LONGEST_HEADING = 80
 _POINTING = word_set("this that these those my our your his her its their")
+_NO_THINGS = word_set("next yes no ok okay hello thanks regards sincerely subject re dear please note")
+_SHORTEST_NUMBER = 3  # digits
 _PRONOUNS = word_set("he she it they him her them his its their this that these those i we you")
 
 
@@ -63,9 +65,23 @@ def _triples(passage: Passage, titles: re.Pattern[str] | None) -> Iterator[Tripl
         for subject, predicate, object_ in facts:
             if not topic.label and subject.lower() in _PRONOUNS:
                 continue  # nobody knows whom they stand for
+            if not _is_thing(subject) or _is_letter(object_):
+                continue
             yield Triple(subject, predicate, object_, source)
             if subject == topic.label and predicate == ALIAS:
                 topic = topic.called(object_)
+
+
+def _is_thing(subject: str) -> bool:
+    """Tell whether a subject may be one: a lone letter, as of "18 °C", a clock's minutes and "Next" are none."""
+    if _is_letter(subject) or subject.lower() in _NO_THINGS:
+        return False
+    return not (subject.isdigit() and len(subject) < _SHORTEST_NUMBER)
+
+
+def _is_letter(text: str) -> bool:
+    letters = [char for char in text if char.isalnum()]
+    return len(letters) == 1 and letters[0].isalpha()
 
 
 def _first_subject(sentences: Sequence[str], titles: re.Pattern[str] | None) -> str:

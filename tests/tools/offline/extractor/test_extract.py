@@ -153,6 +153,25 @@ def test_no_fact_is_about_itself_and_none_is_repeated() -> None:
     assert all(triple.key[0] != triple.key[2] for triple in triples)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Next is the budget.",
+        "Yes, it is open.",
+        "OK is fine.",
+        "It is kept at 18 °C.",
+        "C is the third letter.",
+        "00 is late.",
+    ],
+)
+def test_words_that_open_lines_lone_letters_and_minutes_are_no_things(text: str) -> None:
+    found = OfflineExtractor().extract([Passage("1", f"The pool is in Varn. {text}")]).triples
+    subjects = {triple.subject for triple in found}
+    objects = {triple.object for triple in found}
+    assert subjects <= {"pool"}
+    assert not objects & {"C", "C."}
+
+
 @pytest.mark.parametrize("text", ["", "   ", "!!! ??? ...", "东京是日本的首都。", "Ма́сква — столица.", "((((", '"'])
 def test_text_it_cannot_read_gives_few_facts_and_no_error(text: str) -> None:
     assert len(read(text, "Title")) < 5

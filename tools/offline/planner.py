@@ -80,7 +80,9 @@ class OfflinePlanner:
         earlier = searches - {canonical_key(question)}
         for bridge in bridges(evidence, graph):
             if not any(holds(search, bridge.name) for search in earlier):
-                return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {bridge.fact}")
+                fact = bridge.fact
+                said = f"{fact.subject} {fact.predicate} {fact.object}"
+                return Plan("subq", bridge.subquery, f"{bridge.name} may lead on: {said}")
         return Plan("sufficient", reason="no name is left that may lead on")
 
     def _conclusion(self, chain: Chain, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> str:

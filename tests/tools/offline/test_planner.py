@@ -65,7 +65,9 @@ def test_the_question_itself_comes_first() -> None:
 
 def test_the_bridge_is_asked_for_with_what_its_passage_leaves_open() -> None:
     plan = OfflinePlanner(NOTHING).plan(QUESTION, QuestionGraph((OPENED, REACHES, DIRECTED)), [FIRST])
-    assert plan == Plan("subq", "Ann Lee city live", f"Ann Lee may lead on: {DIRECTED}")
+    assert plan == Plan(
+        "subq", "Ann Lee city live", f"Ann Lee may lead on: {DIRECTED.subject} {DIRECTED.predicate} {DIRECTED.object}"
+    )
 
 
 def test_two_linked_passages_that_hold_the_question_are_sufficient() -> None:

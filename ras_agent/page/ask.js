@@ -262,7 +262,7 @@ function writeAnswer(writing) {
 function writeVerdict() {
   const { trace } = now;
   const { right, correct } = now.verdict ?? {};
-  $("verdict").hidden = !trace.stop_reason || now.running !== null;
+  $("verdict").hidden = !trace.stop_reason || Boolean(trace.failed) || now.running !== null; // nobody judges an error
   if ($("verdict").hidden || $("verdict").contains(document.activeElement)) return; // who types there goes on typing
   const say = async (body) => {
     try {

@@ -171,6 +171,7 @@ def _streamed(text: str) -> None:
             tokens.grow(answerer._so_far(growing, "Who?", {1: "1"}))
 
 
+TITLE_TASK = "### Task:\nGenerate a concise title of this chat.\n<chat_history>"
 _TOOLS = ("search", "finish", "neighbours", "read")
 
 
@@ -301,7 +302,7 @@ READERS = {
     ),
     "two fields": TextReader(sentences_in, "tools.structure.two_fields"),
     "reply_to_task": TextReader(
-        lambda text: reply_to_task([Message(role="user", content=f"### Task:<chat_history>{text}")]),
+        lambda text: reply_to_task([Message(role="user", content=f"{TITLE_TASK}{text}")]),
         "app.serve.page_tasks",
     ),
     "standing": TextReader(

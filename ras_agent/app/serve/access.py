@@ -34,13 +34,15 @@ from ras_agent.settings import TOKEN_VARIABLE
 _HASHED = "sha256:"
 _SHORTEST = 16
 
-UPLOADS = "/api/documents"
+UPLOADS, TOOLS = "/api/documents", "/mcp"
 # paths that show nothing of the index
 _OPEN = frozenset(("/", "/health", "/ready", "/docs", "/openapi.json"))
 _OPEN_BELOW = "/page/"
 
 MOST_BYTES = 4 * 1024 * 1024
 """of a request that is no upload"""
+MOST_TOOL_BYTES = 1024 * 1024
+"""of a request for a tool, which the protocol's package parses where all others wait"""
 BODY_SECONDS = 300.0
 """in which a request's body has to arrive"""
 _DRAIN_SECONDS = 5.0
@@ -180,7 +182,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        most = (self._most_upload or MOST_BYTES) if path == UPLOADS else MOST_BYTES
+        most = self._most_bytes(path)
         has_begun = False
 
         async def noting(message: Message) -> None:
@@ -204,6 +206,11 @@ class Guard:
             response = response_of(error)
             if not has_begun:
                 await response(scope, receive, send)
+
+    def _most_bytes(self, path: str) -> int:
+        if path == UPLOADS:
+            return self._most_upload or MOST_BYTES
+        return MOST_TOOL_BYTES if path == TOOLS else MOST_BYTES
 
     def _caller(self, access: Access, scope: Scope, path: str) -> Caller | None:
         """Return who asks, None for a stranger on an open path. Raises ApiError for who is not let in.

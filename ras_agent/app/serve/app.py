@@ -18,7 +18,8 @@ from starlette.routing import Route
 
 from ras_agent import __version__, page
 from ras_agent.app.serve import chat, responses, wire
-from ras_agent.app.serve.access import Access, Caller, Guard
+from ras_agent.app.serve.access import TOOLS, Access, Caller, Guard
+from ras_agent.app.serve.bodies import ApartRoute
 from ras_agent.app.serve.errors import ApiError, response_of
 from ras_agent.app.serve.runs import Run, RunStream, as_events, ended_or_left, ending_with_client, json_response
 from ras_agent.app.serve.service import Service
@@ -35,7 +36,7 @@ _SAFE["Content-Security-Policy"] = page.SERVED_POLICY
 _MOST_FACTS = 400
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 
-router = APIRouter()
+router = APIRouter(route_class=ApartRoute)
 
 
 async def _service(request: Request) -> Service:
@@ -78,7 +79,8 @@ def create_app(service: Service, access: Access | None = None) -> FastAPI:
         from ras_agent.app.serve.tools import OverHTTP, tools_over
 
         # without sessions there is nothing to listen to (GET) or to end (DELETE)
-        app.router.routes.append(Route("/mcp", OverHTTP(tools_over(service)), methods=["POST"]))
+        tools = OverHTTP(tools_over(service))
+        app.router.routes.append(Route(TOOLS, tools, methods=["POST"]))
     for raised in (RequestValidationError, HTTPException):  # the guard answers all others
         app.add_exception_handler(raised, _answer_error)
     origins = tuple(filter(None, (origin.strip().rstrip("/") for origin in (settings.cors or "").split(","))))

@@ -16,6 +16,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from ras_agent.app.serve.bodies import ApartRoute
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
@@ -31,7 +32,7 @@ from ras_agent.tools.chat.endings import finish_reason
 MODEL = "ras-agent"
 _MODEL: JSON = {"id": MODEL, "object": "model", "created": 0, "owned_by": "ras-agent"}
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"])
+router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 
 
 class ChatRequest(BaseModel):

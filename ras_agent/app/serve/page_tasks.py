@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ras_agent.app.serve.wire import Message
+from ras_agent.app.serve.wire import LONGEST_QUESTION, Message
 
 _LONGEST_TITLE = 50
 _LONGEST_SUMMARY = 1_000
 _FLAGS = re.IGNORECASE | re.DOTALL
 # the conversation inside a prompt, and what its turns begin with
 _INSIDE = re.compile(r"<chat_history>(.*?)(?:</chat_history>|\Z)|```\w*\n(.*?)```|\bconversation:\s*\n(.*)\Z", _FLAGS)
-_USERS_TURN = re.compile(r"^\s*(?:user|human)\s*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
-_ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*", re.MULTILINE)
+_USERS_TURN = re.compile(r"^[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*")
 _LIMIT = re.compile(r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE)
 
 _OF_A_CHAT = r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b"
@@ -76,10 +76,10 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
 
     Where the prompt asks for JSON, the reply is an object with the key that it names, or a list.
     """
-    prompt = messages[-1].text
+    prompt = messages[-1].text[:LONGEST_QUESTION]  # more is no question, which would be refused for its length
     instructions = prompt
     if len(messages) == 2 and messages[0].role in ("system", "developer"):
-        instructions = f"{messages[0].text}\n{prompt}"  # LobeChat has its instruction there
+        instructions = f"{messages[0].text[:LONGEST_QUESTION]}\n{prompt}"  # LobeChat has its instruction there
     outside = _INSIDE.sub("", instructions)
     if not _is_about_the_chat(outside, prompt):
         return None

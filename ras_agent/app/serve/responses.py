@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from ras_agent.app.serve.bodies import ApartRoute
 from ras_agent.app.serve.chat import MODEL, check_form, check_model, web_citations
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
-from ras_agent.app.serve.wire import AskRequest, Message, OffUnlessTold, Only, OnUnlessTold
+from ras_agent.app.serve.wire import MOST_MESSAGES, AskRequest, Message, Messages, OffUnlessTold, Only, OnUnlessTold
 from ras_agent.events import AnswerToken
 from ras_agent.graphs.tool import answer_and_sources
 from ras_agent.records import JSON
 
-router = APIRouter(prefix="/v1", tags=["OpenAI"])
+router = APIRouter(prefix="/v1", tags=["OpenAI"], route_class=ApartRoute)
 _ID = "resp_"
+_messages: TypeAdapter[list[Message]] = TypeAdapter(Messages)
 
 
 class ResponsesRequest(BaseModel):
@@ -33,7 +35,7 @@ class ResponsesRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str = MODEL
-    input: str | list[dict[str, Any]]
+    input: str | Annotated[list[dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)]
     instructions: str | None = None
     stream: OffUnlessTold = False
     store: OnUnlessTold = True
@@ -46,7 +48,9 @@ class ResponsesRequest(BaseModel):
         turns = [Message(role="system", content=self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
             return [*turns, Message(role="user", content=self.input)]
-        return [*turns, *(Message.model_validate(item) for item in self.input if item.get("role"))]
+        said = [item for item in self.input if item.get("role")]
+        turns += _messages.validate_python(said)
+        return turns
 
 
 @router.post("/responses", response_model=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
@@ -50,6 +50,8 @@ from ras_agent.tools.retrieve.search import Search
 _MAX_SECONDS = 300.0
 # what one search, one reading of the index, and one question of `/ready` may take
 _SEARCH_SECONDS, _READ_SECONDS, _READY_SECONDS = 30.0, 60.0, 2.0
+# what the form of an upload may take to be parsed, after those of the same caller that came before
+_FORM_SECONDS = 600.0
 # how many queries of one batch are searched for at a time, and the seconds of all of them
 _BATCH_AT_ONCE, _BATCH_SECONDS = 4, 60.0
 # what a checkpoint may take
@@ -80,6 +82,8 @@ class Service:
         # threads of their own for each kind of work: one that hangs leaves the others theirs
         self.searching, self.reading = Threads(32, _SEARCH_SECONDS), Threads(16, _READ_SECONDS)
         self.drawing = Threads(2, _READ_SECONDS)
+        self.parsing = Threads(2, _READ_SECONDS)
+        self.parsing_forms = defaultdict[str, Threads](_parser_of_forms)
         self._limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
         self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
@@ -312,6 +316,10 @@ class Service:
         if len(self._remembered) > _REMEMBERED and oldest != key:
             del self._remembered[oldest]
             self._checkpointer.delete_thread(oldest)
+
+
+def _parser_of_forms() -> Threads:
+    return Threads(1, _FORM_SECONDS)
 
 
 def conversation(messages: list[wire.Message] | None) -> list[BaseMessage]:

@@ -23,6 +23,9 @@ LONGEST_QUESTION, LONGEST_QUERY, LONGEST_NAME = 100_000, 10_000, 1_000
 MOST_MESSAGES = 1_000
 """Of a conversation in one request, and parts of one message."""
 
+MOST_PARTS = 10_000
+"""Of all messages of a conversation together."""
+
 MOST_STOPS = 16
 """OpenAI takes four; each is looked for in every piece of a stream."""
 
@@ -35,9 +38,30 @@ MOST_KEYS, LONGEST_FILTER = 100, 100_000
 
 
 def _bounded(filter: dict[str, Any]) -> dict[str, Any]:
-    if len(filter) > MOST_KEYS or len(json.dumps(filter)) > LONGEST_FILTER:
+    if len(filter) > MOST_KEYS or _is_longer(filter, LONGEST_FILTER):
         raise ValueError(f"a filter has at most {MOST_KEYS} keys, and {LONGEST_FILTER:,} characters as JSON")
     return filter
+
+
+def _is_longer(value: Any, most: int) -> bool:
+    """Tell whether a value has more than `most` characters as JSON, of which no more are written than it takes."""
+    length = 0
+    for piece in json.JSONEncoder().iterencode(value):
+        length += len(piece)
+        if length > most:
+            return True
+    return False
+
+
+def _with_few_parts(messages: Any) -> Any:
+    """Return a request's messages. Raises ValueError where they have too many parts, before each part is looked at."""
+    parts = 0
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        parts += len(content) if isinstance(content, list) else 0
+    if parts > MOST_PARTS:
+        raise ValueError(f"they have {parts:,} parts, and {MOST_PARTS:,} are the most: leave earlier messages away")
+    return messages
 
 
 Only = Annotated[
@@ -61,13 +85,20 @@ OffUnlessTold = Annotated[bool, _default_for_none(False)]
 OnUnlessTold = Annotated[bool, _default_for_none(True)]
 Tokens = Annotated[int | None, AfterValidator(lambda tokens: tokens if tokens and tokens > 0 else None)]
 """A limit in tokens; zero and less are no limit, as of llama.cpp and LM Studio."""
-Stops = Annotated[tuple[str, ...], BeforeValidator(_stops), Field(max_length=MOST_STOPS)]
+Stops = Annotated[tuple[str, ...], Field(max_length=MOST_STOPS, fail_fast=True), BeforeValidator(_stops)]
 _TEXT_PARTS = ("text", "input_text", "output_text")
 _ROLES = {"human": "user", "ai": "assistant"}
 
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_keys(cls, request: Any) -> Any:
+        if isinstance(request, dict) and len(request) > MOST_KEYS:  # each unknown one would be an error of its own
+            raise ValueError(f"it has {len(request):,} keys, and {MOST_KEYS} are the most")
+        return request
 
 
 class Message(BaseModel):
@@ -76,7 +107,7 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: str = "user"
-    content: str | Annotated[list[str | dict[str, Any]], Field(max_length=MOST_MESSAGES)] | None = None
+    content: str | Annotated[list[str | dict[str, Any]], Field(max_length=MOST_MESSAGES, fail_fast=True)] | None = None
 
     @field_validator("role")
     @classmethod
@@ -101,7 +132,8 @@ class Message(BaseModel):
         return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
 
 
-Messages = Annotated[list[Message], Field(max_length=MOST_MESSAGES)]
+# the first message that is wrong is reported: each of many would be an error of its own
+Messages = Annotated[list[Message], Field(max_length=MOST_MESSAGES, fail_fast=True), BeforeValidator(_with_few_parts)]
 
 
 class RequestLimits(_Request):
@@ -159,7 +191,7 @@ class SearchBatch(BaseModel):
         alone.
     """
 
-    queries: list[str] = Field(max_length=4096)
+    queries: list[str] = Field(max_length=4096, fail_fast=True)
     topk: int | None = Field(3, ge=1, le=100)
     return_scores: bool = False
 

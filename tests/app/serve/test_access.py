@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex, build_graph
+from ras_agent.app.serve import bodies
 from ras_agent.app.serve.access import Caller, access_of, read_access
 from ras_agent.app.serve.app import create_app
 from ras_agent.app.serve.service import open_service
@@ -266,6 +269,40 @@ def test_an_origin_that_is_named_may_ask(served: Served) -> None:
     assert client.options("/api/ask", headers=asked).headers["access-control-allow-origin"] == "https://app.example"
     done = client.post("/api/ask", json={"question": "Who?"}, headers={"Origin": "https://app.example"})
     assert (done.status_code, done.headers["access-control-allow-origin"]) == (200, "https://app.example")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "wrong"),
+    [
+        (json.dumps({"question": "Who?", "filter": {"team": [[]] * 100_001}}), 413, "lists, objects and"),
+        (json.dumps({"messages": [{"content": [1] * 200}] * 51}), 422, "10,200 parts, and 10,000 are the most"),
+        (json.dumps({"messages": [{"content": [1] * 999}] * 2}), 422, "messages.0.content.str: Input should be"),
+        (json.dumps({f"key{number}": 1 for number in range(101)}), 422, "101 keys, and 100 are the most"),
+        (json.dumps({"question": "Who?", "filter": {"team": ["x"] * 30_000}}), 422, "100,000 characters"),
+    ],
+    ids=["values", "parts", "errors", "keys", "filter"],
+)
+def test_what_costs_the_loop_long_is_refused_by_its_first_wrong_part(
+    client: httpx.Client, body: str, status: int, wrong: str
+) -> None:
+    told = client.post("/api/ask", content=body, headers={"Content-Type": "application/json"})
+    assert (told.status_code, wrong in told.text) == (status, True), told.text
+
+
+def test_large_bodies_are_parsed_in_a_thread_of_their_own(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def loads(text: bytes) -> object:
+        parsed.append(threading.current_thread().name)
+        return json.loads(text)
+
+    monkeypatch.setattr(bodies, "json", SimpleNamespace(loads=loads))
+    for length in (10, 70_000):
+        assert client.post("/retrieve", json={"queries": ["x" * length]}).status_code == 200
+    small, large = parsed
+    assert small != large
 
 
 def test_a_body_that_is_too_large_is_refused_also_in_chunks(client: httpx.Client) -> None:

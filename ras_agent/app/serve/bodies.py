@@ -1,0 +1,86 @@
+"""Reads the bodies of requests: large ones are parsed in a thread, so that nobody else's request waits for it.
+
+What the parser of JSON does in one go, Python does not interrupt for other threads: what costs it most, lists, objects
+and members, is bounded before it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
+
+from fastapi import Request, Response, UploadFile
+from fastapi.routing import APIRoute
+from starlette.datastructures import FormData
+from starlette.types import Message, Scope
+
+from ras_agent.app.serve.errors import ApiError
+
+MOST_VALUES = 100_000
+"""Lists, objects and members of objects in one request of JSON"""
+_BEGINNINGS = (b"[", b"{", b'":')
+# below this, a thread costs more than it saves
+_SMALL = 64 * 1024
+# of a form, in memory; more goes to a temporary file
+_IN_MEMORY = 1024 * 1024
+_PIECE = 64 * 1024
+
+
+class ApartRoute(APIRoute):
+    """Route whose requests are parsed apart from the loop where they are large."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the usual handler, which reads an `ApartRequest`."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            return await handle(ApartRequest(request.scope, request.receive))
+
+        return handled
+
+
+class ApartRequest(Request):
+    """Request whose body a thread parses where it is large."""
+
+    async def json(self) -> Any:
+        """Return the body as JSON. Raises ApiError for one of too many values, and ValueError for what is no JSON."""
+        body = await self.body()
+        values = sum(map(body.count, _BEGINNINGS))
+        if values > MOST_VALUES:
+            wrong = f"the request has more than {MOST_VALUES:,} lists, objects and members, which are the most"
+            raise ApiError(413, wrong, "too_large")
+        if len(body) <= _SMALL:
+            return json.loads(body)
+        service = self.app.state.service
+        return await service.parsing.run(json.loads, body)
+
+    async def form(self, **limits: Any) -> FormData:  # type: ignore[override]
+        """Return the body as a form. It is received first, then parsed: a caller's forms one at a time."""
+        with SpooledTemporaryFile(_IN_MEMORY) as file:
+            received = UploadFile(cast(Any, file))  # it writes in a thread what goes to the disk
+            async for piece in self.stream():
+                await received.write(piece)
+            await received.seek(0)
+            service = self.app.state.service
+            caller = self.state.caller.name
+            parsing = service.parsing_forms[caller]
+            self._form = await parsing.run(_parse_form, self.scope, file, limits)
+        return self._form
+
+
+def _parse_form(scope: Scope, file: IO[bytes], limits: Any) -> FormData:
+    """Return the form that a file holds, read in a loop of its own."""
+
+    async def receive() -> Message:
+        piece = file.read(_PIECE)
+        more = bool(piece)
+        return {"type": "http.request", "body": piece, "more_body": more}
+
+    async def parse() -> FormData:
+        request = Request(scope, receive)
+        return await request.form(**limits)
+
+    return asyncio.run(parse())

@@ -6,7 +6,7 @@ By kind of file, which field of a record is its text, its title and its id; for 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from ras_agent.tools.index.journal import Journal
 
 ALL_FILES = "*"
+TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class Fields:
     text: str = "text"
     title: str = "title"
     id: str | None = "id"
+    kind: str = ""
+    """TEXT for files that are read as plain text, whatever they are called."""
 
 
 USUAL_FIELDS = Fields()
@@ -70,7 +73,23 @@ class RememberedFields:
 
     def _known(self, root: Path) -> dict[str, Fields]:
         stored = next(filter(None, map(self._journal.fields_at, (root, *root.parents))), "{}")
-        return {pattern: Fields(**fields) for pattern, fields in json.loads(stored).items()}
+        return stored_rules(stored)
+
+
+def text_patterns(rules: Iterable[FieldRules]) -> tuple[str, ...]:
+    """Return the patterns of the files that are read as plain text."""
+    found: dict[str, None] = {}
+    for of_source in rules:
+        for pattern, fields in of_source.items():
+            if fields.kind == TEXT:
+                found[pattern] = None
+    return tuple(found)
+
+
+def stored_rules(text: str) -> dict[str, Fields]:
+    """Return rules as the journal stores them."""
+    found = json.loads(text)
+    return {pattern: Fields(**fields) for pattern, fields in found.items()}
 
 
 class GivenMetadata:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ras_agent.tools.index.load import Skipped
@@ -49,6 +50,17 @@ class _Search:
     exclude: Path | None
     follow_links: bool
     walked: set[Path]
+    as_text: Collection[str] = ()
+
+    def takes(self, path: Path, inner: str = "") -> bool:
+        """Return whether a file is of a kind that is read. inner: its path below the folder that was named."""
+        if path.suffix.lower() in self.suffixes:
+            return True
+        for pattern in self.as_text:
+            compared = inner if "/" in pattern else path.name
+            if fnmatchcase(compared, pattern):
+                return True
+        return False
 
 
 def find_files(
@@ -57,11 +69,13 @@ def find_files(
     exclude: Path | None = None,
     *,
     follow_links: bool = False,
+    as_text: Collection[str] = (),
 ) -> Iterator[SourceFile | Skipped]:
     """Yield named files, and all files in named folders by name, with a Skipped for each that is left out.
 
     In folders, hidden files, other kinds of file, the folder `exclude` and, unless `follow_links`, links are left out;
     a link that is named itself is followed. A file found twice is taken once. A SourceFile is taken as it is.
+    as_text: patterns of files of other kinds that are taken, too; see `fields_of`.
     """
     named: list[Path] = []
     for given in paths:
@@ -70,7 +84,7 @@ def find_files(
         else:
             named.append(Path(given))
     shared = Counter(_last_part(path) for path in {path.absolute() for path in named})
-    search = _Search(suffixes, _real(exclude) if exclude else None, follow_links, set())
+    search = _Search(suffixes, _real(exclude) if exclude else None, follow_links, set(), as_text)
     found: dict[Path, str] = {}
     for path in named:
         name = _last_part(path)
@@ -100,7 +114,7 @@ def _under(path: Path, name: str, shown: str, search: _Search) -> Iterator[Sourc
         yield from _walk(path, "", SourceFile(path, root, "", name), shown, search)
     elif not there:
         yield Skipped(name_of(path), "no such file or folder", hides=str(root))
-    elif path.suffix.lower() not in search.suffixes:
+    elif not search.takes(path):
         yield Skipped(name_of(path), _unknown_kind(path.suffix, search.suffixes))
     else:
         yield SourceFile(path, root, "", name)
@@ -138,7 +152,7 @@ def _walk(folder: Path, inside: str, source: SourceFile, shown: str, search: _Se
             yield Skipped(
                 place, "a broken link" if link else "not a regular file", hides=str(_inside(source.root, inner))
             )
-        elif path.suffix.lower() not in search.suffixes:
+        elif not search.takes(path, inner):
             yield Skipped(place, _unknown_kind(path.suffix, search.suffixes), error=False)
         else:
             yield SourceFile(path, source.root, inner, source.name)
@@ -149,7 +163,9 @@ def _unreadable(place: str, path: Path, error: OSError) -> Skipped:
 
 
 def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
-    return f"unknown kind of file {suffix!r}; known: {', '.join(sorted(suffixes))}"
+    known = ", ".join(sorted(suffixes))
+    remedy = f"; if it is text, give --as text '*{suffix}'" if suffix else ""
+    return f"unknown kind of file {suffix!r}; known: {known}{remedy}"
 
 
 def _last_part(path: Path) -> str:

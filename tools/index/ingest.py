@@ -25,7 +25,16 @@ from ras_agent.records import Passage
 from ras_agent.text.languages import ENGLISH
 from ras_agent.tools.index.apart import FILE_SECONDS, Apart
 from ras_agent.tools.index.chunk import DEFAULT_CHUNKING, Chunking, passages_of
-from ras_agent.tools.index.fields import ALL_FILES, FieldRules, Fields, GivenMetadata, RememberedFields
+from ras_agent.tools.index.fields import (
+    ALL_FILES,
+    TEXT,
+    FieldRules,
+    Fields,
+    GivenMetadata,
+    RememberedFields,
+    stored_rules,
+    text_patterns,
+)
 from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
@@ -101,6 +110,7 @@ def ingest(
     prune: bool = False,
     forget: Sequence[str] = (),
     follow_links: bool = False,
+    as_text: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
@@ -115,14 +125,26 @@ def ingest(
     no longer exist; those in a folder that cannot be read stay. forget: labels of files, ids of documents, or paths of
     files and folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone
     from every file of the index, and from its graph, when this returns; if it is interrupted, the same call ends what
-    it began. follow_links: load what links inside the named folders lead to.
+    it began. follow_links: load what links inside the named folders lead to. as_text: patterns of files of other kinds
+    that are read as plain text, remembered as `fields` are.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
     """
     place = place_of(out)
     exclude = place if isinstance(place, Path) else None
-    found = tuple(find_files(paths, SUFFIXES, exclude=exclude, follow_links=follow_links))
+    rules = dict(fields or {}) if not isinstance(fields, Fields) else {ALL_FILES: fields}
+    rules = {**dict.fromkeys(as_text, Fields(kind=TEXT)), **rules}
+    known = PassageIndex.exists(place)
+    patterns = {*as_text, *(_text_patterns(place) if known else ())}
+    files = find_files(
+        paths,
+        SUFFIXES,
+        exclude=exclude,
+        follow_links=follow_links,
+        as_text=patterns,
+    )
+    found = tuple(files)
     some = bool(forget) or any(isinstance(item, SourceFile) for item in found)
     problems = [item for item in found if isinstance(item, Skipped) and (item.error or not some)]
     if problems and (strict or not some):
@@ -134,9 +156,7 @@ def ingest(
     if not some:
         raise IngestError("there is no file to index in the folders named")
 
-    rules = {ALL_FILES: fields} if isinstance(fields, Fields) else fields or {}
     given = read_metadata(metadata or {})
-    known = PassageIndex.exists(place)
     if strict:
         with _journal(place) as journal:
             _IngestRun(None, journal, chunking, rules, given, strict=True).take(found, prune=prune, forget=forget)
@@ -154,6 +174,13 @@ def ingest(
             report = run.take(found, prune=prune, forget=forget)
         journal.end_erasing()
         return replace(report, finished=finished)
+
+
+def _text_patterns(place: Path | Address) -> tuple[str, ...]:
+    """Return the patterns of the files that an index reads as plain text."""
+    with _journal(place) as journal:
+        stored = journal.all_fields()
+    return text_patterns(map(stored_rules, stored))
 
 
 def upload_label(name: str, out: str | Path | Address) -> str | None:

@@ -107,6 +107,11 @@ class Journal:
         row = self._connection.execute("SELECT rules FROM fields WHERE path = ?", (os.fsencode(path),)).fetchone()
         return row[0] if row else ""
 
+    def all_fields(self) -> list[str]:
+        """Return the rules for the fields of records that were stored, of all folders and files."""
+        rows = self._connection.execute("SELECT rules FROM fields")
+        return [rules for (rules,) in rows]
+
     def put_fields(self, path: Path, rules: str) -> None:
         place = os.fsencode(path)
         self._connection.execute("DELETE FROM fields WHERE path = ?", (place,))

@@ -13,7 +13,7 @@ from typing import Any
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import file_title, is_title
 from ras_agent.tools.index.conversions import CONVERTERS, convert
-from ras_agent.tools.index.fields import USUAL_FIELDS, Fields
+from ras_agent.tools.index.fields import TEXT, USUAL_FIELDS, Fields
 from ras_agent.tools.index.mail import read_mail
 from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS, flat
@@ -94,7 +94,9 @@ def load(
     """
     label, suffix = label or name_of(path.name), path.suffix.lower()
     try:
-        if suffix in CONVERTERS:
+        if fields.kind == TEXT:
+            items = _load_text(path, label, fields, on_read)
+        elif suffix in CONVERTERS:
             found = convert(path, on_read)
             items = _of_converted(found, suffix, label, fields)
         elif suffix == _MAIL:

@@ -57,6 +57,10 @@ class IndexOptions(Options):
     follow_links: Annotated[
         bool, typer.Option("--follow-links", hidden=True, help="Index what links inside the folders lead to.")
     ] = False
+    read_as: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--as", metavar="text PATTERNS", help="Read other kinds of files: --as text '*.log,*.tex'."),
+    ] = None
     quiet: Quiet = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False
 
@@ -93,12 +97,23 @@ def index(options: IndexOptions) -> None:
             prune=options.prune,
             forget=options.forget or (),
             follow_links=options.follow_links,
+            as_text=_patterns_of(options.read_as),
             on_progress=on_progress,
         )
     _print_errors(report)
     _print_report(console, report, target, prune=options.prune, verbose=options.verbose)
     if report.errors:
         raise typer.Exit(INCOMPLETE)
+
+
+def _patterns_of(read_as: tuple[str, str] | None) -> list[str]:
+    """Return the patterns of the files that are read as text."""
+    if read_as is None:
+        return []
+    kind, patterns = read_as
+    if kind != "text":
+        raise typer.BadParameter(f"files can be read as text, not as {kind!r}: --as text '*.log'")
+    return patterns.split(",")
 
 
 @contextmanager

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import zipfile
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
+from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.text_files import HeldFile
 
@@ -215,3 +217,16 @@ def test_a_text_of_opendocument_becomes_markdown() -> None:
     assert isinstance(document, Document)
     assert document.title == "Sonar"
     assert document.text == "## Sonar\n\nIt leaks.\n\n- one\n\n| Part | Price |\n| --- | --- |\n| Lid | Lid |"
+
+
+def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index_remembers(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.log").write_text("The sonar leaks.")
+    (folder / "b.txt").write_text("It is red.")
+    first = ingest([folder], tmp_path / "index")
+    assert "if it is text, give --as text '*.log'" in str(first.skipped[0])
+    second = ingest([folder], tmp_path / "index", as_text=["*.log"])
+    assert (second.passages_total, second.skipped) == (2, ())
+    (folder / "c.log").write_text("Since May.")
+    assert ingest([folder], tmp_path / "index").passages_total == 3

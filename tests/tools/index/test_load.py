@@ -371,7 +371,11 @@ class TestFolders:
             Skipped("docs/link", "a linked folder; name it to index it, or give --follow-links", error=False),
             Skipped("docs/link.txt", "a linked file; name it to index it, or give --follow-links", error=False),
             Skipped("docs/my.index", "the index itself", error=False),
-            Skipped("docs/photo.png", "unknown kind of file '.png'; known: .md, .txt", error=False),
+            Skipped(
+                "docs/photo.png",
+                "unknown kind of file '.png'; known: .md, .txt; if it is text, give --as text '*.png'",
+                error=False,
+            ),
         ]
 
     def test_links_are_followed_when_asked_and_never_in_circles(self, write: Write) -> None:
@@ -400,7 +404,10 @@ class TestFolders:
         photo = write("photo.png", "")
         assert list(find_files([tmp_path / "gone", photo], self.KINDS)) == [
             Skipped(f"{tmp_path}/gone", "no such file or folder", hides=f"{tmp_path}/gone"),
-            Skipped(f"{tmp_path}/photo.png", "unknown kind of file '.png'; known: .md, .txt"),
+            Skipped(
+                f"{tmp_path}/photo.png",
+                "unknown kind of file '.png'; known: .md, .txt; if it is text, give --as text '*.png'",
+            ),
         ]
 
     def test_a_file_named_twice_is_taken_once(self, write: Write) -> None:

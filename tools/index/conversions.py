@@ -28,6 +28,7 @@ from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
 from ras_agent.tools.index.open_document import read_open_document
 from ras_agent.tools.index.page_tree import own_rows, prepare
+from ras_agent.tools.index.pdf_forms import fields_of_page
 from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
@@ -125,6 +126,9 @@ def _pdf(data: bytes) -> Converted:
         check_length(characters)
         read.append(text)
     texts, left_out = texts_of_pages(read)
+    for number, page in enumerate(reader.pages):
+        filled = fields_of_page(page)
+        texts[number] = f"{texts[number]}\n{filled}".strip()
     pages = [without_breaks(page) for page in joined_words(texts)]
     title = str((reader.metadata and reader.metadata.title) or "").strip()
     return replace(_paged(pages, title), left_out=left_out)

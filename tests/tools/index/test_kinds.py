@@ -230,3 +230,32 @@ def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index
     assert (second.passages_total, second.skipped) == (2, ())
     (folder / "c.log").write_text("Since May.")
     assert ingest([folder], tmp_path / "index").passages_total == 3
+
+
+def test_the_filled_fields_of_a_form_are_text_of_their_page() -> None:
+    pypdf = pytest.importorskip("pypdf")
+    from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
+
+    def field(name: str, value: object, **others: object) -> DictionaryObject:
+        made = DictionaryObject({NameObject("/Subtype"): NameObject("/Widget"), NameObject("/V"): value})
+        made[NameObject("/T")] = TextStringObject(name)
+        for key, other in others.items():
+            made[NameObject(f"/{key}")] = other
+        return made
+
+    writer = pypdf.PdfWriter()
+    page = writer.add_blank_page(200, 200)
+    fields = [
+        field("owner", TextStringObject("Berta Olm")),
+        field("n1", TextStringObject("1987"), TU=TextStringObject("Year of birth")),
+        field("insured", NameObject("/Yes")),
+        field("sold", NameObject("/Off")),
+        field("secret", TextStringObject("x"), Ff=NumberObject(1 << 13)),
+        field("unseen", TextStringObject("x"), F=NumberObject(2)),
+    ]
+    page[NameObject("/Annots")] = ArrayObject(map(writer._add_object, fields))
+    file = BytesIO()
+    writer.write(file)
+    (document,) = documents("form.pdf", file.getvalue())
+    assert isinstance(document, Document)
+    assert document.text == "owner: Berta Olm\nYear of birth: 1987\ninsured: Yes\n"

@@ -389,7 +389,8 @@ class _Chapters:
             return self._library.convert(BytesIO(data), about)
         except NotText as error:
             name = name_of(getattr(about, "filename", None) or "a chapter")
-            raise NotText(f"its part {name} is encrypted, or no text: {error}") from error
+            remedy = "the book is encrypted or damaged; ask for a copy without DRM"
+            raise NotText(f"its part {name} is no text: {remedy}") from error
 
 
 def _book(markdown: str) -> Converted:

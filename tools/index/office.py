@@ -1,4 +1,6 @@
-"""Prepares Word files and slides for their converters: hidden and struck text out, raised text marked, cells in place.
+"""Prepares texts of Word and OpenDocument, and slides, for their converters.
+
+Hidden and struck text is taken out, raised text is marked, cells keep their columns.
 
 What is left out is counted by its reason, "hidden" or "struck out".
 """
@@ -18,6 +20,10 @@ from ras_agent.tools.index.scripts import END, LOWERED, RAISED
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_OPEN_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_OPEN_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_OPEN_CELL = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}table-cell"
+_OPEN_FORM = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
 _OFF = word_set("0 false off none")
@@ -382,3 +388,91 @@ def _mark_on_slide(run: Any, baseline: str) -> None:
         return
     begin = LOWERED if height.startswith("-") else RAISED
     text.text = f"{begin}{text.text}{END}"
+
+
+def prepare_open_text(content: Any, styles: Any = None) -> Counter[str]:
+    """Change the tree of an OpenDocument text as it should be read; return how many parts are left out.
+
+    styles: the tree of the file's own styles, if it has one.
+    """
+    left_out: Counter[str] = Counter()
+    trees = [content] if styles is None else [styles, content]
+    elements = _open_styles(trees)
+    for element in list(content.iter(f"{_OPEN_TEXT}span", f"{_OPEN_TEXT}p", f"{_OPEN_TEXT}h", f"{_OPEN_TEXT}section")):
+        look = _open_look(element.get(f"{_OPEN_TEXT}style-name", ""), elements, _DEEPEST)
+        in_table = next(element.iterancestors(_OPEN_CELL), None) is not None
+        is_white = look.white and not in_table
+        if is_white or element.get(f"{_OPEN_TEXT}display") == "none":
+            look = replace(look, hidden=True)
+        if look.reason:
+            _take_open_text(element, look.reason, left_out)
+        elif look.level and element.tag == f"{_OPEN_TEXT}span":
+            _mark_open_text(element, look.level)
+    return left_out
+
+
+def _open_styles(trees: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for tree in trees:
+        for style in tree.iter(f"{_OPEN_STYLE}style"):
+            name = style.get(f"{_OPEN_STYLE}name", "")
+            found[name] = style
+    return found
+
+
+def _open_look(name: str, elements: Mapping[str, Any], levels: int) -> _Look:
+    """Return how a style of OpenDocument looks, with the style that it is based on."""
+    style = elements.get(name)
+    if style is None or not levels:
+        return _Look()
+    base = style.get(f"{_OPEN_STYLE}parent-style-name", "")
+    look = _open_look(base, elements, levels - 1)
+    about = style.find(f"{_OPEN_STYLE}text-properties")
+    if about is None:
+        return look
+    struck = about.get(f"{_OPEN_STYLE}text-line-through-style")
+    if struck is not None:
+        look = replace(look, struck=struck != "none")
+    shown = about.get(f"{_OPEN_TEXT}display")
+    if shown is not None:
+        look = replace(look, hidden=shown == "none")
+    look = replace(look, white=look.white or _is_white_on_none(about))
+    place = about.get(f"{_OPEN_STYLE}text-position")
+    if place is not None:
+        look = replace(look, level=_open_level(place))
+    return look
+
+
+def _is_white_on_none(about: Any) -> bool:
+    colour = about.get(f"{_OPEN_FORM}color", "")
+    ground = about.get(f"{_OPEN_FORM}background-color", "transparent")
+    return colour.lower() == "#ffffff" and ground == "transparent"
+
+
+def _open_level(place: str) -> str:
+    """Return the mark of text at a place such as "super 58%" or "-33% 58%"."""
+    first = place.split()[0] if place.split() else ""
+    if first == "super":
+        return RAISED
+    if first == "sub" or first.startswith("-"):
+        return LOWERED
+    is_raised = first.endswith("%") and first.strip("0.%") != ""
+    return RAISED if is_raised else ""
+
+
+def _take_open_text(element: Any, reason: str, left_out: Counter[str]) -> None:
+    """Empty an element, which keeps its place and what follows it."""
+    if any(map(str.isalnum, "".join(element.itertext()))):
+        left_out[reason] += 1
+    for inner in list(element):
+        element.remove(inner)
+    element.text = ""
+
+
+def _mark_open_text(element: Any, level: str) -> None:
+    element.text = f"{level}{element.text or ''}"
+    inner = list(element)
+    if inner:
+        inner[-1].tail = f"{inner[-1].tail or ''}{END}"
+    else:
+        element.text += END

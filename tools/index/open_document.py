@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from ras_agent.tools.index.office import parsed_xml
+from ras_agent.tools.index.office import parsed_xml, prepare_open_text
+from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -23,15 +24,20 @@ def read_open_document(data: bytes) -> Converted:
     about: dict[str, str] = {}
     with zipfile.ZipFile(BytesIO(data)) as archive:
         content = parsed_xml(archive.read("content.xml"))
+        styles = None
+        if "styles.xml" in archive.namelist():
+            styles = parsed_xml(archive.read("styles.xml"))
         if "meta.xml" in archive.namelist():
             about = _about(parsed_xml(archive.read("meta.xml")))
+    left_out = prepare_open_text(content, styles)
     body = content.find(f"{{*}}body/{_OFFICE}text")
     blocks = [] if body is None else list(_blocks(body))
     title = about.pop("title", "")
     return Converted(
-        text="\n\n".join(blocks),
+        text=written_out("\n\n".join(blocks)),
         title=title,
         metadata=about,
+        left_out=left_out,
     )
 
 
@@ -84,7 +90,8 @@ def _runs(element: Any) -> Iterator[str]:
 
 def _table(table: Any) -> str:
     """Return a table as Markdown, whose first row is the header; a cell that spans others is in all of them."""
-    rows = [_cells(row) for row in table.iter(f"{_TABLE}table-row")]
+    reaching: dict[int, tuple[int, str]] = {}
+    rows = [_cells(row, reaching) for row in table.iter(f"{_TABLE}table-row")]
     rows = [row for row in rows if any(row)]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     if rows:
@@ -93,14 +100,36 @@ def _table(table: Any) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Any) -> list[str]:
+def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
+    """Return the cells of a row. reaching: column -> how many more rows a cell above spans, and what it says."""
     cells: list[str] = []
     for cell in row:
+        times = _number(cell, "number-columns-repeated")
         if cell.tag == f"{_TABLE}covered-table-cell":
-            spanning = cells[-1] if cells else ""
-            cells.append(spanning)
+            for _ in range(times):
+                cells.append(_spanning(cells, reaching))
         elif cell.tag == f"{_TABLE}table-cell":
             said = " ".join(_blocks(cell)).replace("|", "\\|")
-            times = int(cell.get(f"{_TABLE}number-columns-repeated", "1"))
-            cells.extend([said] * min(times, _MOST_REPEATS))
+            rows_below = _number(cell, "number-rows-spanned") - 1
+            if rows_below > 0:
+                reaching[len(cells)] = (rows_below, said)
+            cells.extend([said] * times)
     return cells
+
+
+def _number(cell: Any, name: str) -> int:
+    written = cell.get(f"{_TABLE}{name}", "1")
+    if not written.isdecimal() or len(written) > 6:
+        return 1
+    return min(int(written), _MOST_REPEATS)
+
+
+def _spanning(cells: list[str], reaching: dict[int, tuple[int, str]]) -> str:
+    """Return what a covered cell belongs to: the cell above that spans rows, else the one to the left."""
+    column = len(cells)
+    rows_left, said = reaching.pop(column, (0, ""))
+    if rows_left > 1:
+        reaching[column] = (rows_left - 1, said)
+    if rows_left:
+        return said
+    return cells[-1] if cells else ""

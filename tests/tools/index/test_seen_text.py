@@ -160,7 +160,7 @@ def test_a_book_is_read_in_its_encodings_and_not_if_it_is_encrypted() -> None:
     sealed["META-INF/encryption.xml"] = f"<encryption>{fonts}{chapter}</encryption>"
     with pytest.raises(NotText, match="encrypted, so that only its shop's"):
         convert(HeldFile("a.epub", archive(sealed)))
-    with pytest.raises(NotText, match=r"its part c0\.xhtml is encrypted, or no text"):
+    with pytest.raises(NotText, match=r"its part c0\.xhtml is no text: the book is encrypted"):
         convert(HeldFile("a.epub", archive(members | {"OEBPS/c0.xhtml": b"a\0" * 20})))
 
 
@@ -213,6 +213,40 @@ def test_cells_of_a_word_file_keep_their_columns(repeated: int) -> None:
         "| Low | Wren | 1903 |",
         "|  | 2 | 3 |",
     ]
+
+
+def test_an_open_document_is_read_as_it_is_seen() -> None:
+    spaces = " ".join(
+        f"xmlns:{name}='urn:oasis:names:tc:opendocument:xmlns:{name}:1.0'"
+        for name in ("office", "text", "table", "style")
+    )
+    looks = {
+        "Up": "style:text-position='super 58%'",
+        "Gone": "style:text-line-through-style='solid'",
+        "Secret": "text:display='none'",
+    }
+    styles = "".join(
+        f"<style:style style:name='{name}'><style:text-properties {look}/></style:style>"
+        for name, look in looks.items()
+    )
+    styles += "<style:style style:name='Child' style:parent-style-name='Secret'/>"
+
+    def span(style: str, text: str) -> str:
+        return f"<text:span text:style-name='{style}'>{text}</text:span>"
+
+    def cell(text: str, about: str = "") -> str:
+        return f"<table:table-cell {about}><text:p>{text}</text:p></table:table-cell>"
+
+    words = f"In 1958{span('Up', '3')} 10{span('Up', '6')} {span('Gone', 'Karl')}{span('Child', 'secret')}Nadia"
+    low = cell("Low", "table:number-rows-spanned='2'")
+    rows = [cell("Deck") + cell("Officer"), low + cell("Tal"), "<table:covered-table-cell/>" + cell("Wren")]
+    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    body = f"<text:p>{words}</text:p><table:table>{table}</table:table>"
+    content = f"<d {spaces}>{styles}<office:body><office:text>{body}</office:text></office:body></d>"
+    found = convert(HeldFile("a.odt", archive({"content.xml": content})))
+    assert found.text.splitlines()[0] == "In 1958 [3] 10^6 Nadia"
+    assert found.text.splitlines()[-2:] == ["| Low | Tal |", "| Low | Wren |"]
+    assert dict(found.left_out) == {"hidden": 1, "struck out": 1}
 
 
 def test_slides_that_are_hidden_are_empty_and_runs_are_read_as_they_are_seen() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import stat
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -17,9 +20,11 @@ import httpx
 import pytest
 
 from ras_agent import Passage, PassageIndex
+from ras_agent.tools.index.conversions import convert
+from ras_agent.tools.index.text_files import HeldFile, NotText
 from tests.app.serve.test_process import _process
 from tests.faults.attack import Attack
-from tests.tools.index.test_apart import ENDLESS, PAGE, book
+from tests.tools.index.test_apart import CONTAINER, ENDLESS, PAGE, WORD, archive, book
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
 
@@ -115,3 +120,59 @@ def test_slow_uploads_of_others(attack: Attack, index: Path, tmp_path: Path) -> 
             status, seconds = upload.result()
             attack.expect(status in (200, 422) and seconds < 75, f"{name}: {status} after {seconds:.1f} s")
         attack.expect(_children(process.pid) == [], "a conversion goes on after its upload")
+
+
+SECRET = "The vault of Harrow opens with seven turns."
+
+
+def _archives(secret: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield archives whose members and links lead to a file outside them, or out of a folder."""
+    page = "<html><body><p>A mill stands in Leith.</p><img src='{0}'/><object data='{0}'></object></body></html>"
+    ways = [str(secret), f"file://{secret}", f"../../../../../../../..{secret}", f"..\\..{secret}", f"//{secret}"]
+    for way in ways:
+        opf = (
+            '<package xmlns="http://www.idpf.org/2007/opf"><manifest>'
+            f'<item id="a" href="{way}" media-type="application/xhtml+xml"/>'
+            '<item id="b" href="b.xhtml" media-type="application/xhtml+xml"/></manifest>'
+            '<spine><itemref idref="b"/><itemref idref="a"/></spine></package>'
+        )
+        parts = {"META-INF/container.xml": CONTAINER, "c.opf": opf, "b.xhtml": page.format(way)}
+        yield "book.epub", archive(**parts, **{way: "<p>A member.</p>", "../../escaped.xhtml": "<p>Out.</p>"})
+        relation = f'<Relationship Id="r9" Type="x/image" TargetMode="External" Target="{way}"/>'
+        relations = f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{relation}'
+        document = (
+            f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>A mill.</w:t></w:r></w:p></w:body></w:document>'
+        )
+        word = {"word/document.xml": document, "word/_rels/document.xml.rels": f"{relations}</Relationships>"}
+        yield "letter.docx", archive(**word, **{way: "x", "../../escaped.xml": "<x/>"})
+        yield "page.html", page.format(way).encode()
+    linked = io.BytesIO()
+    with zipfile.ZipFile(linked, "w") as made:
+        made.writestr("META-INF/container.xml", CONTAINER)
+        made.writestr("c.opf", _SPINE)
+        link = zipfile.ZipInfo("a.xhtml")
+        link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        made.writestr(link, str(secret))
+    yield "linked.epub", linked.getvalue()
+
+
+_SPINE = (
+    '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml" '
+    'media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>'
+)
+
+
+def test_archives_that_lead_elsewhere(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents whose members, pictures and links lead to a file outside: it is not read, and nothing is written out"""
+    secret = tmp_path / "secret.xhtml"
+    secret.write_text(f"<p>{SECRET}</p>")
+    (tmp_path / "in" / "side").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "in" / "side")
+    before = set(tmp_path.rglob("*"))
+    for name, data in _archives(secret):
+        try:
+            read = str(convert(HeldFile(name, data)))
+        except NotText as error:
+            read = str(error)
+        attack.expect("seven turns" not in read, f"{name}: a file outside was read")
+        attack.expect(set(tmp_path.rglob("*")) == before, f"{name}: written outside")

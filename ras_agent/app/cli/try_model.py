@@ -22,6 +22,7 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage
 from ras_agent.registry import names
 from ras_agent.settings import Settings
+from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.client import as_chat
 from ras_agent.tools.chat.http import run
 from ras_agent.tools.chat.retry import RetryPolicy
@@ -32,6 +33,8 @@ ANSWERED = "In which city was Alexander Graham Bell born?"
 PASSAGE = "Alexander Graham Bell"
 """The title of the sample's passage that is read, and that the answer stands in."""
 
+_SENTENCES = 2
+"""So many of the passage are read: enough for a fact or two"""
 _PATIENCE = 5.0
 _ENOUGH = 1 << 20
 _MOST_TOKENS = 2048
@@ -165,7 +168,11 @@ _ASKED: Mapping[str, Callable[[str, RoleOptions], str]] = {
 
 
 def _passage() -> Passage:
-    return next(passage for passage in sample_passages() if passage.title == PASSAGE)
+    """Return the beginning of a passage: a model that does not stop may write so many tokens for each of its own."""
+    whole = next(passage for passage in sample_passages() if passage.title == PASSAGE)
+    spans = sentence_spans(whole.text)
+    _, end = spans[_SENTENCES - 1]
+    return replace(whole, text=whole.text[:end])
 
 
 # ---- the server

@@ -34,11 +34,11 @@ _ABBREVIATIONS = (
 _FULL_STOP = rf"\.[0-9a-z,:;'’-]| (?:{_ABBREVIATIONS})\.|[A-Z]\."
 _PIECE = rf"(?:[^\n\[\]<>(){{}}|?`.。．]|{_FULL_STOP})"
 _FIRST = rf"(?:[{_LETTERS}]|[A-Z]\. ?|(?:{_ABBREVIATIONS})\. )"
-PATTERN = rf"\[SUBQ\] {_FIRST}{_PIECE}{{2,300}}\?|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
+PATTERN = rf"\[SUBQ\] {_FIRST}{_PIECE}{{2,300}}[?.]|\[SUFFICIENT\]|\[NO_RETRIEVAL\]"
 """A regular expression of the form, for servers that let a reply match one; `parse_plan` reads whatever matches it.
 
-A full stop inside a question belongs to a number, an initial or an abbreviation: after any other, a model would go on
-with a sentence until it comes to a question mark.
+A full stop inside a sub-query belongs to a number, an initial or an abbreviation, and any other ends it: a model that
+states something may stop there, where it would else go on until it comes to a question mark.
 """
 _SCHEMA = {
     "type": "object",

@@ -39,6 +39,7 @@ def test_whatever_matches_the_pattern_of_a_plan_is_one(reply: str) -> None:
         ("J.R.R. Tolkien was born in which year?", True),
         ("St. Louis had 2.5 million people in which year?", True),
         ("Which U.S. president founded amazon.com Inc.?", True),
+        ("The creator of Git was born in 1967.", True),
         ("In 1967. The creator of Git was born in 1967?", False),
         ("In 1967.The creator of Git was born in 1967?", False),
         ("上海在中国。北京在哪里?", False),

@@ -125,7 +125,8 @@ class Trace(Record):
 def json_document(data: JSON, indent: int | None = None) -> str:
     """Return one JSON document, whatever the run holds that `data` comes from.
 
-    What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number.
+    What JSON cannot hold is replaced: a lone surrogate by U+FFFD, NaN by 0, an infinity by the largest number; in
+    metadata both by null.
     """
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=indent)
@@ -204,12 +205,14 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return wire
 
 
-def _finite(value: Any) -> Any:
-    """Return `value` with every number finite."""
+def _finite(value: Any, in_metadata: bool = False) -> Any:
+    """Return `value` with every number finite; metadata that is no number is no value."""
     if isinstance(value, float) and not math.isfinite(value):
+        if in_metadata:
+            return None
         return 0.0 if math.isnan(value) else math.copysign(sys.float_info.max, value)
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _finite(item, in_metadata or key == "metadata") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_finite(item, in_metadata) for item in value]
     return value

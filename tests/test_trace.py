@@ -133,10 +133,10 @@ def test_a_failed_answerer_is_no_abstention(abstained: bool, failed: str, outcom
 
 
 def test_numbers_and_characters_that_json_lacks_are_replaced() -> None:
-    passage = Passage("p", "half a \ud83d pair", metadata={"score": math.nan})
+    passage = Passage("p", "half a \ud83d pair", metadata={"score": math.nan, "rows": [math.inf, 2.0]})
     step = Step(1, "q", (Hit(passage, math.inf),))
     read = Trace.from_json(Trace("q", "a", confidence=math.nan, steps=(step,), passages={"p": passage}).to_json())
-    assert read.passages["p"] == Passage("p", "half a \ufffd pair", metadata={"score": 0.0})
+    assert read.passages["p"] == Passage("p", "half a \ufffd pair", metadata={"score": None, "rows": [None, 2.0]})
     assert read.steps[0].hits[0].score == 1.7976931348623157e308
     assert read.confidence == 0.0
 

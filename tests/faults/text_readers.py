@@ -101,6 +101,7 @@ from ras_agent.tools.plan.followup import question_in
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.plan.graph_tools import read_result
 from ras_agent.tools.plan.llm_reasoner import first_new_sentence
+from ras_agent.tools.retrieve.copies import without_copies
 from ras_agent.tools.structure.llm import problem_of
 from ras_agent.tools.structure.parse_triples import parse_triples
 from ras_agent.tools.structure.two_fields import sentences_in
@@ -356,6 +357,9 @@ READERS = {
     "look_up": TextReader(lambda text: look_up(text, []), "tools.offline.table_rows"),
     "chunk_spans": TextReader(chunk_spans, "tools.index.chunk"),
     "Tokeniser": TextReader(lambda text: Tokeniser().terms(text), "tools.index.tokenise"),
+    "without_copies": TextReader(
+        lambda text: without_copies([Hit(_passage(text), 1.0), Hit(_passage(text[1:]), 0.5)]), "tools.retrieve.copies"
+    ),
     "joined_words": TextReader(lambda text: joined_words([text]), "tools.index.line_ends"),
     "converted files": TextReader(
         lambda text: (_slides(f"<!-- Slide number: 1 -->\n{text}"), _book(text)), "tools.index.conversions"

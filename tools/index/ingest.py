@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -74,7 +75,8 @@ class IngestReport:
     those whose folder cannot be read. moved: folders and files that were known at another place, both places. stranded:
     folders and files that were named before and are gone, if this run brought new ones; what came from them stays.
     long_records: written ones that are longer than a passage should be, and stayed whole since they came with an id.
-    finished: names whose removal an interrupted command began and this one ended.
+    finished: names whose removal an interrupted command began and this one ended. remaining: files that were forgotten
+    and still lie where they were, so that the next run over their folder reads them again.
     """
 
     files: int
@@ -90,6 +92,7 @@ class IngestReport:
     stranded: tuple[str, ...] = ()
     long_records: int = 0
     finished: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Skipped, ...]:
@@ -249,6 +252,7 @@ class _IngestRun:
         self._skipped: list[Skipped] = []
         self._new: list[Passage] = []
         self._old: list[str] = []
+        self._remaining: list[str] = []
         self._bytes = self._bytes_total = 0
         self._batch, self._file = FIRST_BATCH, ""
         self._process = Apart(FILE_SECONDS, each=True)
@@ -265,6 +269,7 @@ class _IngestRun:
                 self._skip(item)
         for name in forget:
             self._forget(name)
+        remaining = list(self._remaining)
         if forget:
             self._journal.drop_empty_sources()
         moved = take_over_moved(files, self._journal)
@@ -303,6 +308,7 @@ class _IngestRun:
             moved=tuple((str(old), str(new)) for old, new in moved),
             stranded=tuple(map(str, stranded)),
             long_records=self._counts["long_records"],
+            remaining=tuple(remaining),
         )
 
     def _take_file(self, file: SourceFile) -> None:
@@ -356,7 +362,7 @@ class _IngestRun:
             self._counts["documents_unchanged"] += 1
         else:
             # a record that names a file of its own, which it was made from, is cited by that
-            about = {"file": file, **document.metadata, **self._metadata}
+            about = {"file": file, **_known_values(document.metadata), **self._metadata}
             self._new += passages_of(replace(document, id=name, metadata=about), self._chunking)
             self._counts["documents_written"] += 1
             whole = document.record and not self._chunking.cut_records
@@ -387,6 +393,9 @@ class _IngestRun:
             raise IngestError(f"nothing in the index came from {name!r}: {remedy}")
 
     def _forget_file(self, label: str) -> None:
+        known = self._journal.file(label)
+        if known is not None and known.path.is_file():
+            self._remaining.append(str(known.path))
         self._remove(self._journal.documents_of(label))
         self._journal.drop_file(label)
 
@@ -439,6 +448,16 @@ class _IngestRun:
     def _digest(self, document: Document) -> bytes:
         parts = [document.text, document.title, document.metadata, document.pages, self._way]
         return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _known_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without NaN and infinities, by which tables write that there is no value."""
+    known = {}
+    for key, value in metadata.items():
+        if isinstance(value, float) and not isfinite(value):
+            continue
+        known[key] = value
+    return known
 
 
 def _files_at(path: Path, journal: Journal) -> list[JournalFile]:

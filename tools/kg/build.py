@@ -71,14 +71,24 @@ def add_triples(
     skipped: list[Skipped] = []
     passages: list[Passage] = []
     places: dict[str, str] = {}
-    for file in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
+    named = [files] if isinstance(files, str | Path) else files
+    paths = list(map(Path, named))
+    for file in paths:
         if file.name in places:
             raise IngestError(f"two files are called {file.name}: rename one, files are told apart by their names")
         places[file.name] = str(file.resolve())
-        triples: list[PlacedTriple] = usable(load_triples(regular_file(file), file.name), skipped)
-        if not triples:
+        loaded = load_triples(
+            regular_file(file),
+            file.name,
+            paths,
+        )
+        triples: list[PlacedTriple] = usable(loaded, skipped)
+        is_of_names = not skipped and len(paths) > 1  # a table of nodes that names the ends of other files' facts
+        if not triples and not is_of_names:
             raise IngestError(f"{file} holds no triple{f': {skipped[-1]}' if skipped else ''}")
         passages += knowledge_passages(triples, file.name)
+    if not passages:
+        raise IngestError(f"{', '.join(map(str, paths))} hold no triple")
     store = open_passages(place, embedder)
     finished = finish_deletion(store)
     if KGIndex.exists(store):

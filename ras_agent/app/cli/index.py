@@ -151,6 +151,9 @@ def _print_report(console: Console, report: IngestReport, out: Path | Address, *
     print_finished(console, report.finished)
     for old, new in report.moved:
         hang(console, Text("moved    "), Text(f"{inert(old)} is now {inert(new)}", "dim"), 9)
+    if report.remaining:
+        remedy = "forgotten, and still there: the next index of its folder reads it again; move or delete it"
+        hang(console, Text("remains  "), Text(f"{name_list(report.remaining)}: {remedy}", "dim"), 9)
     if report.long_records:
         what = "record is" if report.long_records == 1 else "records are"
         remedy = (

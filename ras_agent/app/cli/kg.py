@@ -133,7 +133,9 @@ class AddOptions(Options):
             parser=read_place, metavar="PLACE", help="The index; created if it does not exist.", show_default=False
         ),
     ]
-    files: Annotated[list[Path], typer.Argument(help="Files of triples: .nt, .tsv or .jsonl.", show_default=False)]
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of a graph, by suffix: docs/howto/own-graph.md.", show_default=False)
+    ]
     embedder: Annotated[
         str | None,
         typer.Option(help="For a new index and a new graph: minilm, st:MODEL or provider:MODEL; '' for none."),

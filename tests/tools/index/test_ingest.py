@@ -532,6 +532,14 @@ def test_progress_counts_bytes_to_the_end(docs: Path, out: Path) -> None:
     assert [progress.bytes_read for progress in seen] == sorted(progress.bytes_read for progress in seen)
 
 
+def test_a_number_that_is_none_is_no_value_of_a_record(tmp_path: Path, out: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "a", "text": "Ada.", "score": NaN, "most": Infinity, "age": 7}\n', "utf-8")
+    ingest([path], out)
+    (passage,) = PassageIndex.open(out).passages
+    assert dict(passage.metadata) == {"file": "a.jsonl", "age": 7}
+
+
 class TestForgetting:
     def test_a_file_is_forgotten_by_its_label_and_a_record_by_its_id(self, docs: Path, out: Path) -> None:
         records(docs / "e.jsonl", {"id": "x", "text": "one"}, {"id": "y", "text": "two"})
@@ -539,6 +547,14 @@ class TestForgetting:
         report = ingest([], out, forget=["docs/a.txt", "x"])
         assert (report.documents_removed, report.passages_total) == (2, 4)
         assert list(stored(out)) == ["docs/b.txt", "docs/c.txt", "docs/d.txt", "y"]
+
+    def test_a_forgotten_file_that_is_still_there_is_reported_since_the_next_run_reads_it(
+        self, docs: Path, out: Path
+    ) -> None:
+        ingest([docs], out)
+        (docs / "b.txt").unlink()
+        report = ingest([], out, forget=["docs/a.txt", "docs/b.txt"])
+        assert report.remaining == (str(docs / "a.txt"),)
 
     def test_what_came_from_a_folder_is_forgotten_by_its_path_though_it_is_gone(
         self, docs: Path, out: Path, monkeypatch: pytest.MonkeyPatch

@@ -144,4 +144,4 @@ def test_bytes_that_are_no_text_are_reported_with_their_place(tmp_path: Path) ->
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IngestError, match=r"\.nt, \.tsv, \.jsonl"):
-        load_triples(tmp_path / "a.ttl", "a.ttl")
+        load_triples(tmp_path / "a.owx", "a.owx")

@@ -1,19 +1,23 @@
-"""Reads files of triples, by their suffix: N-Triples (W3C, 2014), tab-separated values, JSON Lines."""
+"""Reads files of triples and graphs, by their suffix.
+
+N-Triples (W3C, 2014), tab-separated values and JSON Lines are read here, as are Turtle, RDF/XML and JSON-LD through
+pyoxigraph; files of nodes and edges in graph_files.py.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
-from ras_agent.errors import IngestError
-from ras_agent.text.canonical import canonical_key
+from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
+from ras_agent.tools.kg.formats.graph_files import read_csv, read_graphml, read_node_link
+from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed
 
 _ROLES = (("head", "subject", "s"), ("relation", "predicate", "p"), ("tail", "object", "o"))
 _HEADERS = {frozenset(name) for name in zip(*_ROLES, strict=True)}
@@ -23,30 +27,37 @@ _LITERAL = r'"((?:[^"\\\n\r]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^<([^<>
 _STATEMENT = re.compile(rf"\s*(?:{_TERM})\s*<([^<>\"\x00-\x20]*)>\s*(?:{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
-_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_LABELS = (
+    "http://www.w3.org/2000/01/rdf-schema#label",
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+)
+_GLOSSES = {
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#type": "is a",
+    "http://www.w3.org/2004/02/skos/core#altLabel": "is also called",
+    "http://schema.org/description": "is described as",
+    "https://schema.org/description": "is described as",
+}
+_DIRECT = re.compile(r"/prop/(?:direct|direct-normalized|statement|qualifier)/")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedTriple:
-    """Holds a fact of a file, and its line there ("films.nt line 3")."""
-
-    subject: str
-    predicate: str
-    object: str
-    place: str
-
-
-def load_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+def load_triples(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[PlacedTriple | Skipped]:
     """Yield the file's facts, and a Skipped for each line that could not be read, with their places.
 
-    .nt: N-Triples; names are rdfs:label if the file has them, else the ends of IRIs; a blank node without a label gets
-    the file's name. .tsv: head, relation, tail; a header of these words may come first, further columns are ignored.
-    .jsonl: [head, relation, tail], or objects with the keys head, relation, tail or subject, predicate, object. Raises
-    IngestError for another suffix.
+    RDF (.nt, and with the extra `rdf` .ttl, .rdf, .jsonld): names are labels if the file has them, else the ends of
+    IRIs; two IRIs of one label are told apart by a fact; a blank node without a label gets the file's name. .tsv: head,
+    relation, tail; a header of these words may come first, further columns are ignored. .jsonl: [head, relation, tail],
+    or objects with the keys head, relation, tail or subject, predicate, object. .csv: columns of these names, or a file
+    that Neo4j imports, whose nodes may be in one of `others`. .graphml and .json: nodes and edges. Raises IngestError
+    for another suffix.
     """
-    reader = _READERS.get(path.suffix.lower())
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return read_csv(path, label, others)
+    reader = _READERS.get(suffix)
     if reader is None:
         raise IngestError(f"{path}: unknown kind of triple file; known: {', '.join(TRIPLE_SUFFIXES)}")
     return reader(path, label)
@@ -76,13 +87,80 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
+    return _of_statements(statements, label)
+
+
+def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise MissingExtra(f"{path.suffix} files", "rdf") from error
+    kind = pyoxigraph.RdfFormat.from_extension(path.suffix.lower().lstrip("."))
+
+    def statements() -> Iterator[tuple[Statement, str] | Skipped]:
+        number = 0
+        try:
+            with path.open("rb") as file:
+                # names that are relative need a base; nothing is fetched
+                parser = pyoxigraph.parse(file, format=kind, base_iri=f"urn:file:{quote(label)}")
+                for number, quad in enumerate(parser, start=1):
+                    yield _statement_of(quad), f"{label} statement {number}"
+        except (SyntaxError, ValueError) as error:
+            after = f"{label} statement {number + 1}"
+            yield Skipped(after, f"cannot be read, nor what comes behind it: {error}")
+
+    return _of_statements(statements, label)
+
+
+def _statement_of(quad: Any) -> Statement:
+    return Statement(
+        _term_of(quad.subject),
+        _term_of(quad.predicate),
+        _term_of(quad.object),
+    )
+
+
+def _term_of(term: Any) -> Term:
+    kind = type(term).__name__
+    if kind == "Literal":
+        return Term(term.value, "literal", (term.language or "").lower())
+    if kind == "BlankNode":
+        return Term(f"_:{term.value}", "blank")
+    return Term(getattr(term, "value", str(term)), "iri")
+
+
+def _of_statements(
+    statements: Callable[[], Iterator[tuple[Statement, str] | Skipped]], label: str
+) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of statements by the names of their terms."""
     # labels are collected first: one may come after the statements that need it
     labels = labels_of(item[0] for item in statements() if not isinstance(item, Skipped))
+    names: dict[str, str] = {}
     for item in statements():
         if isinstance(item, Skipped):
-            yield item
-        elif names := names_of(item[0], labels, label):
-            yield _placed(names, item[1])
+            continue
+        for term in (item[0].subject, item[0].object):
+            if term.kind != "literal" and not _is_label(item[0]):
+                names[term.value] = _name(term, labels, label)
+
+    def edges() -> Iterator[Edge | Skipped]:
+        for item in statements():
+            if isinstance(item, Skipped):
+                yield item
+                continue
+            statement, place = item
+            relation = relation_of(statement, labels)
+            if relation is None:
+                continue
+            yield Edge(
+                head=statement.subject.value,
+                relation=relation,
+                tail=statement.object.value,
+                place=place,
+                is_attribute=statement.object.kind == "literal",
+            )
+
+    return named_facts(names, edges)
 
 
 def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -95,7 +173,7 @@ def _tab_separated(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         if len(fields) < 3:
             yield Skipped(place, f"expected head, relation and tail between tabs, found {len(fields)}: {line!r:.80}")
         elif number or frozenset(field.strip().lower() for field in fields[:3]) not in _HEADERS:
-            yield _placed(fields[:3], place)
+            yield placed(fields[:3], place)
 
 
 def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -113,7 +191,7 @@ def _json_lines(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         if fields is None:
             yield Skipped(place, f"expected [head, relation, tail] or an object with these keys, got {line!r:.80}")
         else:
-            yield _placed(fields, place)
+            yield placed(fields, place)
 
 
 def _fields(record: Any) -> list[str] | None:
@@ -121,13 +199,6 @@ def _fields(record: Any) -> list[str] | None:
         record = [next((record[name] for name in names if name in record), None) for names in _ROLES]
     texts = isinstance(record, list) and len(record) == 3 and all(isinstance(field, str) for field in record)
     return record if texts else None
-
-
-def _placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
-    head, relation, tail = (" ".join(field.split()) for field in fields)
-    if not all(map(canonical_key, (head, relation, tail))):
-        return Skipped(place, f"a blank head, relation or tail: {list(fields)!r:.80}")
-    return PlacedTriple(head, relation, tail, place)
 
 
 class Term(NamedTuple):
@@ -161,28 +232,43 @@ def parse_statement(line: str) -> Statement:
 
 
 def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str, str]:
-    """Return the rdfs:label of each term: in `language`, else without one, else in any; of several the first."""
+    """Return the label of each term: in `language`, else without one, else in any; of several the first.
+
+    rdfs:label comes before the other properties that give names.
+    """
     ranked: dict[str, tuple[int, str]] = {}
-    for subject, predicate, object_ in statements:
-        if predicate.value == _LABEL and object_.kind == "literal" and object_.value.strip():
-            own = object_.language.partition("-")[0]
-            rank = 0 if own == language else 1 if not own else 2
-            if rank < ranked.get(subject.value, (3, ""))[0]:
-                ranked[subject.value] = (rank, object_.value)
+    for statement in statements:
+        subject, _, object_ = statement
+        if not _is_label(statement) or not object_.value.strip():
+            continue
+        own = object_.language.partition("-")[0]
+        rank = 0 if own == language else 1 if not own else 2
+        rank += 3 * _LABELS.index(statement.predicate.value)
+        before = ranked.get(subject.value)
+        if before is None or rank < before[0]:
+            ranked[subject.value] = (rank, object_.value)
     return {name: label for name, (_, label) in ranked.items()}
 
 
-def names_of(statement: Statement, labels: Mapping[str, str], file: str) -> tuple[str, str, str] | None:
-    """Return the statement in words; None for one that only gives a label.
+def _is_label(statement: Statement) -> bool:
+    return statement.predicate.value in _LABELS and statement.object.kind == "literal"
 
-    The name of a blank node without a label includes its `file`: another file's `_:b1` is another entity.
+
+def relation_of(statement: Statement, labels: Mapping[str, str], language: str = "en") -> str | None:
+    """Return the name of a statement's relation; None for one that only gives a name, or a gloss in another language.
+
+    A direct property of Wikidata has the label of the property itself.
     """
-    if statement.predicate.value == _LABEL:
+    predicate = statement.predicate.value
+    if _is_label(statement):
         return None
-    predicate = labels.get(statement.predicate.value)
-    if predicate is None:
-        predicate = "is a" if statement.predicate.value == _TYPE else _HUMP.sub(" ", _end(statement.predicate.value))
-    return _name(statement.subject, labels, file), predicate, _name(statement.object, labels, file)
+    own = statement.object.language.partition("-")[0]
+    if predicate in _GLOSSES:
+        return _GLOSSES[predicate] if own in ("", language) else None
+    label = labels.get(predicate) or labels.get(_DIRECT.sub("/entity/", predicate))
+    if label is not None:
+        return label
+    return _HUMP.sub(" ", _end(predicate))
 
 
 def _name(term: Term, labels: Mapping[str, str], file: str) -> str:
@@ -215,5 +301,10 @@ _READERS: dict[str, Callable[[Path, str], Iterator[PlacedTriple | Skipped]]] = {
     ".nt": _n_triples,
     ".tsv": _tab_separated,
     ".jsonl": _json_lines,
+    ".ttl": _rdf,
+    ".rdf": _rdf,
+    ".jsonld": _rdf,
+    ".graphml": read_graphml,
+    ".json": read_node_link,
 }
-TRIPLE_SUFFIXES: Iterable[str] = tuple(_READERS)
+TRIPLE_SUFFIXES: Iterable[str] = (*_READERS, ".csv")

@@ -1,0 +1,186 @@
+"""Graphs as people have them: tables, Neo4j's files, GraphML, node-link JSON, RDF. Each says the same few facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ras_agent.errors import IngestError
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.kg.build import add_triples
+from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.triples import load_triples
+from ras_agent.tools.kg.index import KGIndex
+from tests.messages import says
+
+Facts = list[tuple[str, str, str]]
+
+
+def loaded(folder: Path, **files: str) -> list[PlacedTriple | Skipped]:
+    """Write files, "name.suffix" as name_suffix, and read them together."""
+    paths = []
+    for name, text in files.items():
+        path = folder / ".".join(name.rsplit("_", 1))
+        path.write_text(text, "utf-8")
+        paths.append(path)
+    return [item for path in paths for item in load_triples(path, path.name, paths)]
+
+
+def facts(items: list[PlacedTriple | Skipped]) -> Facts:
+    assert not [item for item in items if isinstance(item, Skipped)]
+    return [(item.subject, item.predicate, item.object) for item in items if isinstance(item, PlacedTriple)]
+
+
+EDGES: Facts = [("Ada Finn", "works at", "Acme"), ("Acme", "is in", "Orvena")]
+CSV = "source,relation,target\nAda Finn,works at,Acme\nAcme,is in,Orvena\n"
+PEOPLE = "personId:ID(Person),name,:LABEL\np1,Ada Finn,Person\n"
+PLACES = "placeId:ID(Place),name:string,age:int\n1,Acme,\n2,Orvena,7\n"
+RELATIONSHIPS = ":START_ID(Person),:END_ID(Place),:TYPE\np1,1,WORKS_AT\n"
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="node" attr.name="name"/><key id="d1" for="edge" attr.name="label"/>
+<graph edgedefault="directed">
+<node id="a"><data key="d0">Ada Finn</data></node>
+<node id="b"><data key="d0">Acme</data></node><node id="Orvena"/>
+<edge source="a" target="b"><data key="d1">works at</data></edge>
+<edge source="b" target="Orvena"><data key="d1">is in</data></edge>
+</graph></graphml>"""
+NODE_LINK = json.dumps(
+    {
+        "nodes": [{"id": 1, "name": "Ada Finn"}, {"id": 2, "name": "Acme"}, {"id": "Orvena"}],
+        "links": [
+            {"source": 1, "target": 2, "relation": "works at"},
+            {"source": 2, "target": "Orvena", "relation": "is in"},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("graph_csv", CSV),
+        ("graph_csv", CSV.replace(",", ";").replace("source", "Subject").replace("target", "OBJECT")),
+        ("graph_graphml", GRAPHML),
+        ("graph_json", NODE_LINK),
+    ],
+)
+def test_each_form_says_the_same_facts(tmp_path: Path, name: str, text: str) -> None:
+    assert facts(loaded(tmp_path, **{name: text})) == EDGES
+
+
+def test_places_name_the_line(tmp_path: Path) -> None:
+    places = [item.place for item in loaded(tmp_path, a_csv=CSV, b_graphml=GRAPHML) if isinstance(item, PlacedTriple)]
+    assert places == ["a.csv line 2", "a.csv line 3", "b.graphml line 6", "b.graphml line 7"]
+
+
+def test_neo4j_s_relationships_are_named_by_the_files_of_nodes(tmp_path: Path) -> None:
+    items = loaded(tmp_path, people_csv=PEOPLE, places_csv=PLACES, works_csv=RELATIONSHIPS)
+    assert facts(items) == [
+        ("Ada Finn", "is a", "Person"),
+        ("Orvena", "age", "7"),
+        ("Ada Finn", "works at", "Acme"),
+    ]
+
+
+def test_two_entities_of_one_label_stay_two_and_are_told_apart_by_a_fact(tmp_path: Path) -> None:
+    people = "id:ID,name,job\n1,Li Wei,painter\n2,Li Wei,pilot\n3,Ada,pilot\n"
+    knows = ":START_ID,:END_ID,:TYPE\n1,3,KNOWS\n3,2,KNOWS\n"
+    found = facts(loaded(tmp_path, people_csv=people, knows_csv=knows))
+    assert found[-2:] == [("Li Wei (job painter)", "knows", "Ada"), ("Ada", "knows", "Li Wei (job pilot)")]
+
+
+RDFS = "http://www.w3.org/2000/01/rdf-schema#label"
+WD = "http://www.wikidata.org"
+WIKIDATA = f"""
+<{WD}/entity/Q1> <{RDFS}> "Ada Finn"@en .
+<{WD}/entity/Q2> <{RDFS}> "Acme" .
+<{WD}/entity/P108> <{RDFS}> "employer"@en .
+<{WD}/entity/Q1> <{WD}/prop/direct/P108> <{WD}/entity/Q2> .
+<{WD}/entity/Q1> <http://www.w3.org/2004/02/skos/core#altLabel> "A. Finn"@en .
+<{WD}/entity/Q1> <http://www.w3.org/2004/02/skos/core#altLabel> "Adele F."@fr .
+<{WD}/entity/Q1> <http://schema.org/description> "painter of lamps"@en .
+"""
+
+
+def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(tmp_path: Path) -> None:
+    assert facts(loaded(tmp_path, wd_nt=WIKIDATA)) == [
+        ("Ada Finn", "employer", "Acme"),
+        ("Ada Finn", "is also called", "A. Finn"),
+        ("Ada Finn", "is described as", "painter of lamps"),
+    ]
+
+
+TURTLE = """@prefix x: <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+x:1 rdfs:label "Ada Finn" ; x:works_at x:2 . x:2 rdfs:label "Acme" ; x:is_in x:Orvena .
+"""
+RDF_XML = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://x.org/">
+<rdf:Description rdf:about="http://x.org/Ada_Finn"><x:works_at rdf:resource="http://x.org/Acme"/></rdf:Description>
+<rdf:Description rdf:about="http://x.org/Acme"><x:is_in rdf:resource="http://x.org/Orvena"/></rdf:Description>
+</rdf:RDF>"""
+JSON_LD = json.dumps(
+    {
+        "@context": {"x": "http://x.org/", "works_at": {"@id": "x:works_at", "@type": "@id"}},
+        "@id": "x:Ada_Finn",
+        "works_at": {"@id": "x:Acme", "x:is_in": {"@id": "x:Orvena"}},
+    }
+)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a_ttl", TURTLE), ("a_rdf", RDF_XML), ("a_jsonld", JSON_LD)])
+def test_rdf_in_other_syntaxes_says_the_same_facts(tmp_path: Path, name: str, text: str) -> None:
+    pytest.importorskip("pyoxigraph")
+    assert sorted(facts(loaded(tmp_path, **{name: text}))) == sorted(EDGES)
+
+
+def test_what_stands_behind_an_error_of_rdf_is_reported_as_unread(tmp_path: Path) -> None:
+    pytest.importorskip("pyoxigraph")
+    fact, error = loaded(tmp_path, a_ttl="<x:a> <x:b> <x:c> .\n<x:a> oops\n")
+    assert isinstance(fact, PlacedTriple)
+    assert str(error).startswith("a.ttl statement 2: cannot be read, nor what comes behind it:")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a_csv", "name,age\nAda,7\n", "no column for the head"),
+        ("a_json", "[1, 2]", 'an object with "nodes" and "links"'),
+        ("a_graphml", '<!DOCTYPE g [<!ENTITY e SYSTEM "file:///etc/passwd">]><graphml>&e;</graphml>', "document type"),
+    ],
+)
+def test_other_files_are_refused_with_a_remedy(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(IngestError, match=says(message)):
+        loaded(tmp_path, **{name: text})
+
+
+def test_damaged_parts_are_skipped_alone(tmp_path: Path) -> None:
+    nodes = {"nodes": [{"id": "a"}, {"name": "no id"}], "edges": [{"source": "a", "target": "b", "type": "likes"}, 7]}
+    items = loaded(tmp_path, a_csv=CSV + "one,two\n", b_json=json.dumps(nodes), c_graphml=GRAPHML[:-20])
+    skipped = [item.place for item in items if isinstance(item, Skipped)]
+    assert skipped == ["a.csv line 4", "b.json node 2", "b.json edge 2", "c.graphml line 7"]
+    assert len(items) - len(skipped) == 2 + 1 + 1
+
+
+WRITERS: list[tuple[str, Callable[[KGIndex, Path], None]]] = [
+    (".nt", write_nt),
+    (".tsv", write_tsv),
+    (".jsonl", write_jsonl),
+    (".graphml", write_graphml),
+]
+
+
+def facts_of(graph: KGIndex) -> Facts:
+    triples = map(graph.triple, graph.facts)
+    return sorted((triple.subject, triple.predicate, triple.object) for triple in triples)
+
+
+@pytest.mark.parametrize(("suffix", "write"), WRITERS)
+def test_an_export_can_be_read_back(tmp_path: Path, suffix: str, write: Callable[[KGIndex, Path], None]) -> None:
+    (tmp_path / "g.csv").write_text(CSV, "utf-8")
+    graph = add_triples(tmp_path / "i", tmp_path / "g.csv").graph
+    write(graph, tmp_path / f"out{suffix}")
+    again = add_triples(tmp_path / "again", tmp_path / f"out{suffix}").graph
+    assert facts_of(again) == facts_of(graph)

@@ -1,0 +1,361 @@
+"""Reads graphs of nodes and edges: GraphML, node-link JSON, CSV with headers, and the CSV files that Neo4j imports."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+from ras_agent.errors import IngestError
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.tables import Rows
+from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
+from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed
+
+_NAMES = ("label", "name", "title", "rdfs:label", "caption")
+_RELATIONS = ("label", "relation", "type", "predicate", "relationship", "name", "key", "labels")
+_HEAD = ("head", "subject", "s", "source", "from", "start")
+_RELATION = ("relation", "predicate", "p", "type", "relationship", "edge", "property")
+_TAIL = ("tail", "object", "o", "target", "to", "end")
+_EQUIVALENCE = "equivalence"  # edges that an export of ours has, and that a graph works out itself
+_RELATED = "is related to"
+_OWN_KEYS = frozenset(("node-documents",))  # what an export of ours counts, and says nothing about the world
+
+
+@dataclass(slots=True)
+class _Graph:
+    """Holds what a file of nodes and edges says: labels by id, edges, and what could not be read."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    edges: list[Edge | Skipped] = field(default_factory=list)
+
+    def facts(self) -> Iterator[PlacedTriple | Skipped]:
+        """Return the facts by the names of their ends."""
+        return named_facts(self.labels, lambda: iter(self.edges))
+
+    def add_node(self, entity: str, values: Mapping[str, str], place: str) -> None:
+        """Add a node with its name, and a fact for each of its other values."""
+        name_key = _first_key(values, _NAMES)
+        self.labels[entity] = values[name_key] if name_key else entity
+        for key, value in values.items():
+            if key == name_key or not value.strip():
+                continue
+            self.add_value(entity, key, value, place)
+
+    def add_value(self, entity: str, key: str, value: str, place: str) -> None:
+        """Add a fact between an entity and a value."""
+        edge = Edge(
+            head=entity,
+            relation=_words(key),
+            tail=value,
+            place=place,
+            is_attribute=True,
+        )
+        self.edges.append(edge)
+
+    def add_edge(self, head: str, tail: str, values: Mapping[str, str], place: str) -> None:
+        """Add the fact of an edge, whose relation is the first of its values that may name one."""
+        if values.get("kind") == _EQUIVALENCE:
+            return
+        key = _first_key(values, _RELATIONS)
+        relation = values[key] if key else _RELATED
+        if relation.isupper():  # as Neo4j's types are written
+            relation = relation.lower()
+        edge = Edge(
+            head=head,
+            relation=_words(relation),
+            tail=tail,
+            place=place,
+        )
+        self.edges.append(edge)
+
+
+def read_graphml(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of a GraphML file: its edges, and the values of its nodes.
+
+    A document type is refused, since it may name other files or swell in memory.
+    """
+    reader = _GraphML(label)
+    try:
+        with path.open("rb") as file:
+            reader.parser.ParseFile(file)
+    except expat.ExpatError as error:
+        reader.graph.edges.append(Skipped(f"{label} line {error.lineno}", f"not XML: {error}"))
+    return reader.graph.facts()
+
+
+class _GraphML:
+    """Parser of GraphML, which knows the line of each node and edge."""
+
+    def __init__(self, label: str) -> None:
+        self.graph = _Graph()
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self._label = label
+        self._keys: dict[str, str] = {}
+        self._attributes: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+        self._key = ""
+        self._place = ""
+
+    def _doctype(self, *_: object) -> None:
+        raise IngestError(f"{self._label}: a document type is not read, for safety: take the <!DOCTYPE ...> out")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        kind = tag.rpartition(" ")[2]
+        if kind == "key":
+            key = attributes.get("id", "")
+            name = attributes.get("attr.name")
+            self._keys[key] = name or key
+        elif kind in ("node", "edge"):
+            self._attributes = attributes
+            self._values = {}
+            self._place = f"{self._label} line {self.parser.CurrentLineNumber}"
+        elif kind == "data" and attributes.get("key") not in _OWN_KEYS:
+            key = attributes.get("key", "")
+            self._key = self._keys.get(key, "")
+            self._values[self._key] = ""
+
+    def _text(self, text: str) -> None:
+        if self._key:
+            self._values[self._key] += text
+
+    def _end(self, tag: str) -> None:
+        kind = tag.rpartition(" ")[2]
+        if kind == "data":
+            self._key = ""
+        elif kind == "node":
+            self.graph.add_node(self._attributes.get("id", ""), self._values, self._place)
+        elif kind == "edge":
+            head = self._attributes.get("source", "")
+            tail = self._attributes.get("target", "")
+            self.graph.add_edge(head, tail, self._values, self._place)
+
+
+def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of node-link JSON, as NetworkX, D3 and Cytoscape write it."""
+    text = "".join(read_lines(path))
+    try:
+        found = parse_line(text)
+    except ValueError as error:
+        raise IngestError(f"{path}: {error}") from error
+    if isinstance(found, dict) and isinstance(found.get("elements"), dict):  # Cytoscape's
+        found = found["elements"]
+    if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
+        raise IngestError(f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON')
+    graph = _Graph()
+    _add_nodes(found["nodes"], graph, label)
+    links = found.get("links", found.get("edges"))
+    _add_links(links or (), graph, label)
+    return graph.facts()
+
+
+def _add_nodes(nodes: Iterable[Any], graph: _Graph, label: str) -> None:
+    for number, node in enumerate(nodes, start=1):
+        place = f"{label} node {number}"
+        entity = _id_of(node, "id")
+        if entity is None:
+            problem = f'expected an object with "id", got {node!r:.80}'
+            graph.edges.append(Skipped(place, problem))
+            continue
+        values = _values_of(node, ("id",))
+        graph.add_node(entity, values, place)
+
+
+def _add_links(links: Iterable[Any], graph: _Graph, label: str) -> None:
+    for number, link in enumerate(links, start=1):
+        place = f"{label} edge {number}"
+        head = _id_of(link, "source")
+        tail = _id_of(link, "target")
+        if head is None or tail is None:
+            problem = f'expected an object with "source" and "target", got {link!r:.80}'
+            graph.edges.append(Skipped(place, problem))
+            continue
+        values = _values_of(link, ("source", "target"))
+        graph.add_edge(head, tail, values, place)
+
+
+def _id_of(item: Any, key: str) -> str | None:
+    """Return an id of an object, which Cytoscape puts under "data"; None where there is none."""
+    data = _data_of(item)
+    value = data.get(key)
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, int):
+        return str(value)
+    return None
+
+
+def _data_of(item: Any) -> Mapping[str, Any]:
+    if not isinstance(item, Mapping):
+        return {}
+    data = item.get("data")
+    return data if isinstance(data, Mapping) else item
+
+
+def _values_of(item: Any, ids: Sequence[str]) -> dict[str, str]:
+    """Return the other values of a node or an edge as texts; lists and objects as JSON."""
+    values = {}
+    data = _data_of(item)
+    for key, value in data.items():
+        if key in ids or value is None or isinstance(value, bool):
+            continue
+        if isinstance(value, str):
+            values[key] = value
+        else:
+            values[key] = json.dumps(value, ensure_ascii=False)
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Holds the header of a CSV file, its rows with their places, and what could not be read."""
+
+    header: list[str]
+    rows: list[tuple[str, dict[str, str]]]
+    skipped: list[Skipped]
+
+
+def read_csv(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of a CSV file with a header: head, relation, tail, or the columns of a file that Neo4j imports.
+
+    others: the files that are read with it; nodes of Neo4j's files have their names in them.
+    """
+    table = _table(path, label)
+    if not _is_neo4j(table.header):
+        return _plain_facts(table, path)
+    graph = _Graph()
+    for other in others or (path,):
+        if other == path:
+            _read_neo4j(table, graph)
+        elif other.suffix.lower() == path.suffix.lower():
+            other_table = _table(other, other.name)
+            _read_neo4j(other_table, graph)
+    graph.edges.extend(table.skipped)
+    return _facts_at(graph, label)
+
+
+def _facts_at(graph: _Graph, label: str) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts of one file, whose entities are named by the edges of all files."""
+    beginning = f"{label} line "
+    for fact in graph.facts():
+        if fact.place.startswith(beginning):
+            yield fact
+
+
+def _table(path: Path, label: str) -> _Table:
+    header: list[str] = []
+    rows = []
+    skipped = []
+    for number, row in Rows(read_lines(path)):
+        place = f"{label} line {number}"
+        problem = _problem_of(row, header)
+        if problem or isinstance(row, csv.Error):
+            skipped.append(Skipped(place, problem))
+        elif not header:
+            header = list(map(str.strip, row))
+        elif any(map(str.strip, row)):
+            values = dict(zip(header, row, strict=True))
+            rows.append((place, values))
+    return _Table(
+        header=header,
+        rows=rows,
+        skipped=skipped,
+    )
+
+
+def _problem_of(row: list[str] | csv.Error, header: Sequence[str]) -> str:
+    """Return why a row cannot be used, or ""."""
+    if isinstance(row, csv.Error):
+        return f"not CSV: {row}"
+    reason = not_unicode("".join(row))
+    if reason:
+        return reason
+    is_blank = not any(map(str.strip, row))
+    if is_blank or not header or len(row) == len(header):
+        return ""
+    return f"expected {len(header)} fields, found {len(row)}: {row!r:.80}"
+
+
+def _plain_facts(table: _Table, path: Path) -> Iterator[PlacedTriple | Skipped]:
+    filled = {name: name for name in table.header}
+    columns = []
+    for names in (_HEAD, _RELATION, _TAIL):
+        known = _first_key(filled, names)
+        if known is None:
+            raise IngestError(
+                f"{path} line 1: no column for the {names[0]}: call it {', '.join(names)}; "
+                "or give a file that Neo4j imports, with :ID, or :START_ID, :END_ID and :TYPE"
+            )
+        columns.append(known)
+    yield from table.skipped
+    for place, row in table.rows:
+        fields = [row[column] for column in columns]
+        yield placed(fields, place)
+
+
+def _is_neo4j(header: Sequence[str]) -> bool:
+    kinds = set(map(_kind_of, header))
+    return "ID" in kinds or {"START_ID", "END_ID"} <= kinds
+
+
+def _kind_of(column: str) -> str:
+    """Return the type of a column: "ID" for "personId:ID(Person)", "string[]" for "names:string[]", "" without one."""
+    return column.rpartition(":")[2].partition("(")[0] if ":" in column else ""
+
+
+def _space_of(column: str) -> str:
+    """Return the space of ids that a column names, or ""."""
+    return column.partition("(")[2].rstrip(")")
+
+
+def _read_neo4j(table: _Table, graph: _Graph) -> None:
+    """Add nodes, or relationships, to a graph."""
+    for place, row in table.rows:
+        ends: dict[str, str] = {}
+        values: dict[str, str] = {}
+        labels = ""
+        for column, value in row.items():
+            kind = _kind_of(column)
+            if kind in ("ID", "START_ID", "END_ID"):
+                space = _space_of(column)
+                ends[kind] = f"{space}:{value}" if space else value
+            elif kind == "LABEL":
+                labels = value
+            elif kind == "TYPE":
+                values["label"] = value
+            elif kind != "IGNORE":
+                name = column.partition(":")[0]
+                values[name] = value
+        if "ID" in ends:
+            graph.add_node(ends["ID"], values, place)
+            kinds = labels.split(";")
+            for one in filter(None, kinds):
+                graph.add_value(ends["ID"], "is a", one, place)
+        elif "START_ID" in ends and "END_ID" in ends:
+            graph.add_edge(ends["START_ID"], ends["END_ID"], values, place)
+
+
+def _first_key(values: Mapping[str, str], keys: Sequence[str]) -> str | None:
+    """Return the first of some keys that has a value, whatever the case of its letters."""
+    lowered = {}
+    for key, value in values.items():
+        if value.strip():
+            lowered[key.lower()] = key
+    for key in keys:
+        if key in lowered:
+            return lowered[key]
+    return None
+
+
+def _words(name: str) -> str:
+    """Return a name of a relation as words, works_at as "works at"."""
+    return name.replace("_", " ")

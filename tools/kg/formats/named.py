@@ -1,0 +1,104 @@
+"""Names the entities of a graph whose facts are between ids: each has its label, and two of one label stay two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.load import Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedTriple:
+    """Holds a fact of a file, and its line there ("films.nt line 3")."""
+
+    subject: str
+    predicate: str
+    object: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Holds a fact by the ids of its ends, and its place in a file. The tail of an attribute is a value, and no id."""
+
+    head: str
+    relation: str
+    tail: str
+    place: str
+    is_attribute: bool = False
+
+
+Edges = Callable[[], Iterator[Edge | Skipped]]
+"""Reads the edges of a file from its beginning: they are read twice, since a name may stand behind its use."""
+
+
+def named_facts(labels: Mapping[str, str], edges: Edges) -> Iterator[PlacedTriple | Skipped]:
+    """Yield the facts between entities by their names. An id without a label is its own name."""
+    names = told_apart(labels, edges())
+    for edge in edges():
+        if isinstance(edge, Skipped):
+            yield edge
+            continue
+        tail = edge.tail
+        if not edge.is_attribute:
+            tail = names.get(tail, tail)
+        head = names.get(edge.head, edge.head)
+        yield placed((head, edge.relation, tail), edge.place)
+
+
+def told_apart(labels: Mapping[str, str], edges: Iterable[Edge | Skipped]) -> dict[str, str]:
+    """Return a name for each id: its label, with a fact behind it where other ids have the same label.
+
+    The fact is the first one that the others of that label have not; without one the id stands there.
+    """
+    shared = _shared(labels)
+    facts: dict[str, list[str]] = {entity: [] for entity in shared}
+    for edge in edges:
+        if isinstance(edge, Skipped) or edge.head not in facts:
+            continue
+        tail = edge.tail
+        if not edge.is_attribute:
+            tail = labels.get(tail, tail)
+        fact = f"{edge.relation} {tail}"
+        facts[edge.head].append(fact)
+    names = dict(labels)
+    for entity, others in shared.items():
+        known: set[str] = set()
+        for other in others:
+            known.update(facts[other])
+        mark = entity
+        for fact in facts[entity]:
+            if fact not in known:
+                mark = fact
+                break
+        names[entity] = f"{labels[entity]} ({mark})"
+    return names
+
+
+def _shared(labels: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the ids whose label others have, too, with those others."""
+    by_key: dict[str, list[str]] = {}
+    for entity, label in labels.items():
+        key = canonical_key(label)
+        by_key.setdefault(key, []).append(entity)
+    shared = {}
+    for entities in by_key.values():
+        if len(entities) == 1:
+            continue
+        for entity in entities:
+            shared[entity] = [other for other in entities if other != entity]
+    return shared
+
+
+def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
+    """Return the fact of three texts, or why it is none."""
+    texts = []
+    for field in fields:
+        text = " ".join(field.split())
+        texts.append(text)
+    keys = map(canonical_key, texts)
+    if not all(keys):
+        return Skipped(place, f"a blank head, relation or tail: {list(fields)!r:.80}")
+    return PlacedTriple(*texts, place)

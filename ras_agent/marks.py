@@ -142,7 +142,7 @@ NUMBER = Mark(
     "[1]",
     r"[\[【]\d{1,4}+(?:\s*+[,;–-]\s*+\d{1,4}+)*+[\]】]",
     swapped="[]【】",
-    near=r"[\[【][\s,;–-]*+\d[\s\d,;–-]*+[\]】]",
+    near=r"[\[【][\s,;–^-]*+\d[\s\d,;–-]*+(?:†[^\[\]【】\n]{0,60}+)?+[\]】]",
 )
 # what models write instead of a fact's marks: bars, arrows, quoted words, commas, a label for each field
 BARS = Mark("a | b | c", r"^[^|｜\n]*+[|｜][^|｜\n]*+[|｜][^\n]*+$", swapped="|｜")
@@ -290,17 +290,19 @@ class ThoughtMarks:
 
 _THINKING = "|".join(map(re.escape, THINKING_TAGS))
 _THINKING_HEADING = r"\A\s*+(?:#{1,4}[ \t]++|\*\*)(?:thinking|thoughts?|reasoning)(?:[ \t]++process)?+[*:]*+[ \t]*+\n"
+_HARMONY_FINAL = r"<\|channel\|>\s*+final\s*+(?:<\|constrain\|>\s*+\w*+\s*+)?+<\|message\|>"
 THOUGHT_MARKS: Final = (
     ThoughtMarks(rf"<(?:{_THINKING})(?:\s[^<>]*+)?+>", rf"</(?:{_THINKING})\s*+>"),
     ThoughtMarks(r"\[THINK\]", r"\[/THINK\]"),
     # Open WebUI, which shows them folded
     ThoughtMarks(r"<details\s[^<>]*reasoning[^<>]*+>", r"</details>", closes_alone=False),
     # gpt-oss: harmony, and harmony without its tokens
-    ThoughtMarks(r"<\|channel\|>\s*+analysis", r"<\|channel\|>\s*+final\s*+<\|message\|>"),
+    ThoughtMarks(r"<\|channel\|>\s*+analysis", _HARMONY_FINAL),
     ThoughtMarks(HARMONY_ANALYSIS.live, HARMONY_FINAL.live, closes_alone=False),
     ThoughtMarks(r"◁think▷", r"◁/think▷"),
+    ThoughtMarks(r"<\|(?:think|thinking|thought)\|>", r"<\|/(?:think|thinking|thought)\|>"),
     ThoughtMarks(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
-    ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>"),  # Gemma 4
+    ThoughtMarks(r"<\|channel>\s*+thought", r"<channel\|>(?!\s*+\Z)"),  # Gemma 4
     ThoughtMarks(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),  # Apertus
     ThoughtMarks(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1, OpenThinker
     ThoughtMarks(r"<\|im_start\|>\s*+think\b", r"<\|im_start\|>\s*+answer\b"),  # s1
@@ -313,10 +315,15 @@ TURN_OPENINGS: Final = (
     *(r"<s>", r"<bos>", r"<\|START_RESPONSE\|>", r"<\|START_TEXT\|>", r"<\|begin_of_solution\|>"),
     r"<\|start_header_id\|>assistant<\|end_header_id\|>",
     *(r"<\|im_start\|>(?:assistant)?", r"<start_of_turn>model", r"<\|turn>model", r"<\|start\|>assistant"),
-    *(r"<\|assistant(?:_start)?\|>", r"<｜Assistant｜>", r"<\|channel\|>\s*+final\s*+<\|message\|>"),
+    *(r"<\|assistant(?:_start)?\|>", r"<｜Assistant｜>", _HARMONY_FINAL, r"<\|channel>\s*+final\b"),
+    r"<\|begin_of_box\|>",  # GLM, around what it answers
 )
 # tags that models write around the whole of an answer
-WRAPPING_TAGS: Final = ("answer", "final_answer", "final", "response", "output", "result", "solution", "reply")
+WRAPPING_TAGS: Final = (
+    *("answer", "final_answer", "final-answer", "finalanswer", "short_answer", "answer_text", "ans", "final"),
+    *("response", "output", "result", "solution", "reply", "assistant", "message", "text", "content", "conclusion"),
+    *("completion", "generated_text"),
+)
 
 MARKS: tuple[Mark, ...] = (
     *(mark for marks in SPELLINGS.values() for mark in marks),

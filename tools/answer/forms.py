@@ -32,7 +32,14 @@ from ras_agent.tools.chat.form import ReplyForm
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)
 _CLOSING_TAG = re.compile(rf"</(?:{'|'.join(WRAPPING_TAGS)})\s*+>", FLAGS)
-_ANSWER_TAGS = ("answer", "final_answer", "final")  # the others may hold a whole reply
+_ANSWER_TAGS = (
+    "answer",
+    "finalanswer",
+    "shortanswer",
+    "answertext",
+    "ans",
+    "final",
+)  # the others may hold a whole reply
 _LABEL_AGAIN = re.compile(
     rf"\A(?:[\s*_`]*+(?:{INLINE_ANSWER.live}|(?:final|short)\s++answer\s*+:|"
     r"(?:response|final|result|output|reply)\s*+[:：]|"
@@ -50,11 +57,18 @@ _ANSWER_KEY = re.compile(r"answer[\"']\s*:\s*\Z", re.I)
 _LONGEST_KEY = 40
 _CITED = re.compile(r"(?:(?:passage|fact|evidence|source|document)s?\b|[\s\[\],;#&]|and\b|\d{1,4})*+", re.IGNORECASE)
 _CITATION_KEYS = ("citations", "citation", "cites", "cite", "sources", "source", "references")
-_BOXED = re.compile(r"(?<!\$)\$*+\\(?:boxed|text)\{(?:\\text\{([^{}]*+)\}|([^{}]*+))\}\$*+")
+_TEX = r"\\(?:boxed|fbox|text(?:bf|it|rm)?|math(?:rm|bf|it))"
+_BOXED = re.compile(rf"(?<!\$)\$*+{_TEX}\{{(?:{_TEX}\{{([^{{}}]*+)\}}|([^{{}}]*+))\}}\$*+")
+_BOX_TOKENS = re.compile(r"<\|(?:begin|end)_of_box\|>")
 _INLINE_TAG = re.compile(r"</?(?:b|i|em|strong|u|span|p|br|div|mark|code|sub|root)(?:\s[^<>]*+)?+/?>", FLAGS)
 _CITING_TAG = re.compile(
     r"<(?:sup>\s*+\[|(?:cite|citations?|source|ref)>\s*+\[?)(\d{1,4}(?:\s*+,\s*+\d{1,4})*+)\]?\s*+</\w++>", FLAGS
 )
+# [^1], [[1]], 【1†source】 and [1](#passage) cite, too; other links are their text
+_CITING = re.compile(
+    r"\[\^(\d{1,4})\]|\[\[(\d{1,4})\]\](?:\([^()\s]*+\))?+|【(\d{1,4})†[^【】\n]{0,60}+】|\[(\d{1,4})\]\([#/h][^()\s]*+\)"
+)
+_LINK = re.compile(r"\[([^\[\]\n]{1,200}+)\]\((?:https?:/)?+[#/][^()\s]*+\)")
 _HOPE = re.compile(r"\.?\s++I hope (?:it|this) is correct\W*\Z", re.IGNORECASE)  # Minerva's last words
 _MATHS = re.compile(r"\\[()\[\]]")
 _ANGLES = re.compile(r"\A<([^<>/\n]+)>")  # around the answer, as the instructions show it
@@ -216,6 +230,7 @@ def _may_become_label(part: str) -> bool:
 def _without_tags(text: str) -> str:
     """Return a reply without tags around its answer, and with the numbers of tags that cite."""
     text = _CITING_TAG.sub(_citation, text)
+    text = _CITING.sub(_cited_number, _BOX_TOKENS.sub("", text))
     openings = list(_OPENING_TAG.finditer(text))
     if not openings:
         return _CLOSING_TAG.sub("", text)
@@ -229,7 +244,8 @@ def _without_tags(text: str) -> str:
         behind = ""
     if _ANSWER.search(behind):
         return behind
-    if opening[1].lower() in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
+    name = re.sub(r"[_-]", "", opening[1].lower())
+    if name in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
         inside = f"{ANSWER} {inside}"
     cited = _INLINE_TAG.sub("", behind).strip()
     if cited and _CITED.fullmatch(cited):
@@ -241,6 +257,11 @@ def _citation(tag: re.Match[str]) -> str:
     """Return the numbers of a tag that cites as marks: `<cite>1, 3</cite>` is `[1][3]`."""
     numbers = re.findall(r"\d+", tag[1])
     return "".join(number_text(int(number)) for number in numbers)
+
+
+def _cited_number(mark: re.Match[str]) -> str:
+    numbers = filter(None, mark.groups())
+    return number_text(int(next(numbers)))
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -318,7 +339,8 @@ def _unwrap(part: str, *, prose: bool) -> str:
     if prose:
         return part
     unboxed = _BOXED.sub(lambda box: box[1] or box[2] or "", part)
-    plain = _MATHS.sub("", _INLINE_TAG.sub("", unboxed)).strip()
+    unlinked = _LINK.sub(r"\1", unboxed)
+    plain = _MATHS.sub("", _INLINE_TAG.sub("", unlinked)).strip()
     return _ANGLES.sub(r"\1", _HOPE.sub("", plain))
 
 

@@ -34,6 +34,7 @@ from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
@@ -45,6 +46,7 @@ MAX_TOKENS = 2048
 _MARKS = 32
 _REASONS = 512
 I_DO_NOT_KNOW = "I don't know."
+_IS_EMPTY = "it is empty"
 _NOTHING_TO_SHOW = "I don't know: no facts were read in what was found."
 # a streamed reply of more characters is read again only when it has grown by a part of its length: in linear time
 _READ_AT_EACH_PIECE = 1000
@@ -297,6 +299,8 @@ class LLMAnswerer:
                     problem = problem
                 else:
                     problem = f"{problem}, so the first reply's first words are the answer"
+        if problem == _IS_EMPTY:
+            problem = EMPTY_REPLY
         if problem:
             failures.append(_failure(problem, reply.text))
         if reply.shortfall:
@@ -306,6 +310,8 @@ class LLMAnswerer:
 
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
         """Parse a reply into an answer and a description of what is wrong with the reply, "" for nothing."""
+        if not reply.text.strip():
+            return Answer(I_DO_NOT_KNOW, abstained=True, failed="the model's reply was empty"), _IS_EMPTY
         part = answer_part(
             reply.text,
             prose=self._form.prose,

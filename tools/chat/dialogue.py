@@ -30,7 +30,10 @@ _THOUGHTS = tuple(
     (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS)) for marks in THOUGHT_MARKS
 )
 _TURN_BEGINS = re.compile(rf"(?:\s*+(?:{'|'.join(TURN_OPENINGS)}))++")
-_TURN_ENDS = re.compile(r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])|</?(?:start|end)_of_turn>|<eos>", re.IGNORECASE)
+_TURN_ENDS = re.compile(
+    r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])(?!(?:begin|end)_of_box\|)|</?(?:start|end)_of_turn>|<(?:eos|sep|channel\|)>",
+    re.IGNORECASE,
+)
 
 
 def fitted(

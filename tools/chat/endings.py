@@ -10,20 +10,28 @@ LENGTH, REPEATED, REFUSAL = "length", "repeated", "refusal"
 
 Kind = Literal["whole", "cut off", "broken off", "withheld", "replaced"]
 
-# in small letters; "whole" is also a reply without a word about its end
-_KINDS: dict[Kind, str] = {
-    "whole": """stop eos eos_token eos_found eosfound end end_turn end_of_turn stop_sequence stop_token done complete
-        completed tool_calls tool_call tool_use toolcalls function_call null none finished finish_reason_unspecified""",
-    "cut off": """length max_tokens max_length max_len model_length max_output_tokens max_new_tokens
-        max_completion_tokens token_limit limit maxpredictedtokensreached""",
-    "broken off": """error errored failed abort aborted network_error cancelled canceled timeout timed_out time_limit
-        user_cancel userstopped insufficient_system_resource unknown_error internal_error server_error overloaded
-        not_finished malformed_function_call malformed_model_output malformed_tool_use unexpected_tool_call""",
-    "withheld": """content_filter content_filtered content-filter safety recitation sensitive blocklist
-        prohibited_content spii language image_safety error_toxic violation blocked""",
-    "replaced": "refusal guardrail_intervened",
-}
-_KIND_OF: dict[str, Kind] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+# by what their names hold, in this order; a whole reply's name is one of these, or missing
+_KINDS: tuple[tuple[Kind, str], ...] = (
+    ("replaced", r"refus|\Aguardrails?(?:_intervened)?\Z"),
+    (
+        "withheld",
+        "filter|safety|recitation|sensitive|block|prohibit|spii|toxic|violat|moderat|flagged|guard|policy|armor"
+        r"|inspection|\Alanguage\Z",
+    ),
+    ("broken off", "time_?limit|not_finished"),
+    ("cut off", "length|max|limit|truncat|num_predict"),
+    (
+        "broken off",
+        "error|fail|abort|cancel|timeout|timed|overload|unload|unavailable|interrupt|preempt|disconnect|malformed"
+        "|unexpected|resource|user_?stop",
+    ),
+    (
+        "whole",
+        r"\A(?:(?:matched_)?stop|eos|end)(?:_?(?:\w+))?\Z|\A(?:done|completed?|finished|success|normal|ok|null|none)\Z"
+        r"|\A(?:tool|function)_?(?:calls?|use)\Z|\Afinish_reason_unspecified\Z",
+    ),
+)
+_PREFIX = "finish_reason_"
 
 # where a message's metadata says how it ended: OpenAI and Gemini, Anthropic, Ollama, Bedrock
 _PLACES = ("finish_reason", "stop_reason", "done_reason", "stopReason")
@@ -32,6 +40,12 @@ _TWICE = re.compile(r"(.+?)\1*", re.DOTALL)
 
 _CUT_OFF = "the reply was cut off at its token limit"
 _REPEATED = "the reply repeated itself, and was ended where a line came for the third time"
+_SHOWN = 200  # characters of a reply in a message
+EMPTY_REPLY = (
+    "the model's reply was empty: where it thinks, let it think less (reasoning_effort, chat_template_kwargs) or start "
+    "its server without a parser of thoughts; else look whether the server has the model's own chat template"
+)
+"""Says that a reply has no words, and what to do."""
 _WITHHELD = "the server withheld the rest of the reply"
 
 
@@ -41,7 +55,14 @@ def kind_of(reason: str) -> Kind | None:
     >>> kind_of("FinishReason.SAFETY"), kind_of("stop"), kind_of("pause_turn")
     ('withheld', 'whole', None)
     """
-    return _KIND_OF.get(reason.rpartition(".")[2].lower()) if reason else "whole"
+    if not reason:
+        return "whole"
+    name = reason.rpartition(".")[2].lower()
+    for kind, words in _KINDS:
+        if re.search(words, name):
+            return kind
+    bare = name.removeprefix(_PREFIX)
+    return kind_of(bare) if bare != name else None
 
 
 def reason_in(message: Any) -> str:
@@ -56,7 +77,8 @@ def reason_in(message: Any) -> str:
     feedback = about.get("prompt_feedback")  # Gemini, of a prompt that is not answered
     if isinstance(feedback, Mapping) and feedback.get("block_reason"):
         reasons.append("blocked")
-    said = next((reason for reason in reasons if isinstance(reason, str) and reason), "")
+    named = (reason.get("type") if isinstance(reason, Mapping) else reason for reason in reasons)
+    said = next((reason for reason in named if isinstance(reason, str) and reason), "")
     once = _TWICE.fullmatch(said)
     return once[1] if once and kind_of(said) is None else said
 
@@ -85,6 +107,18 @@ def shortfall(reason: str, refusal: str = "") -> str:
     if kind in ("withheld", "replaced"):
         return f"{_WITHHELD} ({reason}){said}"
     return f"the server ended the reply early ({reason}){said}"
+
+
+def nothing_in(reply: str, wanted: str) -> str:
+    """Say that a reply does not hold what was wanted.
+
+    >>> nothing_in("Hello!", "no action")
+    "no action in the reply 'Hello!'"
+    """
+    said = reply.strip()
+    if not said:
+        return EMPTY_REPLY
+    return f"{wanted} in the reply {said[:_SHOWN]!r}"
 
 
 def finish_reason(messages: Iterable[str]) -> str:

@@ -10,11 +10,12 @@ import asyncio
 import atexit
 import json
 import os
+import re
 import ssl
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +32,10 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
+_NOT_FOUND = 404
+_VERSION = re.compile(r"/v\d")
+# the end of an address that somebody has copied whole
+_OWN_PATH = re.compile(r"/chat/completions\Z|(?<=/v1)/(?:chat|models|completions|responses|embeddings)\Z")
 _BOM = b"\xef\xbb\xbf"
 _AFTER_THE_END = 5.0  # seconds in which a stream may tell its usage after its last piece
 _TO_END = 2.0  # seconds that the end of the process waits for connections to close
@@ -75,7 +80,9 @@ _listed: dict[tuple[str, str], Mapping[str, Any]] = {}
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Address that speaks OpenAI's protocol. url: up to /v1. headers: sent with every request, the key among them.
+    """Address that speaks OpenAI's protocol.
+
+    url: up to /v1, which may be left out. headers: sent with every request, the key among them.
 
     The proxy is the one that the environment names when it is first asked.
     """
@@ -152,10 +159,33 @@ class Endpoint:
     async def _response(
         self, method: str, path: str, body: Any, seconds: float | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and hold its response, which has a good status, during the block."""
+        """Send a request and hold its response, which has a good status, during the block.
+
+        An address without a version may mean the server's /v1: where nothing is at one of the two, the other is asked.
+        """
+        missing: ErrorStatus | None = None
+        async with AsyncExitStack() as stack:
+            for root in tuple(self._roots):
+                sending = self._sent(method, self._at(f"{root}{path}"), body, seconds)
+                try:
+                    response = await stack.enter_async_context(sending)
+                except ErrorStatus as error:
+                    if error.status_code != _NOT_FOUND:
+                        raise
+                    missing = missing or error
+                    continue
+                self._roots[:] = [root]
+                yield response
+                return
+        raise missing or AssertionError("there is an address")
+
+    @asynccontextmanager
+    async def _sent(
+        self, method: str, url: str, body: Any, seconds: float | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         import aiohttp
 
-        session, url = await _session(), self._at(path)
+        session = await _session()
         # lone surrogates, which no request can hold, become question marks
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
@@ -197,7 +227,17 @@ class Endpoint:
 
     def _at(self, path: str) -> str:
         parts = urlsplit(self.url)
-        return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}{path}", fragment=""))
+        return urlunsplit(parts._replace(path=path, fragment=""))
+
+    @cached_property
+    def _roots(self) -> list[str]:
+        """Return the paths in front of the protocol's own, in the order in which they are tried."""
+        stated = urlsplit(self.url).path.rstrip("/")
+        root = _OWN_PATH.sub("", stated)
+        if _VERSION.search(root):
+            return [root]
+        versioned = f"{root}/v1"
+        return [root, versioned] if root else [versioned, root]
 
     @cached_property
     def _headers(self) -> dict[str, str]:

@@ -27,9 +27,10 @@ _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a re
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
 _BY_THE_MODEL = (TypeError, ValueError, NotImplementedError)  # a class of LangChain's that knows no such option
 _REFUSES = re.compile(
-    r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|expected)|extra|invalid|illegal|\bmust\b|should|\bonly\b|cannot"
-    r"|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
-    r"|不支持|无效|非法",
+    r"\bnot\b|n't\b|un(?:supported|recogni[sz]ed|known|available)|expected|extra|invalid|illegal|\bmust\b|should|\bonly\b"
+    r"|cannot|remove|fail(?:ed|s)? to|deprecated|forbidden|disabled|incompatible|range|between|greater|less|strictly"
+    r"|\bup to\b|at most|too (?:long|large|many)|exceeds?|required?s?\b|please (?:use|set|enable|remove)"
+    r"|不支持|不允许|不能|无效|非法|必须|[仅只]支持",
     re.IGNORECASE,
 )
 _MISSES = re.compile(r"missing|field required|is required", re.IGNORECASE)
@@ -57,9 +58,10 @@ def _field(name: str) -> Part:
 
 # no system role (Gemma, Mistral 7B, o1-mini, Bedrock's Titan), or none but user and assistant in turn
 _SYSTEM = (
-    r"(?:system|developer)\W{0,3}(?:roles?|messages?|prompts?|instructions?)\b",
+    r"(?:system|developer)[\W_]{0,3}(?:roles?|messages?|prompts?|instructions?|角色)",
     r"\broles?\b\W{0,3}.{0,60}\b(?:system|developer|alternat\w+)\b",
-    r"\bsystem\b.{0,40}\bone of\b",
+    r"\bsystem\b.{0,40}\b(?:one of|supported values)\b",
+    r"['\"]user['\"]\W+(?:(?:or|and)\W+)?['\"]assistant['\"]|\buser role\b.{0,30}\bgot\b",
     r"messages?(?:\[\d+\]|\.\d+)\.role",
     r"even index|first message\b.{0,40}\buser\b|only user\b.{0,30}\bassistant\b",
 )
@@ -115,7 +117,7 @@ def refused_part(error: BaseException, sent: Collection[str], added: Collection[
     'temperature'
     """
     complaint = complaint_of(error)
-    if not _REFUSES.search(complaint) or _MISSES.search(complaint):
+    if not _REFUSES.search(complaint):
         return ""
     parts = (*PARTS, *map(_field, added))
     named = (part.name for part in parts if part.name in sent and part.is_named_in(complaint))
@@ -135,7 +137,8 @@ def longest_allowed(error: BaseException, asked: int) -> int | None:
     if not _LIMIT.search(complaint):
         return None
     numbers = [int(number.replace(",", "")) for number in _NUMBER.findall(complaint)]
-    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked]
+    status = getattr(error, "status_code", None)
+    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked and number != status]
     if not smaller:
         return None
     return max(smaller) - ("exclusive" in complaint)

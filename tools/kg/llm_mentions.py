@@ -13,6 +13,7 @@ from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.window import estimate_turns
 
 MOST_TOKENS = 512
@@ -48,7 +49,7 @@ class LLMMentions:
             reply = yield repair(request, reply, self._repair, "it lists nothing that occurs in the question", _FORM)
             names = listed_names(reply.text, question)
         if names is None:
-            raise ParseError(f"no names in the reply {reply.text[:200]!r}")
+            raise ParseError(nothing_in(reply.text, "no names"))
         return names
 
 

@@ -14,6 +14,7 @@ from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, spoken_span, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
 from ras_agent.tools.plan.grammar import copies_example
@@ -112,7 +113,7 @@ class DialoguePlanner:
             if reading is not None and copies_example(reading.plan.subquery, question):
                 reading = None
         if reading is None:
-            raise ParseError(f"no action in the reply {reply.text.strip()[:200]!r}; expected {row.form}")
+            raise ParseError(f"{nothing_in(reply.text, 'no action')}; expected {row.form}")
         plan = transcript.adding(self._said(reply, reading)).recorded_in(reading.plan, self.name)
         # after the first search, a model that wants no retrieval is taken to find the facts sufficient
         return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan

@@ -13,6 +13,7 @@ from ras_agent.text.loose_json import is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions
@@ -69,7 +70,7 @@ class LLMRewriter:
         second = yield repair(request, reply, self._repair, "it is no question", _FORM)
         if standalone := question_in(second.text, question):
             return standalone
-        raise ParseError(f"no question in the reply {second.text[:200]!r}")
+        raise ParseError(nothing_in(second.text, "no question"))
 
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:

@@ -21,6 +21,7 @@ from ras_agent.records import Action, Plan
 from ras_agent.text.loose_json import Value, is_json, json_objects
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import ReplyForm
 
 EXAMPLE_QUERY = "In which city was Jørn Utzon born?"
@@ -155,7 +156,7 @@ def parse_plan(reply: str, prompt: str = "") -> Plan:
     if plan is None and not is_json(text):
         plan = _in_tokens(text) or _bare_question(text, prompt)
     if plan is None:
-        raise ParseError(f"no action in the reply {reply.strip()[:200]!r}; expected {FORM}")
+        raise ParseError(f"{nothing_in(reply, 'no action')}; expected {FORM}")
     return plan
 
 

@@ -30,6 +30,7 @@ from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
@@ -185,7 +186,7 @@ def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool)
     """
     plan = parse_plan(reply.text, shown if searched else "")
     if plan.action == "subq" and copies(plan.subquery, (EXAMPLE, *examples_in(turns)), [shown]):
-        raise ParseError(f"no action in the reply {reply.text.strip()[:200]!r}: it copies a worked example")
+        raise ParseError(f"{nothing_in(reply.text, 'no action')}: it copies a worked example")
     return plan
 
 

@@ -19,6 +19,7 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
@@ -107,7 +108,7 @@ class LLMReasoner:
             reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)
             sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
-            raise ParseError(f"no new sentence in the reply {reply.text[:200]!r}")
+            raise ParseError(nothing_in(reply.text, "no new sentence"))
         return sentence
 
 

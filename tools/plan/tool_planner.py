@@ -19,6 +19,7 @@ from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, converse, fitted, without_thinking
+from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
 from ras_agent.tools.plan.dialects import TOOL_JSON
@@ -237,7 +238,7 @@ def _unread(reply: Reply) -> str:
         )
     if reply.calls:
         return f"no tool that can help now is called: {reply.calls[0].name!r} with {reply.calls[0].arguments!r:.200}"
-    return f"no call of a tool in the reply {reply.text[:200]!r}"
+    return nothing_in(reply.text, "no call of a tool")
 
 
 def _answered(said: Turn, result: str) -> tuple[Turn, ...]:

@@ -24,6 +24,7 @@ from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
+from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.models import model_name, sampling_parameters
 from ras_agent.tools.chat.window import fit_into
@@ -140,6 +141,8 @@ class LLMExtractor:
                 unread.extend(passage.id for passage in part)
             if reply.shortfall:
                 fail(reply.shortfall, parsed.leftovers[-1] if parsed.leftovers else "")
+            elif not reply.text.strip():
+                fail(EMPTY_REPLY)
             elif problem_of(parsed, reply.text):
                 fail("facts could not be read, also when the model was asked again", "\n".join(parsed.leftovers))
 

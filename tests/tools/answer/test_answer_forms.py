@@ -35,6 +35,10 @@ WRAPPED = [
     "The final answer is $\\boxed{\\text{Water of Leith}}$.",
     "Answer: <b>Water of Leith</b>",
     "Answer: Water of Leith<br>",
+    "<generated_text>Answer: Water of Leith</generated_text>",
+    "<finalAnswer>Water of Leith</finalAnswer>",
+    "Answer: <|begin_of_box|>Water of Leith<|end_of_box|>",
+    "Answer: \\textbf{Water of Leith}",
     "```xml\n<answer>Water of Leith</answer>\n```",
 ]
 
@@ -59,6 +63,11 @@ def test_a_wrapper_never_reaches_a_stream(reply: str) -> None:
         ("Answer: Leith<sup>[1, 3]</sup>", "Leith[1][3]"),
         ("<answer>Leith</answer> [2]", "Leith [2]"),
         ("Answer: 10<sup>6</sup>", "10<sup>6</sup>"),
+        ("Answer: Leith [^2]", "Leith [2]"),
+        ("Answer: Leith [[2]](https://a.org/b)", "Leith [2]"),
+        ("Answer: Leith【2†source】", "Leith[2]"),
+        ("Answer: Leith [2](#passage-2)", "Leith [2]"),
+        ("Answer: [Leith](https://a.org/b) [2]", "Leith [2]"),
     ],
 )
 def test_numbers_in_tags_are_citations_where_they_stand_behind_an_answer(reply: str, part: str) -> None:

@@ -111,6 +111,11 @@ def test_an_empty_reply_is_not_sent_back_as_an_empty_message() -> None:
         ("Here's my thought process: hm", ""),
         ("<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>yes<|END_RESPONSE|>", "yes"),
         ("<|channel>thought\nhm<channel|>yes", "yes"),
+        ("<|channel>thought\nhm<channel|><|channel>final\nyes<channel|>", "\nyes"),
+        ("<|think|>hm<|/think|>yes", "yes"),
+        ("<think>hm</think><|begin_of_box|>yes<|end_of_box|>", "yes<|end_of_box|>"),
+        ("<|channel|>analysis<|message|>hm<|channel|>final <|constrain|>text<|message|>yes<|return|>", "yes"),
+        ("yes<sep>no", "yes"),
         ("<|inner_prefix|>hm<|inner_suffix|>yes", "yes"),
         (
             "<|begin_of_thought|>hm<|end_of_thought|>\n<|begin_of_solution|>yes<|end_of_solution|>",

@@ -34,22 +34,26 @@ def read(text: Any = "Edinburgh is", **metadata: Any) -> Reply:
 
 WHOLE = [
     *({"finish_reason": word} for word in ("stop", "STOP", "tool_calls", "eos", "COMPLETE", "null", "stopstop", "")),
+    *({"finish_reason": word} for word in ("eosFound", "FINISH_REASON_STOP", "matched_stop", {"type": "stop"})),
     *({"finish_reason": None}, {"stop_reason": "end_turn"}, {"stopReason": "tool_use"}, {"done_reason": "stop"}),
     *({"status": "completed", "incomplete_details": None}, {"prompt_feedback": {"block_reason": 0}}, {}),
 ]
 CUT_OFF = [
     *({"finish_reason": word} for word in ("length", "MAX_TOKENS", "model_length", "FinishReason.MAX_TOKENS")),
+    *({"finish_reason": word} for word in ("maxTokens", "contextLengthReached", "ERROR_LIMIT", {"type": "length"})),
     *({"stop_reason": "max_tokens"}, {"stopReason": "max_tokens"}, {"done_reason": "length"}),
     {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
 ]
 BROKEN_OFF = [
     *({"finish_reason": word} for word in ("error", "abort", "network_error", "insufficient_system_resource")),
     *({"finish_reason": word} for word in ("cancelled", "timeout", "MALFORMED_FUNCTION_CALL", "ERROR", "aborted")),
+    *({"finish_reason": word} for word in ("modelUnloaded", "internal_server_error", "preempted", "OTHER_ERROR")),
     {"status": "failed"},
 ]
 WITHHELD = [
     *({"finish_reason": word} for word in ("content_filter", "SAFETY", "RECITATION", "sensitive", "BLOCKLIST")),
     *({"finish_reason": "PROHIBITED_CONTENT"}, {"stopReason": "content_filtered"}, {"finish_reason": "ERROR_TOXIC"}),
+    *({"finish_reason": word} for word in ("moderation", "data_inspection_failed", "MODEL_ARMOR", "ContentFiltered")),
     {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}},
 ]
 REPLACED = [{"stop_reason": "refusal"}, {"stopReason": "guardrail_intervened"}]

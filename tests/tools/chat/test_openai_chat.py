@@ -56,6 +56,7 @@ class Served:
         self.reply: Answer = lambda request: said("Bell.")
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.peers: set[Any] = set()
         self.asked, self.left = threading.Event(), threading.Event()
         self.url = ""
@@ -73,6 +74,7 @@ class Served:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.requests.append(body)
+        self.paths.append(request.path)
         self.headers.append(dict(request.headers))
         self.peers.add(request.transport and request.transport.get_extra_info("peername"))
         reply = self.reply(body)
@@ -97,6 +99,7 @@ class Served:
 async def serving(server: Served) -> AsyncIterator[None]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", server.answer)
+    app.router.add_post("/plain/chat/completions", server.answer)
     app.router.add_get("/v1/models", server.list)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
@@ -448,14 +451,22 @@ async def test_a_users_name_in_the_address_is_sent_in_place_of_the_key(server: S
     assert server.headers[0]["Authorization"] == "Basic bWU6d29yZA=="
 
 
-async def test_a_query_of_the_address_stays_behind_the_path(server: Served) -> None:
-    asked: list[str] = []
-    server.reply = lambda request: said("Bell.")
-    server.url += "?version=2"
-    original = server.model()._endpoint._at("/chat/completions")
-    asked.append(original)
-    assert (await server.model().ainvoke("Who?")).text == "Bell."
-    assert asked[0].endswith("/v1/chat/completions?version=2")
+@pytest.mark.parametrize(
+    "end",
+    ["/v1", "/v1/", "", "/", "/v1/chat/completions", "/chat/completions", "/v1/models", "/v1?version=2", "/?version=2"],
+)
+async def test_an_address_is_known_however_much_of_its_path_stands_in_it(server: Served, end: str) -> None:
+    server.url = server.url.removesuffix("/v1") + end
+    for _ in range(2):
+        assert (await server.model().ainvoke("Who?")).text == "Bell."
+    assert len(server.requests) == 2
+
+
+async def test_a_server_without_a_version_in_its_path_is_asked_there(server: Served) -> None:
+    server.url = server.url.removesuffix("/v1") + "/plain"
+    model = server.model()
+    assert [(await model.ainvoke("Who?")).text for _ in range(2)] == ["Bell.", "Bell."]
+    assert set(server.paths) == {"/plain/chat/completions"}
 
 
 @pytest.mark.parametrize("owner", ["", "vllm", "llamacpp"])

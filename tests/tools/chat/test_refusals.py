@@ -11,7 +11,8 @@ from ras_agent.errors import ModelCallError, RasError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.refusals import accepted_turns
+from ras_agent.tools.chat.http import ErrorStatus
+from ras_agent.tools.chat.refusals import accepted_turns, longest_allowed, refused_part
 from ras_agent.tools.chat.retry import RetryPolicy
 from tests.messages import says
 
@@ -115,6 +116,32 @@ async def test_a_field_that_a_server_refuses_is_left_out(scripted_llm: Any, stat
     gone = {name, "stream_options"} if name == "stream" else {name}
     assert second == {field: value for field, value in first.items() if field not in gone}
     assert heard[-1] == "Bell"
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("roles", "Invalid value: 'system'. Supported values are: 'user' and 'assistant'."),
+        ("roles", "Expected user role at index 0, but got system"),
+        ("roles", "system_instruction is not supported by this model"),
+        ("roles", "不支持 system 角色"),
+        ("whole", "Streaming is required for operations that may take longer than 10 minutes"),
+        ("whole", "Please use stream mode to call this model"),
+        ("whole", "仅支持流式输出, stream 必须为 true"),
+        ("stop", "`stop` supports up to 4 items, but received 7"),
+        ("stop", "Invalid 'stop': array too long."),
+        ("tool_choice", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        ("response_format", "This response_format type is unavailable now"),
+        ("response_format", "Invalid schema for response_format 'reply': 'additionalProperties' is required"),
+        ("max_tokens", "Unsupported parameter: 'max_tokens' is not supported with this model."),
+        ("", "The model is loading, please try again later"),
+        ("", "messages: text content blocks must be non-empty"),
+    ],
+)
+def test_a_part_is_known_by_the_words_of_other_servers(part: str, words: str) -> None:
+    error = ErrorStatus(400, {}, json.dumps({"error": {"message": words}}))
+    sent = {"roles", "whole", "stop", "tool_choice", "response_format", "max_tokens", "temperature"}
+    assert (refused_part(error, sent), longest_allowed(error, 2048)) == (part, None)
 
 
 @pytest.mark.parametrize(("status", "words"), WHOLE)

@@ -229,8 +229,9 @@ def _may_become_label(part: str) -> bool:
 
 def _without_tags(text: str) -> str:
     """Return a reply without tags around its answer, and with the numbers of tags that cite."""
+    text = _BOX_TOKENS.sub("", text)
     text = _CITING_TAG.sub(_citation, text)
-    text = _CITING.sub(_cited_number, _BOX_TOKENS.sub("", text))
+    text = _CITING.sub(_citation, text)
     openings = list(_OPENING_TAG.finditer(text))
     if not openings:
         return _CLOSING_TAG.sub("", text)
@@ -255,13 +256,9 @@ def _without_tags(text: str) -> str:
 
 def _citation(tag: re.Match[str]) -> str:
     """Return the numbers of a tag that cites as marks: `<cite>1, 3</cite>` is `[1][3]`."""
-    numbers = re.findall(r"\d+", tag[1])
+    stated = next(filter(None, tag.groups()))
+    numbers = re.findall(r"\d+", stated)
     return "".join(number_text(int(number)) for number in numbers)
-
-
-def _cited_number(mark: re.Match[str]) -> str:
-    numbers = filter(None, mark.groups())
-    return number_text(int(next(numbers)))
 
 
 def _behind_label(text: str, *, prose: bool) -> str:
@@ -340,7 +337,8 @@ def _unwrap(part: str, *, prose: bool) -> str:
         return part
     unboxed = _BOXED.sub(lambda box: box[1] or box[2] or "", part)
     unlinked = _LINK.sub(r"\1", unboxed)
-    plain = _MATHS.sub("", _INLINE_TAG.sub("", unlinked)).strip()
+    untagged = _INLINE_TAG.sub("", unlinked)
+    plain = _MATHS.sub("", untagged).strip()
     return _ANGLES.sub(r"\1", _HOPE.sub("", plain))
 
 

@@ -62,7 +62,9 @@ def kind_of(reason: str) -> Kind | None:
         if re.search(words, name):
             return kind
     bare = name.removeprefix(_PREFIX)
-    return kind_of(bare) if bare != name else None
+    if bare == name:
+        return None
+    return kind_of(bare)
 
 
 def reason_in(message: Any) -> str:
@@ -77,10 +79,16 @@ def reason_in(message: Any) -> str:
     feedback = about.get("prompt_feedback")  # Gemini, of a prompt that is not answered
     if isinstance(feedback, Mapping) and feedback.get("block_reason"):
         reasons.append("blocked")
-    named = (reason.get("type") if isinstance(reason, Mapping) else reason for reason in reasons)
-    said = next((reason for reason in named if isinstance(reason, str) and reason), "")
+    said = next(filter(None, map(_name_of, reasons)), "")
     once = _TWICE.fullmatch(said)
     return once[1] if once and kind_of(said) is None else said
+
+
+def _name_of(reason: object) -> str:
+    """Return the name of a reason, which some servers have in an object; "" for none."""
+    if isinstance(reason, Mapping):
+        reason = reason.get("type")
+    return reason if isinstance(reason, str) else ""
 
 
 def refusal_in(message: Any) -> str:

@@ -32,6 +32,7 @@ MOST_BYTES_OF_VECTORS = 8 * MOST_BYTES
 """The largest reply of an embedder: a thousand texts have some ten million digits."""
 
 _LIST_WITHIN = 10.0  # seconds
+_NOT_ENDED = (None, "", "null", "none", False, 0)  # what servers have for a finish reason in pieces before the last
 _NOT_FOUND = 404
 _VERSION = re.compile(r"/v\d")
 # the end of an address that somebody has copied whole
@@ -60,7 +61,8 @@ class NoConnection(ConnectionError):
 class ErrorStatus(Exception):
     """Server's reply with an error status.
 
-    body: the error object of the reply, {} for another form. code: the server's own name of the error.
+    body: the error object of the reply, or the object with the error's text; {} for another form. code: the server's
+    own name of the error.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], text: str) -> None:
@@ -68,9 +70,10 @@ class ErrorStatus(Exception):
             told = json.loads(text)
         except ValueError:
             told = None
-        told = told.get("error", told) if isinstance(told, dict) else told
-        self.body: dict[str, Any] = told if isinstance(told, dict) else {}
-        message = self.body.get("message") or (told if isinstance(told, str) else text)
+        whole = told if isinstance(told, dict) else {}
+        error = whole.get("error", told)
+        self.body: dict[str, Any] = error if isinstance(error, dict) else whole
+        message = self.body.get("message") or (error if isinstance(error, str) else text)
         super().__init__(f"Error code: {status} - {message}")
         self.status_code, self.headers, self.code = status, headers, self.body.get("code")
 
@@ -150,7 +153,7 @@ class Endpoint:
                     if finished:
                         return
                     raise
-                finished = finished or _says_finished(event)
+                finished = finished or any(map(ends, choices_in(event)))
                 yield event
             if not finished:
                 raise BrokenReply("the stream ended without a finish reason")
@@ -290,9 +293,16 @@ def _parsed(data: bytes) -> Any:
         raise BrokenReply(f"the reply is no JSON: {error}") from error
 
 
-def _says_finished(event: Any) -> bool:
+def choices_in(event: Any) -> list[dict[str, Any]]:
+    """Return the choices of a reply or of an event of one; some servers send one by itself, or null among them."""
     choices = event.get("choices") if isinstance(event, dict) else None
-    return isinstance(choices, list) and any(isinstance(one, dict) and one.get("finish_reason") for one in choices)
+    listed = choices if isinstance(choices, list) else [choices]
+    return [choice for choice in listed if isinstance(choice, dict)]
+
+
+def ends(choice: Mapping[str, Any]) -> bool:
+    """Return whether a choice says that the reply has ended."""
+    return choice.get("finish_reason") not in _NOT_ENDED
 
 
 # ---- one session for each event loop

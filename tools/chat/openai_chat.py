@@ -27,7 +27,15 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ConfigDict, Field, PrivateAttr, SecretStr
 
 from ras_agent.prompts.templates import THOUGHTS_KEY
-from ras_agent.tools.chat.http import BrokenReply, Endpoint, RefusedReply, run, run_iterator
+from ras_agent.tools.chat.http import (
+    BrokenReply,
+    Endpoint,
+    RefusedReply,
+    choices_in,
+    ends,
+    run,
+    run_iterator,
+)
 from ras_agent.tools.chat.tool_calls import calls_in_message
 
 _PATH = "/chat/completions"
@@ -214,13 +222,16 @@ def _message(reply: Any) -> AIMessage:
 
     Raises BrokenReply for one of another form, RefusedReply where an account is used up.
     """
+    if isinstance(reply, list) and len(reply) == 1:
+        reply = reply[0]
     if not isinstance(reply, dict):
         raise BrokenReply(f"{_NO_REPLY}: it is {type(reply).__name__}")
     _check_error(reply)
-    if not reply.get("choices"):
+    choices = choices_in(reply)
+    if not choices:
         raise BrokenReply(f"{_NO_REPLY}: it has no choices")
+    choice = choices[0]
     try:
-        choice = reply["choices"][0]
         said = next(choice[name] for name in ("message", "delta", "text") if choice.get(name) is not None)
         calls, unread = calls_in_message(said) if isinstance(said, dict) else ([], [])
         return AIMessage(
@@ -241,8 +252,8 @@ def _message(reply: Any) -> AIMessage:
 async def _pieces(events: AsyncIterator[Any]) -> AsyncGenerator[AIMessageChunk, None]:
     """Yield the pieces of a streamed reply. Raises as `_message` does.
 
-    Events without a piece of the first choice are passed over, and so is what comes after the reply's end, but for its
-    usage. That is yielded once: where several events have one, each of them counts from the beginning.
+    Events without a piece of the first choice are passed over, and so are errors after the reply's end. Usage is
+    yielded once: where several events have one, each of them counts from the beginning.
     """
     reading = _Reading()
     async for event in events:
@@ -277,7 +288,7 @@ class _Reading:
             _check_error(event)
         self.usage = _usage(event.get("usage")) or self.usage
         choice = self._choice_in(event)
-        if choice is None or self.ended:
+        if choice is None:
             return None
         try:
             return self._piece_of(event, choice)
@@ -285,26 +296,29 @@ class _Reading:
             raise BrokenReply(f"{_NO_REPLY}: {error}") from error
 
     def _choice_in(self, event: dict[str, Any]) -> dict[str, Any] | None:
-        choices = event.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and (not self.begun or choice.get("index") == self._first):
+        for choice in choices_in(event):
+            index = choice.get("index")
+            if index is None or self._first in (None, index):
                 return choice
         return None
 
     def _piece_of(self, event: dict[str, Any], choice: dict[str, Any]) -> AIMessageChunk | None:
-        self.ended = bool(choice.get("finish_reason"))
+        ends_now = ends(choice) and not self.ended
+        self.ended |= ends_now
         if choice.get("message") and not choice.get("delta"):
             message: AIMessageChunk | None = self._rest_of(_message(event))
         else:
             message = self._delta_of(choice)
-        if message is None and not self.ended:
+        if message is None and not ends_now:
             return None
         message = message or AIMessageChunk(content="")
-        if self.ended:
+        if ends_now:
             message.response_metadata = _metadata(event, choice)
         if choice.get("logprobs"):
             message.response_metadata["logprobs"] = choice["logprobs"]
-        self.begun, self._first = True, choice.get("index")
+        if not self.begun:
+            self._first = choice.get("index")
+        self.begun = True
         self._text += message.text
         return message
 
@@ -347,8 +361,10 @@ def _text_in(said: Any) -> str:
 
     "" where it only calls tools, or holds thoughts. Raises TypeError for another form.
     """
-    if isinstance(said, str):
-        return said
+    if said is None:
+        return ""
+    if isinstance(said, (str, int, float)):
+        return str(said)
     if isinstance(said, list):
         return "".join(map(_text_in, said))
     if not isinstance(said, dict):
@@ -374,7 +390,7 @@ def _call_pieces(said: Any) -> Iterator[ToolCallChunk]:
     raw_calls = said.get("tool_calls") or said.get("function_call") or ()
     if isinstance(raw_calls, Mapping):
         raw_calls = [raw_calls]
-    for place, raw in enumerate(raw_calls):
+    for place, raw in enumerate(filter(None, raw_calls)):
         function = raw.get("function") or raw
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, str):

@@ -17,11 +17,14 @@ from ras_agent.tools.chat.models import OPENAI_LIMITS, limits_sent
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in
 
 ROLES, STREAM, WHOLE, STREAM_OPTIONS = "roles", "stream", "whole", "stream_options"
+PREFILL = "prefill"
+"""A last turn of the assistant's, with which the reply is to go on"""
 MOST = "most"
 """The length of a reply that a server allows, which no part names: less is asked for then"""
 KEEPS_STOP = "include_stop_str_in_output"
 """vLLM's option by which a reply keeps the text at which it stopped"""
 
+_GO_ON = Turn("user", "Go on with your last message where it ends. Do not repeat it.")
 _READ = 1000  # characters of a complaint; some servers send the whole request back
 _LEAST_LIMIT = 16  # tokens; a smaller number in a complaint is no limit of a reply
 _BY_THE_REQUEST = frozenset((400, 402, 422, 500, 501))
@@ -81,6 +84,7 @@ _FORMS = {
 _MORE = ("model_kwargs", "extra_body")  # where a model of LangChain's holds further fields of its requests
 _LIMIT = re.compile(r"max(?:imum)?[_ -]?(?:(?:new|output|completion)[_ -]?)?tokens|num_predict", re.IGNORECASE)
 PARTS = (
+    Part(PREFILL, r"prefill|must end with a user|last role\b"),
     Part(ROLES, "|".join(_SYSTEM)),
     Part(STREAM_OPTIONS, r"stream[_ ]?options|include_usage"),
     Part(KEEPS_STOP, KEEPS_STOP),
@@ -137,8 +141,9 @@ def longest_allowed(error: BaseException, asked: int) -> int | None:
     if not _LIMIT.search(complaint):
         return None
     numbers = [int(number.replace(",", "")) for number in _NUMBER.findall(complaint)]
-    status = getattr(error, "status_code", None)
-    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked and number != status]
+    own_status = getattr(error, "status_code", None)
+    smaller = [number for number in numbers if _LEAST_LIMIT <= number < asked]
+    smaller = [number for number in smaller if number != own_status]
     if not smaller:
         return None
     return max(smaller) - ("exclusive" in complaint)
@@ -171,6 +176,8 @@ def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
     if any(turn.thoughts for turn in turns):
         names.add(THOUGHTS_KEY)
     roles = [turn.role for turn in turns]
+    if roles[-1:] == ["assistant"]:
+        names.add(PREFILL)
     if "system" in roles or any(one == other != "tool" for one, other in pairwise(roles)):
         names.add(ROLES)
     return names
@@ -182,10 +189,13 @@ def parts_sent(model: Any, turns: Sequence[Turn], streamed: bool) -> set[str]:
 def accepted_turns(turns: Sequence[Turn], refused: Collection[str]) -> tuple[Turn, ...]:
     """Return turns without what a server refuses of them: thoughts, a system role, two turns of one role in a row.
 
-    The text of the system stands at the head of the first turn of the user.
+    Where the last one may not be the assistant's, the user asks to go on. The text of the system stands at the head of
+    the first turn of the user.
     """
     if THOUGHTS_KEY in refused:
         turns = [replace(turn, thoughts="") for turn in turns]
+    if PREFILL in refused and turns[-1].role == "assistant":
+        turns = (*turns, _GO_ON)
     if ROLES not in refused:
         return tuple(turns)
     alternating: list[Turn] = []

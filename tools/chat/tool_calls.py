@@ -16,9 +16,10 @@ from ras_agent.prompts import ToolCall
 from ras_agent.text.loose_json import json_objects
 
 # the keys under which servers and models have the arguments of a call, and its name
-_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "tool_input")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "tool_input", "action_input")
 _NAME_KEYS = ("name", "tool_name", "function", "tool", "recipient_name", "action")
 _INNER_KEYS = ("function", "custom")
+_LABEL_KEYS = (*_NAME_KEYS, "type", "id")
 _DEPTH = 3  # text in text in text
 _DECODER = json.JSONDecoder(strict=False)
 _NAME = re.compile(r"""["']name["']\s*:\s*["']([^"']+)["']""")
@@ -27,15 +28,26 @@ _NAMESPACE = re.compile(r"\A.*[./:](?=[A-Za-z_])")
 _NAME_TAIL = re.compile(r"[<:(\s].*\Z", re.DOTALL)
 _WORD_BORDER = re.compile(r"[\W_]+")
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+_TAG = r"<(?:[|｜]\w++[|｜]|\w++:)?+"  # DeepSeek and Step have names of their own in front of a tag's
 _PARAMETER = re.compile(
-    r"<parameter(?:=|\s+name=)[\"']?(?P<key>\w+)[\"']?\s*>\s*(?P<value>.*?)\s*</parameter>"
+    rf"{_TAG}parameter(?:=|\s+name=)[\"']?(?P<key>\w+)[\"']?(?:\s[^<>]*+)?>\s*(?P<value>.*?)\s*</[^<>]{{0,20}}parameter>"
     r"|<arg_key>\s*(?P<glm_key>\w+)\s*</arg_key>\s*<arg_value>\s*(?P<glm_value>.*?)\s*</arg_value>",
     re.DOTALL,
 )
+_CALL_TAGS = re.compile(
+    r"<\|?(?:tool|function)_?calls?\|?>(?P<call>.*?)(?=</?\|?(?:tool|function)_?calls?\|?>|\Z)", re.DOTALL | re.I
+)
+# Gemma's calls: call:search{query:<escape>text<escape>}, with other quotes in its fourth version
+_GEMMA_CALL = re.compile(r"\bcall:\w++\{[^{}]*+\}")
+_GEMMA_QUOTE = re.compile(r"<escape>|<\|\"\|>")
+_BARE_KEY = re.compile(r"([{,]\s*+)(\w++)(?=:)")
+_PYTHON_AROUND = re.compile(r"</?[|｜]?[a-z_]++[|｜]?>|```\w*|print(?=\()|\.call(?=\()", re.IGNORECASE)
 # what opens a call, in front of it
 _OPENED = re.compile(r"(?:<[^<>\n]*+>|\[TOOL_CALLS\]|```\w*+|functools|[\[\s])++\Z")
 # between a name and its object: tokens of templates, an opened fence, white space, the end of a tag
-_BETWEEN = r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|```(?:json)?|json\b|Action Input:|[\s\"'>:])*+"
+_BETWEEN = (
+    r"(?:<[|｜][^<>{}]{0,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w*+|```(?:json)?|json\b|commentary\b|Action Input:|[\s\"'>:])*+"
+)
 
 
 def arguments_in(raw: object) -> list[dict[str, Any]]:
@@ -99,7 +111,7 @@ def calls_in_message(said: Mapping[str, Any]) -> tuple[list[ToolCall], list[Tool
         raw_calls = [raw_calls]
     calls: list[ToolCall] = []
     unread: list[ToolCall] = []
-    for raw in raw_calls:
+    for raw in filter(None, raw_calls):
         name, held = _name_and_arguments(raw)
         identity = str(raw.get("id") or "")
         try:
@@ -133,8 +145,11 @@ def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]
     an object (DeepSeek, harmony, Kimi, Mistral), parameters in tags (Qwen3-Coder, GLM, MiniMax), and a reply that is
     nothing but Python's calls (Llama 4, Gemma).
     """
+    text = _GEMMA_CALL.sub(_as_json, text)
     found = {**dict(_named_objects(text, names)), **dict(_tagged(text, names))}
     found |= dict(_before_objects(text, names))
+    if not found:
+        found = dict(_broken(text, names))
     if not found:
         return "", list(_pythonic(text, names))
     places = sorted(found)
@@ -145,20 +160,68 @@ def calls_in_text(text: str, names: Sequence[str]) -> tuple[str, list[ToolCall]]
 def _named_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     for place, item in _decoded(text):
         call = _call_of(item, names)
+        if call is None:
+            call = _listed_call(item, names)
         if call is not None:
             yield place, call
+
+
+def _listed_call(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
+    """Return the first call in the lists of an object, such as {"tool_calls": [...]}; None for none."""
+    for value in item.values():
+        if not isinstance(value, list):
+            continue
+        for inner in value:
+            if not isinstance(inner, dict):
+                continue
+            call = _call_of(inner, names)
+            if call is not None:
+                return call
+    return None
 
 
 def _call_of(item: Mapping[str, Any], names: Sequence[str]) -> ToolCall | None:
     stated, held = _name_and_arguments(item)
     name = tool_named(stated, names)
+    if held is None and "name" not in item:  # {"tool": "search", "query": "..."}
+        rest = dict(item)
+        for key in _LABEL_KEYS:
+            rest.pop(key, None)
+        held = rest or None
     if not name or held is None:
         return None
+    return _call(name, held)
+
+
+def _call(name: str, held: object) -> ToolCall | None:
+    """Return the call of a tool; None for one without arguments, and for a copy of the tool's own schema."""
     try:
-        arguments = arguments_in(held)
+        arguments = arguments_in(held)[0]
     except ValueError:
+        if not isinstance(held, str):
+            return None
+        arguments = {"input": held}
+    if "properties" in arguments:
         return None
-    return ToolCall(name, arguments[0])
+    return ToolCall(name, arguments)
+
+
+def _broken(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
+    """Yield the calls between tags whose JSON is broken off, or has Python's quotes."""
+    for match in _CALL_TAGS.finditer(text):
+        stated, held = named_call(match["call"])
+        name = tool_named(stated, names)
+        if not name or not held:
+            continue
+        call = _call(name, held)
+        if call is not None:
+            yield match.start(), call
+
+
+def _as_json(call: re.Match[str]) -> str:
+    """Return a call of Gemma's with quotes around its keys and texts."""
+    quoted = _GEMMA_QUOTE.sub('"', call[0])
+    return _BARE_KEY.sub(r'\1"\2"', quoted)
 
 
 def named_call(text: str) -> tuple[str, object]:
@@ -206,7 +269,7 @@ def _before_objects(text: str, names: Sequence[str]) -> Iterator[tuple[int, Tool
 def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
     any_name = "|".join(map(re.escape, names))
     opening = re.compile(
-        rf"<(?:function=|invoke\s+name=[\"']?)({any_name})[\"']?\s*>|<tool_call>\s*({any_name})(?=\s*<arg_key>)"
+        rf"{_TAG}(?:function=|invoke\s+name=[\"']?)({any_name})[\"']?\s*>|<tool_call>\s*({any_name})(?=\s*<arg_key>)"
     )
     starts = list(opening.finditer(text))
     ends = [*(start.start() for start in starts[1:]), len(text)]
@@ -222,8 +285,10 @@ def _tagged(text: str, names: Sequence[str]) -> Iterator[tuple[int, ToolCall]]:
 def _pythonic(text: str, names: Sequence[str]) -> Iterator[ToolCall]:
     argument = rf"(?:\w+\s*+=\s*+)?+(?:{_QUOTED}|\d++)"
     call = rf"(?:\w+\.)*+({'|'.join(map(re.escape, names))})\((\s*+{argument}(?:\s*+,\s*+{argument})*+\s*+|)\)"
-    wrapped = re.sub(r"<\|python_(?:tag|start|end)\|>|```\w*|<\|eom_id\|>|print(?=\()", "", text).strip()
+    wrapped = _PYTHON_AROUND.sub("", text).strip()
     whole = re.compile(rf"[\[(]?\s*+{call}(?:[\s,;]*+{call})*+\s*+[\])]?")
+    if not whole.fullmatch(wrapped):
+        wrapped = wrapped.rpartition("\n")[2]  # behind words, a line of calls
     if not whole.fullmatch(wrapped):
         return
     for match in re.finditer(call, wrapped):

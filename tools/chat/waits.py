@@ -21,12 +21,16 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # "try again in 3s", "retry after 20 seconds", "wait 1 minute", 'retryDelay': '32s', "try again in 3"
 _AGAIN = r"(?:try(?:ing)? again|retry\w*|wait|resets?|available)\b"
 _ASKED = re.compile(rf"{_AGAIN}[^\d]{{0,30}}?({_DURATION})", re.IGNORECASE)
-_ASKED_IN_NUMBERS = re.compile(rf"{_AGAIN}\W+(?:in|after)\W+(\d+(?:\.\d+)?)(?![\w.]*\w)", re.IGNORECASE)
+_ASKED_IN_NUMBERS = re.compile(
+    rf"(?:{_AGAIN}\W+(?:in|after)|retry_?after(?:_?seconds)?)\W+(\d+(?:\.\d+)?)(?![\w.]*\w)|(\d+)\s*秒[后後]",
+    re.IGNORECASE,
+)
 # "per minute", "RPM", "20 requests in the last 30 seconds", "a window of 20 s"
 _WINDOW = re.compile(
     rf"(?:per|/|every|each|within|last|window of|\ba)\s*(?:(\d+)[\s-]*)?({_UNIT})(?-i:(?![a-z]))", re.IGNORECASE
 )
 _SHORT_WINDOW = re.compile(r"\b[RTQ]P([SMHD])\b")
+_CHINESE_WINDOWS = {"每秒": 1.0, "每分钟": 60.0, "每分鐘": 60.0, "每小时": 3600.0, "每小時": 3600.0}
 
 # a number of seconds is no moment before 2001, and no moment in milliseconds before 2001 either
 _FIRST_MOMENT = 1e9
@@ -66,11 +70,15 @@ def status_of(error: BaseException) -> int | None:
 
 
 def _in_retry_after(headers: Mapping[str, str]) -> float | None:
-    milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
+    values = {str(name).lower().removeprefix("x-"): value for name, value in headers.items()}
+    milliseconds = values.get("retry-after-ms")
+    value = values.get("retry-after")
     try:
         if milliseconds:
             return max(0.0, float(milliseconds) / 1000)
-        return max(0.0, float(value)) if value else None
+        if not value:
+            return None
+        return max(0.0, _seconds_of(float(value)))
     except ValueError:
         return _seconds_until(value)
 
@@ -157,7 +165,7 @@ def _asked_in(words: str) -> float | None:
     if asked := _ASKED.search(words):
         return _duration(asked[1])
     if asked := _ASKED_IN_NUMBERS.search(words):
-        return float(asked[1])
+        return float(asked[1] or asked[2])
     return None
 
 
@@ -165,4 +173,5 @@ def _window_in(words: str) -> float | None:
     """Return the shortest time over which an error says that calls are counted."""
     windows = [float(number or 1) * _unit(unit) for number, unit in _WINDOW.findall(words)]
     windows += [_unit(unit) for unit in _SHORT_WINDOW.findall(words)]
+    windows += [seconds for name, seconds in _CHINESE_WINDOWS.items() if name in words]
     return min(windows, default=None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ras_agent.errors import ModelCallError, ParseError, SettingsError
+from ras_agent.marks import ANSWER_TAGS, SEARCH_TAGS
 from ras_agent.prompts import ToolCall, Turn, as_data, load, task_block
 from ras_agent.protocols import Planner
 from ras_agent.question_graph import QuestionGraph
@@ -22,7 +23,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, c
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
-from ras_agent.tools.plan.dialects import TOOL_JSON
+from ras_agent.tools.plan.dialects import TOOL_JSON, read_react, read_tags
 from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example, parse_plan
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
@@ -50,7 +51,9 @@ _OFFERED = (SEARCH, FINISH, NEIGHBOURS, READ)
 _TOOLS = tuple(tool.schema() for tool in _OFFERED)
 _BY_NAME = {tool.name: tool for tool in _OFFERED}
 _NO_TOOLS = re.compile(
-    r"does not support (?:tools|tool|function)|tools? (?:is|are) not supported|no tool support", re.I
+    r"(?:not|n't) support\w*\b.{0,20}\b(?:tool|function)|\b(?:tool|function)\w*\b.{0,30}\b(?:not supported|unsupported)"
+    r"|unsupported\b.{0,20}\btools?\b|no tool support|support tool use|tool-call-parser|tools param requires",
+    re.IGNORECASE,
 )
 _TAKE_RAS = "this model calls no tools: take --graph ras (create_ras_agent), whose planner writes its moves as text"
 
@@ -199,13 +202,25 @@ def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
     move = next(filter(None, map(_move_of, reply.calls)), None)
     if move is not None:
         return move if may_look or move.tool in ("search", "finish") else None
-    try:
-        plan = parse_plan(without_thinking(reply.text), request.turns[-1].text)
-    except ParseError:
+    plan = _plan_in_words(reply, request.turns[-1].text)
+    if plan is None:
         return None
     if plan.action == "subq":
         return _Move("search", plan.subquery)
     return _Move("finish", plan.reason)
+
+
+def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
+    """Return the plan that a reply states in this project's form, in that of ReAct, or between tags; None for none."""
+    text = without_thinking(reply.text)
+    try:
+        return parse_plan(text, shown)
+    except ParseError:
+        pass
+    reading = read_react(text, reply.truncated)
+    if reading is None:
+        reading = read_tags(SEARCH_TAGS, ANSWER_TAGS, text, reply.truncated)
+    return reading.plan if reading else None
 
 
 def _with_calls(reply: Reply) -> Reply:

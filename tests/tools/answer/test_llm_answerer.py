@@ -17,6 +17,7 @@ from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.client import ChatSettings
+from ras_agent.tools.chat.endings import EMPTY_REPLY
 from tests.messages import says
 
 BELL = Passage("p1", "Bell was born in Edinburgh in 1847.", "Bell")
@@ -200,8 +201,8 @@ def test_an_answer_in_another_form_is_repaired_once_and_then_returned_with_a_fai
 def test_no_answer_after_a_repair_abstains_with_a_failure(scripted_model: Any) -> None:
     found = answer(scripted_model("", ""))
     assert (found.text, found.abstained) == ("I don't know.", True)
-    assert found.failed == "the model's reply held no answer"
-    assert found.failures == (Failure("answerer", "it holds no answer"),)
+    assert found.failed == "the model's reply was empty"
+    assert found.failures == (Failure("answerer", EMPTY_REPLY),)
 
 
 @pytest.mark.parametrize(

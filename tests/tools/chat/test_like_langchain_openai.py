@@ -98,6 +98,12 @@ WHOLE: dict[str, Any] = {
     "text in place of message": {"choices": [{"index": 0, "text": TEXT, "finish_reason": "stop"}]},
     "model null": whole() | {"model": None},
     "service fields": whole(service_tier="default", system_fingerprint=None, prompt_filter_results=[]),
+    "content block null": says([None, BLOCK]),
+    "tool call null": says(TEXT, tool_calls=[None]),
+    "a choice by itself": {"choices": CHOICE},
+    "a null choice": whole() | {"choices": [None, CHOICE]},
+    "in a list": [whole()],
+    "finish object": whole(finish={"type": "stop"}),
     "a stream all the same": PIECES + END + DONE,
 }
 
@@ -130,6 +136,12 @@ STREAMED: dict[str, bytes] = {
     "error empty": b"".join(delta({"content": word}, error={}) for word in WORDS) + END + DONE,
     "error after the end": PIECES + END + sse({"error": {"message": "usage failed"}}) + DONE,
     "rubbish after the end": PIECES + END + b"data: {broken\n\n" + DONE,
+    "finish in each piece": b"".join(delta({"content": word}, "stop") for word in WORDS) + DONE,
+    "finish null as text": b"".join(delta({"content": word}, "null") for word in WORDS) + END + DONE,
+    "index missing": delta({"content": WORDS[0]})
+    + b"".join(sse({"choices": [{"delta": {"content": word}}]}) for word in WORDS[1:])
+    + END
+    + DONE,
     "finish twice": PIECES + END + END + DONE,
     "tool_calls, then stop": PIECES + delta({}, "tool_calls") + END + DONE,
     "finish with the last piece": b"".join(delta({"content": word}) for word in WORDS[:-1])

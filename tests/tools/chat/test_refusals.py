@@ -125,6 +125,8 @@ async def test_a_field_that_a_server_refuses_is_left_out(scripted_llm: Any, stat
         ("roles", "Expected user role at index 0, but got system"),
         ("roles", "system_instruction is not supported by this model"),
         ("roles", "不支持 system 角色"),
+        ("prefill", "This model does not support assistant message prefill. It must end with a user message."),
+        ("prefill", "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant"),
         ("whole", "Streaming is required for operations that may take longer than 10 minutes"),
         ("whole", "Please use stream mode to call this model"),
         ("whole", "仅支持流式输出, stream 必须为 true"),
@@ -140,7 +142,7 @@ async def test_a_field_that_a_server_refuses_is_left_out(scripted_llm: Any, stat
 )
 def test_a_part_is_known_by_the_words_of_other_servers(part: str, words: str) -> None:
     error = ErrorStatus(400, {}, json.dumps({"error": {"message": words}}))
-    sent = {"roles", "whole", "stop", "tool_choice", "response_format", "max_tokens", "temperature"}
+    sent = {"prefill", "roles", "whole", "stop", "tool_choice", "response_format", "max_tokens", "temperature"}
     assert (refused_part(error, sent), longest_allowed(error, 2048)) == (part, None)
 
 
@@ -250,3 +252,5 @@ def test_a_server_that_wants_turns_to_alternate_gets_turns_of_one_role_as_one() 
     turns = (Turn("user", "a"), Turn("assistant", "b"), Turn("system", "c"), Turn("user", "d"))
     assert accepted_turns(turns, {"roles"}) == (Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c\n\nd"))
     assert accepted_turns(turns, ()) == turns
+    *_, said, last = accepted_turns((*turns, Turn("assistant", "e")), {"prefill"})
+    assert (said, last.role) == (Turn("assistant", "e"), "user")

@@ -265,7 +265,32 @@ def test_arguments_that_cannot_be_read_are_named(scripted_llm: Any) -> None:
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())
 
 
-def test_a_model_without_tools_is_told_to_take_the_other_loop(scripted_llm: Any) -> None:
-    scripted_llm.script({"status": 400, "reply": "registry/gemma does not support tools"})
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Thought: I search.\nAction: search\nAction Input: Where?",
+        "Action: Search[Where?]",
+        'Action: search("Where?")',
+        "<search>Where?</search>",
+    ],
+)
+def test_a_search_written_in_another_form_is_followed(scripted_llm: Any, written: str) -> None:
+    scripted_llm.script({"reply": written})
+    assert LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ()).subquery == "Where?"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "registry/gemma does not support tools",
+        "No endpoints found that support tool use.",
+        "tools param requires --jinja flag",
+        "This model doesn't support tool use.",
+        "Function calling is not supported for this model.",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+    ],
+)
+def test_a_model_without_tools_is_told_to_take_the_other_loop(scripted_llm: Any, words: str) -> None:
+    scripted_llm.script({"status": 400, "reply": words})
     with pytest.raises(ModelCallError, match="take --graph ras"):
         LLMToolPlanner(scripted_llm.spec).plan(QUESTION, QuestionGraph(), ())

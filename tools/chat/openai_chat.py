@@ -363,8 +363,8 @@ def _text_in(said: Any) -> str:
     """
     if said is None:
         return ""
-    if isinstance(said, (str, int, float)):
-        return str(said)
+    if isinstance(said, str):
+        return said
     if isinstance(said, list):
         return "".join(map(_text_in, said))
     if not isinstance(said, dict):

@@ -36,6 +36,7 @@ _REFUSES = re.compile(
     r"|不支持|不允许|不能|无效|非法|必须|[仅只]支持",
     re.IGNORECASE,
 )
+_LACKS_FIELD = re.compile(r"missing|field required", re.IGNORECASE)
 _MISSES = re.compile(r"missing|field required|is required", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.-])(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w-]|\.\d)")
 
@@ -121,7 +122,7 @@ def refused_part(error: BaseException, sent: Collection[str], added: Collection[
     'temperature'
     """
     complaint = complaint_of(error)
-    if not _REFUSES.search(complaint):
+    if not _REFUSES.search(complaint) or _LACKS_FIELD.search(complaint):
         return ""
     parts = (*PARTS, *map(_field, added))
     named = (part.name for part in parts if part.name in sent and part.is_named_in(complaint))

@@ -453,7 +453,18 @@ async def test_a_users_name_in_the_address_is_sent_in_place_of_the_key(server: S
 
 @pytest.mark.parametrize(
     "end",
-    ["/v1", "/v1/", "", "/", "/v1/chat/completions", "/chat/completions", "/v1/models", "/v1/chat", "/v1?version=2", "/?version=2"],
+    [
+        "/v1",
+        "/v1/",
+        "",
+        "/",
+        "/v1/chat/completions",
+        "/chat/completions",
+        "/v1/models",
+        "/v1/chat",
+        "/v1?version=2",
+        "/?version=2",
+    ],
 )
 async def test_an_address_is_known_however_much_of_its_path_stands_in_it(server: Served, end: str) -> None:
     server.url = server.url.removesuffix("/v1") + end

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ras_agent.errors import MissingExtra
+from ras_agent.eval.formats.inspect_log import scorer_name
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import agent_inputs
@@ -99,7 +100,7 @@ def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
         return measure
 
     metrics = [parts.mean(), parts.stderr()]
-    return parts.scorer(metrics=metrics, name=name.replace("@", "_at_"))(build)()
+    return parts.scorer(metrics=metrics, name=scorer_name(name))(build)()
 
 
 def _bridged_model() -> object:

@@ -14,6 +14,7 @@ from typing import Any
 from ras_agent.eval.formats.exported import Exported, write_json
 from ras_agent.eval.formats.registry import Format, registered
 from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.summarise import summed_usage
 from ras_agent.records import JSON
 
 _AGENT = "ras-agent"
@@ -43,12 +44,38 @@ def log_of(run: Exported) -> JSON:
         "results": {
             "total_samples": len(run.results),
             "completed_samples": sum(result.error is None for result in run.results),
-            "scores": [
-                {"name": name, "scorer": name, "metrics": {"mean": {"name": "mean", "value": fmean(values)}}}
-                for name, values in _by_metric(run.results).items()
-            ],
+            "scores": _mean_scores(run.results),
         },
+        "stats": _stats(run),
         "samples": [_sample(result) for result in run.results],
+    }
+
+
+def scorer_name(metric: str) -> str:
+    """Return a metric's name as a scorer of Inspect is called, whose names have no @."""
+    return metric.replace("@", "_at_")
+
+
+def _mean_scores(results: Sequence[Result]) -> list[JSON]:
+    scores = []
+    for metric, values in _by_metric(results).items():
+        name = scorer_name(metric)
+        mean = {"name": "mean", "value": fmean(values)}
+        scores.append({"name": name, "scorer": name, "metrics": {"mean": mean}})
+    return scores
+
+
+def _stats(run: Exported) -> JSON:
+    """Return the tokens of each model in the whole run."""
+    used = summed_usage(run.results)["by_model"]
+    usage = {}
+    for model, counts in used.items():
+        usage[model] = _usage(counts)
+    started = str(run.manifest.get("started") or "")
+    return {
+        "started_at": started,
+        "completed_at": "",
+        "model_usage": usage,
     }
 
 
@@ -69,7 +96,7 @@ def _sample(result: Result) -> JSON:
         "target": list(result.answers),
         "messages": [{"role": "user", "content": result.question}, said],
         "output": {"model": _AGENT, "choices": [{"message": said, "stop_reason": "stop"}]},
-        "scores": {name: {"value": score, "answer": result.response} for name, score in result.scores.items()},
+        "scores": _scores(result),
         "metadata": {
             "type": result.type,
             "supporting": list(result.supporting),
@@ -86,6 +113,13 @@ def _sample(result: Result) -> JSON:
         message = f"{result.error['type']}: {result.error['message']}"
         sample["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
     return sample
+
+
+def _scores(result: Result) -> JSON:
+    scores = {}
+    for metric, value in result.scores.items():
+        scores[scorer_name(metric)] = {"value": value, "answer": result.response}
+    return scores
 
 
 def _usage(used: Mapping[str, int]) -> JSON:

@@ -47,6 +47,31 @@ def _written(name: str, path: Path, *calls: RoleCall) -> Path:
     return format_to_write(name, calls=bool(calls), pairs=any(call.rejected for call in calls))(run, path)[0]
 
 
+def test_results_are_a_data_frame_of_pandas(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    from ras_agent.eval.run import RunFolder, load_task
+    from ras_agent.settings import Settings
+
+    folder = RunFolder.begin(tmp_path / "run", MANIFEST)
+    for result in RESULTS:
+        folder.append(result)
+    frame = folder.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["f1"]) == [1.0, 0.0]
+    frame["hops"] = [2.0, float("nan")]
+    task = load_task("jsonl", frame[["id", "question", "answers", "hops"]], Settings(), corpus=_corpus(tmp_path))
+    assert [(one.answers, one.metadata.get("hops")) for one in task.questions] == [
+        (("Edinburgh", "Auld Reekie"), 2),
+        (("Orr",), None),
+    ]
+
+
+def _corpus(folder: Path) -> Path:
+    path = folder / "corpus.jsonl"
+    path.write_text(json.dumps({"id": "bell", "text": "Bell was born in Edinburgh."}) + "\n")
+    return path
+
+
 def test_ragas_reads_the_rows(tmp_path: Path) -> None:
     ragas = pytest.importorskip("ragas")
     data = ragas.EvaluationDataset.from_jsonl(_written("ragas", tmp_path / "rows.jsonl"))
@@ -77,7 +102,7 @@ def test_inspect_reads_the_log(tmp_path: Path) -> None:
     assert (read.status, read.eval.task, read.eval.dataset.samples) == ("success", "ras-agent/jsonl", 2)
     assert read.results.scores[0].metrics["mean"].value == 0.5
     assert (read.samples[0].scores["f1"].value, read.samples[0].output.completion) == (1.0, "Edinburgh")
-    assert read.samples[0].model_usage["m"].total_tokens == 9
+    assert read.samples[0].model_usage["m"].total_tokens == read.stats.model_usage["m"].total_tokens == 9
 
 
 def test_the_example_runs_under_inspect(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, scripted_llm: Any) -> None:

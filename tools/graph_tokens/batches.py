@@ -14,6 +14,8 @@ from typing import Any
 from ras_agent.errors import MissingExtra, SettingsError
 from ras_agent.graph_batch import GraphFeatures
 from ras_agent.prompts import Turn
+from ras_agent.tools.chat.endings import kind_of, shortfall
+from ras_agent.tools.chat.http import BrokenReply
 from ras_agent.tools.graph_tokens.graph_llm import ADAPTER, MERGE, Generated, GraphLLM, base_model, served_layers
 
 _RANKS = (16, 32, 64, 128, 256, 320, 512)  # which vLLM has room for
@@ -94,9 +96,13 @@ class GraphLLMBatches:
 
 
 def _generated(output: Any, input_tokens: int) -> Generated:
+    """Return what an engine wrote. Raises BrokenReply for a reply that it ended early."""
+    ending = output.finish_reason or ""
+    if kind_of(ending) == "broken off":
+        raise BrokenReply(shortfall(ending))
     return Generated(
         output.text.strip(),
         input_tokens,
         len(output.token_ids),
-        output.finish_reason == "length",
+        ending == "length",
     )

@@ -18,6 +18,7 @@ from pydantic import PrivateAttr, SecretStr
 
 from ras_agent.errors import MissingExtra, ModelRefused
 from ras_agent.records import Triple
+from ras_agent.tools.chat.endings import kind_of, shortfall
 from ras_agent.tools.chat.http import BrokenReply, Endpoint, ErrorStatus, run, run_iterator
 from ras_agent.tools.chat.models import printable
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
@@ -237,11 +238,14 @@ def _generated(completion: Any) -> Generated:
         (choice,), usage = completion["choices"], completion.get("usage") or {}
         input_tokens = usage.get("prompt_tokens") or 0
         output_tokens = usage.get("completion_tokens") or 0
+        ending = choice.get("finish_reason") or ""
+        if kind_of(ending) == "broken off":
+            raise BrokenReply(shortfall(ending))
         return Generated(
             choice["text"].strip(),
             input_tokens,
             output_tokens,
-            choice.get("finish_reason") == "length",
+            ending == "length",
         )
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise BrokenReply(f"the reply does not have the form of one: {error}") from error

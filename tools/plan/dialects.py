@@ -190,6 +190,8 @@ def _tag_pattern(searches: Tags, answers: Tags) -> re.Pattern[str]:
     )
 
 
+# the beginning of a closing tag that was written twice, as in `<search>x</search</search>`
+_HALF_CLOSED = re.compile(r"</\w*\s*\Z")
 # words that hold the place of a search or an answer where a model repeats its instructions
 _NO_SEARCH = re.compile(
     r"\W*(?:(?:and|or|your|the|an?|search|only|question|query|queries|keywords?|tags?|here)\b\W*)*", re.IGNORECASE
@@ -203,7 +205,7 @@ def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
 
     start: where the action begins in the reply.
     """
-    text = _plain(held)
+    text = _plain(_HALF_CLOSED.sub("", held))
     no_action = (_NO_SEARCH if is_search else _NO_ANSWER).fullmatch(text) or _ANY_TAG.search(text)
     if no_action or (is_search and len(text) > _LONGEST_QUERY):
         return None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ras_agent.errors import MissingExtra, SettingsError, WeightsError
+from ras_agent.tools.chat.endings import kind_of
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.triple_model import Decoding, ModelReply, TripleModel, read_spec
 from ras_agent.tools.structure.triple_text import Piece, TripleText
@@ -95,7 +96,8 @@ class VLLMWriter:
 
 
 def _output_of(output: Any) -> ModelReply:
-    return ModelReply(output.text.strip(), len(output.token_ids), output.finish_reason == "length")
+    whole = kind_of(output.finish_reason or "") == "whole"  # else it is cut off, or the engine has ended it early
+    return ModelReply(output.text.strip(), len(output.token_ids), not whole)
 
 
 def text2triple_vllm(argument: str, options: RoleOptions) -> TripleModel:

@@ -99,7 +99,11 @@ def _warn_of_earlier_turns(name: str, run: Exported) -> None:
     count = sum(any(message["role"] == "assistant" for message in call.prompt) for call in run.calls)
     if count:
         note = f"{name} trains all turns of the assistant, and {quantity(count, 'prompt')} have some"
-        typer.echo(f"ras-agent: {note}; export runs without --few-shot, or to trl", err=True)
+        settings = run.manifest.get("settings") or {}
+        remedy = "export to trl, which trains the last turn of each"
+        if settings.get("few_shot"):
+            remedy = "export runs without --few-shot, or to trl"
+        typer.echo(f"ras-agent: {note}; {remedy}", err=True)
 
 
 def _least(texts: list[str] | tuple[str, ...]) -> dict[str, float]:

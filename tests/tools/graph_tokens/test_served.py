@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ras_agent.errors import ModelRefused, PromptTooLong, SettingsError
 from ras_agent.prompts import Turn
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings
+from ras_agent.tools.chat.http import BrokenReply
 from ras_agent.tools.chat.retry import RetryPolicy
 from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_planner, role_name
 
@@ -189,3 +191,16 @@ def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str]
     nobody = Chat(ServedGraphLLM.at(folder, "http://127.0.0.1:1/v1", "m"), settings=ChatSettings(retry=RetryPolicy(1)))
     with pytest.raises(ModelRefused, match=says("nothing listens", "http://127.0.0.1:1", "start the server")):
         nobody.complete(WHERE)
+
+
+def test_a_reply_that_an_engine_has_ended_early_is_none() -> None:
+    from ras_agent.tools.graph_tokens import batches, served
+    from ras_agent.tools.structure import triple_vllm
+
+    completion = {"choices": [{"text": "Water of", "finish_reason": "abort"}]}
+    with pytest.raises(BrokenReply, match=r"ended the reply early \(abort\)"):
+        served._generated(completion)
+    output = SimpleNamespace(text="Water of", token_ids=[1, 2], finish_reason="abort")
+    with pytest.raises(BrokenReply, match=r"ended the reply early \(abort\)"):
+        batches._generated(output, 9)
+    assert triple_vllm._output_of(output).cut_off

@@ -66,6 +66,7 @@ def _counts(name: str, reply: str) -> str:
         ("I put it in <answer> </answer>. <search> a b </search>", ("subq", "a b")),
         ("<search> query </search> <search> a b </search>", ("subq", "a b")),
         ("</search> <search> a b </search>", ("subq", "a b")),
+        ("<search> a b</search</search>", ("subq", "a b")),
         # none
         ("I think it is Beijing.", None),
         ("", None),

@@ -82,7 +82,11 @@ class Apart:
             self.__exit__()
             raise NotText("needs more memory than a conversion may have; divide it, or save it as text") from None
         if "problem" in reply:
-            raise NotText(reply["problem"], empty=reply["empty"])
+            raise NotText(
+                reply["problem"],
+                empty=reply["empty"],
+                pages=reply.get("no_text_on", 0),
+            )
         reply["pages"] = tuple(reply["pages"])
         reply["rows"] = tuple(map(_row, reply["rows"]))
         return Converted(**reply)
@@ -147,7 +151,11 @@ def _reply(file: HeldFile, convert: Callable[[HeldFile], Converted] = convert) -
         found = convert(file)
         check_length(len(found.text))
     except NotText as error:
-        return {"problem": str(error), "empty": error.empty}
+        return {
+            "problem": str(error),
+            "empty": error.empty,
+            "no_text_on": error.pages,
+        }
     except ImportError as error:  # MissingExtra says what to install
         return {"problem": str(error), "empty": False}
     return {

@@ -108,7 +108,10 @@ def convert(path: FileContent, on_read: OnRead = lambda _: None) -> Converted:
         return found
     if found.left_out:
         raise NotText("holds no text that a reader sees: all of it is hidden or struck out")
-    raise NotText(f"holds no text; a {kind} file of pictures needs OCR first")
+    raise NotText(
+        f"holds no text; a {kind} file of pictures needs OCR first",
+        pages=len(found.pages),
+    )
 
 
 def _pdf(data: bytes) -> Converted:

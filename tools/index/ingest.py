@@ -41,6 +41,7 @@ from ras_agent.tools.index.identity import document_id, gone_sources, label_of, 
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
 from ras_agent.tools.index.load import SUFFIXES, Document, Skipped, load
+from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
@@ -53,6 +54,7 @@ FIRST_BATCH, LARGEST_BATCH = 128, 8192
 BATCH_SECONDS = 4.0
 # Raised when files come to be read in another way: the next run then reads all of them anew.
 READING = 3
+_BY_OCR = " ocr"
 # The user meant to read a file that begins with so many bad records in another way; a million messages would not help.
 HOPELESS = 1000
 
@@ -114,6 +116,7 @@ def ingest(
     forget: Sequence[str] = (),
     follow_links: bool = False,
     as_text: Sequence[str] = (),
+    ocr: Sequence[str] = (),
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
@@ -129,7 +132,8 @@ def ingest(
     files and folders, to remove whether or not they still exist. What is removed, or replaced by another text, is gone
     from every file of the index, and from its graph, when this returns; if it is interrupted, the same call ends what
     it began. follow_links: load what links inside the named folders lead to. as_text: patterns of files of other kinds
-    that are read as plain text, remembered as `fields` are.
+    that are read as plain text, remembered as `fields` are. ocr: a program with its arguments that reads the pages of
+    a PDF without text, see `with_ocr`; it is not remembered, but what it has read stays while the file does.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
@@ -162,7 +166,9 @@ def ingest(
     given = read_metadata(metadata or {})
     if strict:
         with _journal(place) as journal:
-            _IngestRun(None, journal, chunking, rules, given, strict=True).take(found, prune=prune, forget=forget)
+            _IngestRun(None, journal, chunking, rules, given, strict=True, ocr=ocr).take(
+                found, prune=prune, forget=forget
+            )
     if known or not found:
         index = PassageIndex.open(place, embedder)
         check_language(index, language)
@@ -173,7 +179,16 @@ def ingest(
         if not index.is_finished():
             index.finish()  # what an interrupted run left, though this one may find nothing to do
         with index.batch():
-            run = _IngestRun(index, journal, chunking, rules, given, strict=strict, on_progress=on_progress)
+            run = _IngestRun(
+                index,
+                journal,
+                chunking,
+                rules,
+                given,
+                strict=strict,
+                ocr=ocr,
+                on_progress=on_progress,
+            )
             report = run.take(found, prune=prune, forget=forget)
         journal.end_erasing()
         return replace(report, finished=finished)
@@ -239,8 +254,10 @@ class _IngestRun:
         metadata: Mapping[str, Any],
         *,
         strict: bool = False,
+        ocr: Sequence[str] = (),
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
+        self._ocr = ocr
         self._index, self._journal = index, journal
         self._chunking, self._strict = chunking, strict
         self._fields = RememberedFields(journal, fields)
@@ -320,7 +337,12 @@ class _IngestRun:
         if self._metadata:
             self._way += json.dumps(self._metadata, sort_keys=True)
         known, stamp = self._journal.file(label), self._stamp(file)
-        if stamp and known and known.stamp == stamp:
+        by_ocr = f"{stamp}{_BY_OCR}"
+        is_read = known is not None and known.stamp in (stamp, by_ocr)
+        if self._ocr and file.path.suffix.lower() == ".pdf":
+            stamp = by_ocr
+            is_read = known is not None and known.stamp == stamp
+        if stamp and is_read:
             self._counts["files_unchanged"] += 1
         else:
             self._journal.put_file(label, file.place, "")
@@ -338,7 +360,10 @@ class _IngestRun:
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        for item in load(file.content, label, fields, self._read, self._process.convert):
+        convert = self._process.convert
+        if self._ocr:
+            convert = with_ocr(self._ocr, convert)
+        for item in load(file.content, label, fields, self._read, convert):
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:
                 good += 1

@@ -74,11 +74,15 @@ FileContent = Path | HeldFile
 
 
 class NotText(Exception):
-    """Raised for a file that holds no text that can be indexed. `line`: where, 0 for the whole file."""
+    """Raised for a file that holds no text that can be indexed.
 
-    def __init__(self, reason: str, line: int = 0, *, empty: bool = False) -> None:
+    line: where, 0 for the whole file. pages: how many it has, where none has a text.
+    """
+
+    def __init__(self, reason: str, line: int = 0, *, empty: bool = False, pages: int = 0) -> None:
         super().__init__(reason)
         self.line, self.empty = line, empty
+        self.pages = pages
 
 
 def name_of(path: Path | str) -> str:

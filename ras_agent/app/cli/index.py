@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ class IndexOptions(Options):
         tuple[str, str] | None,
         typer.Option("--as", metavar="text PATTERNS", help="Read other kinds of files: --as text '*.log,*.tex'."),
     ] = None
+    ocr: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Has a page of a PDF without text read: COMMAND FILE PAGE prints it."),
+    ] = None
     quiet: Quiet = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False
 
@@ -98,6 +103,7 @@ def index(options: IndexOptions) -> None:
             forget=options.forget or (),
             follow_links=options.follow_links,
             as_text=_patterns_of(options.read_as),
+            ocr=shlex.split(options.ocr or ""),
             on_progress=on_progress,
         )
     _print_errors(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from ras_agent.tools.index.ingest import ingest
 from ras_agent.tools.index.load import Document, Skipped, load
-from ras_agent.tools.index.text_files import HeldFile
+from ras_agent.tools.index.ocr import with_ocr
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead
 
 RST = """=====
 Sonar
@@ -259,3 +262,40 @@ def test_the_filled_fields_of_a_form_are_text_of_their_page() -> None:
     (document,) = documents("form.pdf", file.getvalue())
     assert isinstance(document, Document)
     assert document.text == "owner: Berta Olm\nYear of birth: 1987\ninsured: Yes\n"
+
+
+def test_pages_without_text_are_read_by_a_program_and_stay_read(tmp_path: Path) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    writer = pypdf.PdfWriter()
+    writer.add_blank_page(200, 200)
+    writer.add_blank_page(200, 200)
+    writer.write(folder / "scan.pdf")
+    assert "needs OCR" in str(ingest([folder], tmp_path / "index").errors[0])
+    program = "import sys, pathlib; print(pathlib.Path(sys.argv[1]).name, 'page', sys.argv[2])"
+    report = ingest([folder], tmp_path / "index", ocr=[sys.executable, "-c", program])
+    assert (report.errors, report.passages_written) == ((), 2)
+    passages = PassageIndex.open(tmp_path / "index").passages
+    assert [(one.text, one.page, one.metadata["ocr"]) for one in passages] == [
+        ("scan.pdf page 1", 1, True),
+        ("scan.pdf page 2", 2, True),
+    ]
+    assert ingest([folder], tmp_path / "index").files_unchanged == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["no-such-program"], "--ocr 'no-such-program' cannot be run: No such file or directory"),
+        ([sys.executable, "-c", "import sys; sys.exit('no paper')"], "--ocr failed on page 1 with 1: no paper"),
+        ([sys.executable, "-c", ""], "holds no text, and --ocr found none"),
+    ],
+)
+def test_a_program_that_reads_nothing_is_reported(command: list[str], reason: str) -> None:
+    def convert(path: FileContent, on_read: OnRead) -> Converted:
+        raise NotText("no text", pages=1)
+
+    with pytest.raises(NotText) as error:
+        with_ocr(command, convert)(HeldFile("a.pdf", b"%PDF"), lambda count: None)
+    assert str(error.value) == reason

@@ -34,8 +34,12 @@ def conflicts_of(facts: Iterable[Triple]) -> tuple[tuple[Triple, ...], ...]:
     by_predicate: dict[str, dict[str, list[Triple]]] = {}  # predicate -> subject -> facts
     for fact in valued_facts(facts):
         subject, predicate, _ = fact.key
-        by_predicate.setdefault(_FRAME.sub("", predicate), {}).setdefault(subject, []).append(fact)
-    return tuple(group for by_subject in by_predicate.values() for group in _groups(list(by_subject.values())))
+        by_subject = by_predicate.setdefault(_FRAME.sub("", predicate), {})
+        by_subject.setdefault(subject, []).append(fact)
+    groups: list[tuple[Triple, ...]] = []
+    for by_subject in by_predicate.values():
+        groups += _groups(list(by_subject.values()))
+    return tuple(groups)
 
 
 def valued_facts(facts: Iterable[Triple]) -> tuple[Triple, ...]:

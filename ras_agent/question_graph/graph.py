@@ -105,22 +105,28 @@ class QuestionGraph:
     @cached_property
     def conflicts(self) -> tuple[tuple[Triple, ...], ...]:
         """List the groups of facts that cannot all be true; ras_agent.question_graph.conflicts states the rule."""
-        # facts on the shelf count too: they may show that a predicate takes several values
+        # hidden facts count too: they may show that a predicate takes several values
         groups = conflicts_of(self._valued_facts)
         if not self.hidden_facts:
             return groups
-        visible = (tuple(fact for fact in group if fact.id not in self.hidden_facts) for group in groups)
-        return tuple(group for group in visible if len(group) > 1)
+        visible_groups = []
+        for group in groups:
+            visible = tuple(fact for fact in group if fact.id not in self.hidden_facts)
+            if len(visible) > 1:
+                visible_groups.append(visible)
+        return tuple(visible_groups)
 
     def by_subquery(self, steps: Iterable[Step]) -> tuple[tuple[Triple, ...], ...]:
         """Group the visible facts by the hop that found them.
 
         Facts that no hop found come first, then a group for each hop, in order. Groups without facts are left out.
         """
-        steps = tuple(steps)
-        ids = {name for step in steps for name in step.triple_ids}
-        without_hop = tuple(fact for name, fact in self.by_id.items() if name not in ids)
-        groups = (tuple(self.by_id[name] for name in step.triple_ids if name in self.by_id) for step in steps)
+        of_a_hop: set[str] = set()
+        groups = []
+        for step in steps:
+            of_a_hop.update(step.triple_ids)
+            groups.append(tuple(self.by_id[name] for name in step.triple_ids if name in self.by_id))
+        without_hop = tuple(fact for name, fact in self.by_id.items() if name not in of_a_hop)
         return tuple(filter(None, (without_hop, *groups)))
 
     def bounded(self, max_facts: int, question: str = "", keep: Iterable[str] = ()) -> Self:
@@ -134,13 +140,10 @@ class QuestionGraph:
         hidden_facts: frozenset[str] = frozenset()
         if len(self._all_facts) > max_facts:
             facts = {name: fact for name, (fact, _) in self._all_facts.items()}
-            conflicting = (fact.id for group in conflicts_of(self._valued_facts) for fact in group)
-            hidden_facts = _least_useful(
-                facts,
-                max_facts,
-                question,
-                frozenset((*keep, *conflicting)),
-            )
+            kept = set(keep)
+            for group in conflicts_of(self._valued_facts):
+                kept.update(fact.id for fact in group)
+            hidden_facts = _least_useful(facts, max_facts, question, frozenset(kept))
         if hidden_facts == self.hidden_facts:
             return self
         return replace(self, hidden_facts=hidden_facts)
@@ -153,8 +156,9 @@ class QuestionGraph:
         visible = set(facts)
         for group in self.conflicts:
             names = {fact.id for fact in group}
-            visible |= names if visible & names else set()
-        return replace(self, hidden_facts=self.hidden_facts.union(name for name in self.by_id if name not in visible))
+            if visible & names:
+                visible |= names
+        return replace(self, hidden_facts=self.hidden_facts | (self.by_id.keys() - visible))
 
     def __len__(self) -> int:
         return len(self._visible_facts)
@@ -173,12 +177,16 @@ class QuestionGraph:
 
         facts: the JSON of `entries`, for a caller that has it.
         """
+        if facts is None:
+            facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
+        shelf = []
+        for name in sorted(self.hidden_facts):
+            _, readings = self._all_facts[name]
+            shelf += map(_dump_reading, readings)
         return {
-            "facts": [dump_fact(name, *entry) for name, entry in self.entries.items()] if facts is None else facts,
+            "facts": facts,
             "conflicts": [[fact.id for fact in group] for group in self.conflicts],
-            "shelf": [
-                _dump_reading(reading) for name in sorted(self.hidden_facts) for reading in self._all_facts[name][1]
-            ],
+            "shelf": shelf,
         }
 
     @classmethod
@@ -197,9 +205,15 @@ def _least_useful(facts: Mapping[str, Triple], max_facts: int, question: str, ke
     broken by key, so the result depends on the set of facts alone.
     """
     question_words = frozenset(canonical_key(question).split())
-    loose = {name: fact.key for name, fact in facts.items() if name not in keep}
-    overlaps = {name: question_words.intersection(" ".join(key).split()) for name, key in loose.items()}
-    holding = Counter(word for words in overlaps.values() for word in words)
+    loose = {}
+    overlaps = {}
+    holding = Counter[str]()
+    for name, fact in facts.items():
+        if name in keep:
+            continue
+        loose[name] = fact.key
+        overlaps[name] = question_words.intersection(" ".join(fact.key).split())
+        holding.update(overlaps[name])
     weights = {word: math.log(1 + len(loose) / count) for word, count in holding.items()}
 
     def rank(name: str) -> tuple[int, float, tuple[str, str, str]]:
@@ -248,10 +262,10 @@ def dump_fact(name: str, fact: Triple, readings: tuple[Triple, ...] = (), source
     }
     if len(readings) > 1:
         place = {source: index for index, source in enumerate(fact.sources)}
-        data["readings"] = [
-            [reading.subject, reading.predicate, reading.object, [place[source] for source in reading.sources]]
-            for reading in readings
-        ]
+        data["readings"] = []
+        for reading in readings:
+            sources_read = [place[source] for source in reading.sources]
+            data["readings"].append([reading.subject, reading.predicate, reading.object, sources_read])
     return data
 
 
@@ -260,13 +274,14 @@ def _load_fact(data: Mapping[str, Any]) -> Iterable[Triple]:
     fact = Triple.from_dict(data)
     if "readings" not in data:
         return (fact,)
+    readings = []
     try:
-        return [
-            Triple(subject, predicate, object_, tuple(fact.sources[index] for index in indexes))
-            for subject, predicate, object_, indexes in data["readings"]
-        ]
+        for subject, predicate, object_, indexes in data["readings"]:
+            sources = tuple(fact.sources[index] for index in indexes)
+            readings.append(Triple(subject, predicate, object_, sources))
     except IndexError as error:
         raise ValueError(f"fact {fact.id}: a reading names a source that it does not have") from error
+    return readings
 
 
 def _dump_reading(reading: Triple) -> list[Any]:

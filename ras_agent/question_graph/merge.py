@@ -50,9 +50,11 @@ def readings_of(triples: Iterable[Triple]) -> Readings:
             by_form[form] = _with_sources(triple, triple.sources)
     # all mentions at once: a fact may have very many sources, and each call sorts them all
     for form, mentions in further.items():
-        by_form[form] = _with_sources(
-            by_form[form], [s for triple in (by_form[form], *mentions) for s in triple.sources]
-        )
+        first = by_form[form]
+        sources = list(first.sources)
+        for mention in mentions:
+            sources += mention.sources
+        by_form[form] = _with_sources(first, sources)
     return Readings(sorted(by_form.values(), key=_order))
 
 
@@ -67,7 +69,9 @@ def facts_of(readings: Readings) -> dict[str, tuple[Triple, tuple[Triple, ...]]]
     grouped: dict[str, list[Triple]] = {}
     for reading in readings:
         grouped.setdefault(reading.id, []).append(reading)
-    facts = {name: (alike[0] if len(alike) == 1 else _combine(alike), tuple(alike)) for name, alike in grouped.items()}
+    for name, alike in grouped.items():
+        shown = alike[0] if len(alike) == 1 else _combine(alike)
+        facts[name] = (shown, tuple(alike))
     # the form that was read first is not always the form that is shown
     return dict(sorted(facts.items(), key=lambda item: _order(item[1][0])))
 
@@ -108,7 +112,10 @@ def _entity(key: str, label_counts: Mapping[str, int], others: Iterable[str]) ->
 
 def _combine(alike: Sequence[Triple]) -> Triple:
     best = min(alike, key=lambda reading: (-len(reading.sources), *_preference(_form(reading))))
-    return _with_sources(best, [source for reading in alike for source in reading.sources])
+    sources: list[Source] = []
+    for reading in alike:
+        sources += reading.sources
+    return _with_sources(best, sources)
 
 
 def _form(triple: Triple) -> tuple[str, str, str]:

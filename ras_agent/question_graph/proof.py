@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from ras_agent.records import Citation, Source, Triple
 from ras_agent.text.canonical import canonical_key
@@ -61,30 +60,53 @@ def proof_of(
     in the order of the citations. A sentence bears the names that it holds, its passage's title, and the ends of the
     facts that were read in it, so that "He was born in Ulm" bears whom it is about.
     """
-    if canonical_key(answer) in _UNSTATED or f" {canonical_key(answer)} " in f" {canonical_key(question)} ":
+    answer_key = canonical_key(answer)
+    if answer_key in _UNSTATED or f" {answer_key} " in f" {canonical_key(question)} ":
         return ()
     cited = [one for one in citations if one.quote and one.supported is not False][:_MOST]
-    own = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
-    titles = {citation.number: _title(citation) for citation in cited}
-    ends = [end for found in own.values() for fact in found for end in (fact.subject, fact.object)]
-    labels = [
-        *names_in(question),
-        *titles.values(),
-        *filter(is_name, ends),
-    ]
-    labels += [name for citation in cited for name in names_in(citation.quote)]
-    known = {canonical_key(label): label for label in reversed(labels) if is_name(label)}
-    sentences = [_sentence(one, titles[one.number], own[one.number], known) for one in cited]
+    read = {citation.number: list(_facts_in(citation, facts)) for citation in cited}
+    known = _known_names(question, cited, read)
     asked = {key for key, label in known.items() if _names_in_question(label, question)}
-    wanted = {one.number: _answer_in(one, answer, known, asked) for one in cited}
-    borne = {one.number: asked.intersection(one.names) for one in sentences}
-    told = frozenset().union(*borne.values())
-    ways = (
-        way
-        for way in _ways(sentences, asked, wanted)
-        if told == frozenset().union(*(borne[one.citation] for one in way))
-    )
-    return max(ways, key=lambda way: (len(way), [-step.citation for step in way]), default=())
+    sentences = []
+    wanted = {}
+    borne = {}
+    for citation in cited:
+        sentence = _sentence(citation, read[citation.number], known)
+        sentences.append(sentence)
+        wanted[citation.number] = _answer_in(citation, answer, known, asked)
+        borne[citation.number] = asked.intersection(sentence.names)
+    all_borne = frozenset().union(*borne.values())
+    best: tuple[ProofStep, ...] = ()
+    for way in _ways(sentences, asked, wanted):
+        bears = frozenset().union(*[borne[step.citation] for step in way])
+        if bears == all_borne and _rank(way) > _rank(best):
+            best = way
+    return best
+
+
+def _rank(way: tuple[ProofStep, ...]) -> tuple[int, list[int]]:
+    """Return the key by which ways compare: more sentences first, then the order of the citations."""
+    return len(way), [-step.citation for step in way]
+
+
+def _known_names(question: str, cited: Sequence[Citation], read: Mapping[int, Sequence[Triple]]) -> dict[str, str]:
+    """Return the names of the question, the titles, the facts and the quotes: each label by its key.
+
+    read: the facts that were read in each citation, by its number. A key has its first label.
+    """
+    labels = names_in(question)
+    ends = []
+    quoted = []
+    for citation in cited:
+        labels.append(_title(citation))
+        quoted += names_in(citation.quote)
+        for fact in read[citation.number]:
+            ends += [fact.subject, fact.object]
+    known: dict[str, str] = {}
+    for label in reversed([*labels, *ends, *quoted]):
+        if is_name(label):
+            known[canonical_key(label)] = label
+    return known
 
 
 def _ways(
@@ -112,50 +134,43 @@ def _ways(
                 yield (*way, ProofStep(label, answer, one.number, _between(one, key, answer_key)))
             for name, text in one.names.items():
                 if name not in seen and name != answer_key:
-                    step = ProofStep(
-                        label,
-                        text,
-                        one.number,
-                        _between(one, key, name),
-                    )
-                    yield from further(
-                        name,
-                        text,
-                        (*way, step),
-                        seen | {name},
-                    )
+                    facts = _between(one, key, name)
+                    step = ProofStep(label, text, one.number, facts)
+                    yield from further(name, text, (*way, step), seen | {name})
 
     for one in sentences:
         for key in one.names:
             if key in asked:
-                yield from further(
-                    key,
-                    one.names[key],
-                    (),
-                    frozenset({key}),
-                )
+                yield from further(key, one.names[key], (), frozenset({key}))
 
 
 def _between(sentence: _Sentence, start: str, end: str) -> tuple[str, ...]:
     """Return the facts of a sentence that have both names; "river Dorve" has "Dorve"."""
-    held = {name: [f" {side} " for side in sides] for name, sides in sentence.facts.items()}
-    return tuple(
-        name
-        for name, (subject, target) in held.items()
-        if (f" {start} " in subject and f" {end} " in target) or (f" {end} " in subject and f" {start} " in target)
-    )
+    between = []
+    for name, sides in sentence.facts.items():
+        subject, target = (f" {side} " for side in sides)
+        forwards = f" {start} " in subject and f" {end} " in target
+        backwards = f" {end} " in subject and f" {start} " in target
+        if forwards or backwards:
+            between.append(name)
+    return tuple(between)
 
 
-def _sentence(citation: Citation, title: str, facts: Iterable[Triple], known: Mapping[str, str]) -> _Sentence:
-    sides = {fact.id: (canonical_key(fact.subject), canonical_key(fact.object)) for fact in facts}
-    spans = name_spans(citation.quote)
-    titled = name_spans(title)
-    names = {
-        key: label
-        for key, label in known.items()
-        if _holds(citation.quote, label, spans) or _holds(title, label, titled)
-    }
-    for key in (canonical_key(title), *chain.from_iterable(sides.values())):
+def _sentence(citation: Citation, facts: Iterable[Triple], known: Mapping[str, str]) -> _Sentence:
+    title = _title(citation)
+    quote_spans = name_spans(citation.quote)
+    title_spans = name_spans(title)
+    names = {}
+    for key, label in known.items():
+        if _holds(citation.quote, label, quote_spans) or _holds(title, label, title_spans):
+            names[key] = label
+    sides = {}
+    further = [canonical_key(title)]
+    for fact in facts:
+        ends = (canonical_key(fact.subject), canonical_key(fact.object))
+        sides[fact.id] = ends
+        further += ends
+    for key in further:
         if key in known:
             names.setdefault(key, known[key])
     return _Sentence(citation.number, names, sides)
@@ -175,13 +190,18 @@ def _holds(text: str, label: str, spans: Sequence[tuple[int, int]]) -> bool:
     )
     ignore = re.IGNORECASE if " " in bare else re.NOFLAG
     for match in re.finditer(rf"(?<!\w){re.escape(bare)}(?!\w)", text, ignore):
-        start, end = match.span()
-        if not any(
-            first < end < last or (first < start < last and not _BEHIND.search(text[first:start]))
-            for first, last in spans
-        ):
+        if not any(_is_part(match.span(), span, text) for span in spans):
             return True
     return False
+
+
+def _is_part(part: tuple[int, int], span: tuple[int, int], text: str) -> bool:
+    """Return whether a name is a part of the longer name at `span`, and not told of behind it."""
+    start, end = part
+    first, last = span
+    if first < end < last:
+        return True
+    return first < start < last and not _BEHIND.search(text[first:start])
 
 
 def _names_in_question(label: str, question: str) -> bool:

@@ -61,10 +61,8 @@ def passages_by_use(
     passages as a set.
     """
     newest_facts = steps[-1].triple_ids if steps else ()
-    if steps:
-        newest = {hit.passage.id for hit in steps[-1].hits}
-    else:
-        newest = set()
+    newest_hits = steps[-1].hits if steps else ()
+    newest = {hit.passage.id for hit in newest_hits}
     best: dict[str, float] = {}
     classes = _classes(graph, questions, newest_facts)
     for fact in graph.facts:
@@ -72,11 +70,8 @@ def passages_by_use(
             best[source.passage_id] = min(best.get(source.passage_id, _APART), classes[fact.id])
     texts = _keys(questions)
     for passage in passages:
-        rank_class: float
-        if _is_named(canonical_key(passage.title), texts):
-            rank_class = _TOUCHES
-        else:
-            rank_class = _APART
+        is_named = _is_named(canonical_key(passage.title), texts)
+        rank_class = _TOUCHES if is_named else _APART
         if passage.id in newest:
             rank_class = min(rank_class, _NEWEST)
         best[passage.id] = min(best.get(passage.id, _APART), rank_class)
@@ -97,13 +92,21 @@ def _classes(graph: QuestionGraph, questions: Sequence[str], newest: Collection[
     """Map each fact's id to the number of its class, lower for more useful (see `facts_by_use`)."""
     texts = _keys(questions)
     distance = _distances(graph, [key for key in graph.entities if _is_named(key, texts)])
-    classes = {}
+    classes: dict[str, float] = {}
     for fact in graph.facts:
-        ends = [distance.get(canonical_key(end), _APART) for end in (fact.subject, fact.object)]
-        nearest = min(ends)
-        link = nearest == max(ends) == 0 and canonical_key(fact.subject) != canonical_key(fact.object)
-        behind = _TOUCHES if nearest == 0 else _NEWEST + nearest
-        classes[fact.id] = _LINK if link else min(behind, _NEWEST) if fact.id in newest else behind
+        subject = canonical_key(fact.subject)
+        target = canonical_key(fact.object)
+        of_subject = distance.get(subject, _APART)
+        of_target = distance.get(target, _APART)
+        nearest = min(of_subject, of_target)
+        if of_subject == of_target == 0 and subject != target:
+            classes[fact.id] = _LINK
+        elif nearest == 0:
+            classes[fact.id] = _TOUCHES
+        elif fact.id in newest:
+            classes[fact.id] = _NEWEST
+        else:
+            classes[fact.id] = _NEWEST + nearest
     return classes
 
 
@@ -135,11 +138,18 @@ def _is_named(key: str, texts: Sequence[str]) -> bool:
 def _likeness(texts: Mapping[str, str], questions: Sequence[str]) -> dict[str, float]:
     """Return for each text the summed weight of the words that it shares with `questions`; rare words weigh more."""
     question_words = _words(" ".join(questions))
-    overlaps = {name: question_words & _words(text) for name, text in texts.items()}
-    holding = Counter(word for words in overlaps.values() for word in words)
+    overlaps = {}
+    holding = Counter[str]()
+    for name, text in texts.items():
+        shared = question_words & _words(text)
+        overlaps[name] = shared
+        holding.update(shared)
     weights = {word: math.log(1 + len(texts) / count) for word, count in holding.items()}
-    # fsum, because a plain sum of floats depends on their order
-    return {name: math.fsum(weights[word] for word in words) for name, words in overlaps.items()}
+    likeness = {}
+    for name, shared in overlaps.items():
+        # fsum, because a plain sum of floats depends on their order
+        likeness[name] = math.fsum(weights[word] for word in shared)
+    return likeness
 
 
 def _words(text: str) -> frozenset[str]:

@@ -103,10 +103,9 @@ def worth_scoring(reached: Ints, always: Ints, background: Floats, possible: Dou
     logits = background[reached]
     # the sigmoid is steepest at 0, so towards 0 it moves most
     moved = _probability(possible - np.abs(logits)) - _probability(-np.abs(logits))
+    last = -np.inf
     if len(background) > BEST:
-        last = np.partition(background, -BEST)[-BEST]
-    else:
-        last = -np.inf
+        last = float(np.partition(background, -BEST)[-BEST])
     worth = ~((moved <= tolerance) & (logits + possible < last))
     worth[np.searchsorted(reached, always)] = True
     worthwhile: Ints = reached[worth]

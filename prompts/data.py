@@ -38,8 +38,11 @@ def as_line(text: str) -> str:
 
 def task_block(task: str) -> str:
     """Render a task's own instruction and a person's notes on this run; "" for neither."""
+    parts = [task] if task else []
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
-    return "\n".join(filter(None, (task, *([_ASKED] if blocks else []), *blocks)))
+    if blocks:
+        parts += [_ASKED, *blocks]
+    return "\n".join(parts)
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:

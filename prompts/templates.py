@@ -79,21 +79,18 @@ class Turn:
         message: dict[str, Any] = {"role": self.role, "content": self.text}
         if self.role == "tool":
             return message | {"tool_call_id": self.calls[0].id, "name": self.calls[0].name}
-        if self.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {
-                        "name": call.name,
-                        "arguments": json.dumps(call.arguments, ensure_ascii=False)
-                        if arguments_as_text
-                        else call.arguments,
-                    },
-                }
-                for call in self.calls
-            ]
-        return message | ({THOUGHTS_KEY: self.thoughts} if self.thoughts else {})
+        calls = []
+        for call in self.calls:
+            arguments: Any = call.arguments
+            if arguments_as_text:
+                arguments = json.dumps(call.arguments, ensure_ascii=False)
+            function = {"name": call.name, "arguments": arguments}
+            calls.append({"id": call.id, "type": "function", "function": function})
+        if calls:
+            message["tool_calls"] = calls
+        if self.thoughts:
+            message[THOUGHTS_KEY] = self.thoughts
+        return message
 
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> Self:
@@ -104,14 +101,14 @@ class Turn:
                 message["content"],
                 (ToolCall(message["name"], {}, message["tool_call_id"]),),
             )
-        calls = tuple(
-            ToolCall(call["function"]["name"], json.loads(call["function"]["arguments"]), call["id"])
-            for call in message.get("tool_calls", ())
-        )
+        calls = []
+        for call in message.get("tool_calls", ()):
+            function = call["function"]
+            calls.append(ToolCall(function["name"], json.loads(function["arguments"]), call["id"]))
         return cls(
             message["role"],
             message["content"],
-            calls,
+            tuple(calls),
             message.get(THOUGHTS_KEY, ""),
         )
 

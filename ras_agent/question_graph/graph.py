@@ -179,7 +179,7 @@ class QuestionGraph:
         """
         if facts is None:
             facts = [dump_fact(name, *entry) for name, entry in self.entries.items()]
-        shelf = []
+        shelf: list[list[Any]] = []
         for name in sorted(self.hidden_facts):
             _, readings = self._all_facts[name]
             shelf += map(_dump_reading, readings)

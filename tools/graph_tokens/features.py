@@ -45,16 +45,21 @@ class GraphVectors:
             for name in (subject, object_):
                 labels.setdefault(canonical_key(name) or name, name)
         place = {key: number for number, key in enumerate(labels)}
-        ends = [tuple(place[canonical_key(name) or name] for name in (fact[0], fact[2])) for fact in facts]
-        edges = [(source, fact[1], target) for (source, target), fact in zip(ends, facts, strict=True)]
+        edges = []
+        for subject, predicate, object_ in facts:
+            source = place[canonical_key(subject) or subject]
+            target = place[canonical_key(object_) or object_]
+            edges.append((source, predicate, target))
         return self.of_graph(list(labels.values()), edges)
 
     def of_graph(self, nodes: Sequence[str], edges: Sequence[tuple[int, str, int]]) -> GraphFeatures:
         """Return the features of a graph whose nodes have texts; an edge is (source's place, text, target's place)."""
+        sources = [source for source, _, _ in edges]
+        targets = [target for _, _, target in edges]
         return GraphFeatures(
             self.of_texts(nodes),
             self.of_texts([text for _, text, _ in edges]),
-            np.array([[edge[0] for edge in edges], [edge[2] for edge in edges]], dtype=np.int64).reshape(2, -1),
+            np.array([sources, targets], dtype=np.int64).reshape(2, -1),
             np.zeros(len(nodes), dtype=np.int64),
         )
 

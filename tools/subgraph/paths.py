@@ -144,13 +144,12 @@ def beam(
     for start in dict.fromkeys(starts):
         front = [(0.0, Path((start,)))]  # with the sum of its edges' scores
         while front and (not limits.longest or len(front[0][1]) < limits.longest):
-            grown = [
-                (total, path.extended(step))
-                for total, path in front
-                for step in subgraph.steps.get(path.end, ())
-                if step.node not in path.nodes
-            ]
-            texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in grown]
+            longer: list[tuple[float, Path]] = []  # with the sum before the last edge
+            for total, path in front:
+                for step in subgraph.steps.get(path.end, ()):
+                    if step.node not in path.nodes:
+                        longer.append((total, path.extended(step)))
+            texts = [subgraph.graph.edge_text(path.edges[-1], wording) for _, path in longer]
             if isinstance(scorer, RelativeScorer):
                 values.clear()
             fresh = [text for text in dict.fromkeys(texts) if text not in values]
@@ -158,7 +157,7 @@ def beam(
                 scored = scorer.score(question, fresh)
                 values.update(zip(fresh, scored.values.tolist(), strict=True))
                 failures += scored.failures
-            grown = [(total + values[text], path) for (total, path), text in zip(grown, texts, strict=True)]
+            grown = [(total + values[text], path) for (total, path), text in zip(longer, texts, strict=True)]
             means = np.array([total / len(path) for total, path in grown], dtype=np.float32)
             front = [grown[place] for place in best(means, limits.width)]
             candidates += [(total / len(path), path) for total, path in front]

@@ -54,25 +54,35 @@ class GraphVectorScorer:
 
     def _vector(self, text: str) -> Floats:
         """Return the vector (d,) of a fact or path of the graph; zeros for any other text."""
-        parts = self._facts.get(text)
-        if parts is not None:
-            head, relation, tail = self._graph.edges[parts].tolist()
+        edge = self._facts.get(text)
+        if edge is not None:
+            head, relation, tail = self._graph.edges[edge].tolist()
             summed = self._entities[head] + self._relations[relation] + self._entities[tail]
         else:
-            names = _ARROWS.split(text)
-            # relations alone: "→ spouse → parents", "spouse"
-            alone = not names[0] or (len(names) == 1 and text in self._relation_numbers)
-            if alone:
-                nodes = []
-            else:
-                nodes = [self._nodes.get(name) for name in names[::2]]
-            relations = [self._relation_numbers.get(name) for name in (filter(None, names) if alone else names[1::2])]
-            summed = np.zeros(self._entities.shape[1], dtype=np.float32)
-            for table, rows in ((self._entities, nodes), (self._relations, relations)):
-                for row in rows:
-                    summed = summed + (table[row] if row is not None else 0)
+            summed = self._sum_of_names(_ARROWS.split(text))
         length = float(np.linalg.norm(summed))
-        return np.asarray(summed / length if length else summed, dtype=np.float32)
+        if length:
+            summed = summed / length
+        return np.asarray(summed, dtype=np.float32)
+
+    def _sum_of_names(self, names: Sequence[str]) -> Floats:
+        """Return the sum (d,) of the vectors of a path's names, of those that the graph knows."""
+        # relations alone: "→ spouse → parents", "spouse"
+        only_relations = not names[0] or (len(names) == 1 and names[0] in self._relation_numbers)
+        if only_relations:
+            entities: Sequence[str] = ()
+            relations: Sequence[str] = [name for name in names if name]
+        else:
+            entities = names[::2]
+            relations = names[1::2]
+        summed: Floats = np.zeros(self._entities.shape[1], dtype=np.float32)
+        for name in entities:
+            if name in self._nodes:
+                summed = summed + self._entities[self._nodes[name]]
+        for name in relations:
+            if name in self._relation_numbers:
+                summed = summed + self._relations[self._relation_numbers[name]]
+        return summed
 
     @cached_property
     def _facts(self) -> dict[str, int]:

@@ -89,7 +89,9 @@ def test_a_how_to_runs_as_it_is_shown(
 
 @pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
 def test_a_how_to_is_short(page: Path) -> None:
-    assert len(page.read_text("utf-8").splitlines()) <= 80
+    lines = page.read_text("utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("|")]  # a table is looked up, not read
+    assert len(lines) - len(rows) <= 90
 
 
 @pytest.mark.usefixtures("here")

@@ -6,6 +6,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,25 @@ def test_every_command_has_the_flags_it_is_shown_with(monkeypatch: pytest.Monkey
         assert {flag for flag in flags if flag.startswith("--")} <= set(_FLAG.findall(help_text.stdout)), command
 
 
-MODULES = sorted({words[2] for words in _commands("python", "-m")})
+def find_any(name: str) -> object:
+    """Return how a module would be imported; None where a part of its name is not there."""
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError:
+        return None
+
+
+NAMED = {words[2] for words in _commands("python", "-m")}
+GONE = {name for name in NAMED if name.startswith("lab.") and find_any(name) is None}
+"""Programs of experiments that are decided: pages of lab/ name them, and lab/README.md the commit that has them."""
+MODULES = sorted(NAMED - GONE)
+
+
+def test_programs_that_are_gone_are_named_in_lab_alone() -> None:
+    for path, page in PAGES.items():
+        if Path(path).parent != ROOT / "lab":
+            named = set(re.findall(r"python -m (lab[\w.]*)", page))
+            assert named.isdisjoint(GONE), path
 
 
 def test_the_pages_show_programs_to_run() -> None:

@@ -87,6 +87,7 @@ from ras_agent.tools.kg.link import query_mentions, split_mention
 from ras_agent.tools.kg.llm_mentions import listed_names
 from ras_agent.tools.offline import roles
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
+from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import wording
 from ras_agent.tools.offline.extractor.extract import OfflineExtractor
 from ras_agent.tools.offline.followup import OfflineRewriter
@@ -331,6 +332,10 @@ READERS = {
         "tools.offline.said",
     ),
     "offline roles": TextReader(_offline, OFFLINE),
+    "unmet": TextReader(
+        lambda text: lacks_what_is_named(f"Who is the mayor of {text[:2000]}", read([_passage(text)])[0].sentences),
+        "tools.offline.answerer.unmet",
+    ),
     "wording": TextReader(
         lambda text: wording(f"Was {text[:2000]}", read([_passage(text)])), "tools.offline.answerer.wording"
     ),

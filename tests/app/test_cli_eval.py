@@ -226,7 +226,6 @@ BAD = {
     "steps of a decomposition": {"decomposition": [{"question": "Who?"}]},
     "choices": {"choices": ["A"]},
     "contexts": {"contexts": [5]},
-    "id null": {"id": None},
     "id twice": {"id": "q1"},
     "half a surrogate": {"id": "\ud800"},
     "question": {"question": ["Who?"]},

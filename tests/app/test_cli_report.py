@@ -74,7 +74,7 @@ def test_traces_can_be_left_out(cli: Cli, run: Path, tmp_path: Path) -> None:
 
 def test_two_runs_are_compared(cli: Cli, run: Path) -> None:
     done = cli("report", run, run, "--markdown", "-")
-    assert "| sample (2) − sample | em | 4 | +0.0 (+0.0 to +0.0) | 1.0000 |" in done.stdout
+    assert "| sample (2) − sample | em | 4 | +0.0 (-63.2 to +63.2) | 1.0000 |" in done.stdout
 
 
 def test_prices_that_cannot_be_read_are_an_error_in_one_line(cli: Cli, run: Path, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ REPLY = """(S> Alexander Graham Bell | P> was born in | O> Edinburgh)
         "chat model, three a call",
         "text2triple, t5",
         "text2triple, llama",
-        "text2triple, t5#copy",
     ]
 )
 def extractor(request: pytest.FixtureRequest, scripted_model: Any) -> Extractor:

@@ -25,14 +25,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "ras_agent/question_graph/merge.py": {
         **{
-            (
-                "facts = {name: (alike[0] if len(alike) == 1 else _combine(alike), tuple(alike)) for name, alike in "
-                "grouped.items()}",
-                f"facts = {{name: ({alike} else _combine(alike), tuple(alike)) for name, alike in grouped.items()}}",
-            ): "of one reading the first, the last and the one to show are the same"
-            for alike in ("alike[ -1] if len(alike) == 1", "alike[0] if len(alike) == 0")
-        },
-        **{
             ("counts[surface] = counts.get(surface, 0) + 1", f"counts[surface] = counts.get(surface, {count}"): (
                 "counts are compared with each other alone, and all of them change alike"
             )
@@ -222,16 +214,6 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "self.vectors.of_facts(facts), query_vector(self.embedder, question), "
             "self.vectors.of_texts([reasoning])[ -1]",
         ): "of one text there is one vector",
-        (
-            "parts = terms.new_zeros(size).index_add(0, owner, terms)",
-            "parts = terms.new_zeros(size).index_add( -1, owner, terms)",
-        ): "there is one dimension",
-    },
-    "tools/gfm/reach.py": {
-        (
-            "last = np.partition(background, -BEST)[-BEST] if len(background) > BEST else -np.inf",
-            "last = np.partition(background, -BEST)[-BEST] if len(background) >= BEST else -np.inf",
-        ): "among just so many none is behind the last",
     },
     "tools/plan/grammar.py": {
         **{("behind = 0", f"behind = {place}"): "it is read only behind a stop, which has set it" for place in (-1, 1)},

@@ -39,7 +39,7 @@ def _parser(program: str, monkeypatch: pytest.MonkeyPatch) -> argparse.ArgumentP
 
 
 def test_there_are_programs() -> None:
-    assert len(_programs()) >= 15
+    assert len(_programs()) >= 14
 
 
 @pytest.mark.parametrize("program", _programs())

@@ -118,7 +118,7 @@ def test_writers_wait_for_each_other_and_lose_nothing(index: PassageIndex, reope
     def write(number: int) -> None:
         other = reopen()
         for part in range(3):
-            other.add([Passage(f"{number}.{part}.{piece}", f"river {number} {piece}") for piece in range(5)])
+            other.add([Passage(f"{number}.{part}.{piece}", f"river {number} {part} {piece}") for piece in range(5)])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
@@ -150,7 +150,7 @@ def test_connections_that_a_restart_has_ended_are_replaced(index: PassageIndex, 
     index.add([Passage("a", "river")])
     for number in range(2):
         _execute(address, "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-        index.add([Passage(f"{number}", "river")])
+        index.add([Passage(f"{number}", f"river {number}")])
     assert [hit.passage.id for hit in retriever_over(index).retrieve("river")] == ["a", "0", "1"]
 
 
@@ -244,7 +244,8 @@ def test_what_searches_a_knowledge_graph_says_that_there_is_none(index: PassageI
 def test_a_filter_that_holds_sql_admits_what_it_says(index: PassageIndex, filter: dict[str, Any]) -> None:
     values: list[dict[str, Any]] = [{"team": "x"}, {"it's": "50% \\ \" ' $1"}, {"team": "x\x00"}, {}]
     passages = [
-        Passage(f"%{number}" if number % 2 else str(number), "river", "", "", one) for number, one in enumerate(values)
+        Passage(f"%{number}" if number % 2 else str(number), f"river {number}", "", "", one)
+        for number, one in enumerate(values)
     ]
     index.add(passages)
     hits = resolve_retriever("bm25", index).retrieve("river", 9, filter=filter)  # type: ignore[call-arg]

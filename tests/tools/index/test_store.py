@@ -145,7 +145,9 @@ def test_a_text_seen_before_keeps_its_vector_under_another_id_and_other_metadata
     assert index.upsert([moved, described]) == Changes(added=1, replaced=1)
     assert hash_embedder.texts == []
     assert index.get("bell#0") == described
-    assert sorted(found(index, "born in Edinburgh", "dense")[:2]) == ["bell#0", "bell#9"]
+    best, *_ = retriever_over(index, "dense").retrieve("born in Edinburgh", 2)
+    assert best.passage.id == "bell#0"
+    assert best.why[-1] == "the same text: bell#9"
 
 
 def test_deleting_a_document_deletes_its_passages_alone(index: PassageIndex) -> None:
@@ -581,7 +583,7 @@ def test_a_segment_that_another_process_made_anew_loses_what_is_deleted_and_noth
     again = PassageIndex.open(tmp_path / "index")
     assert ids(again) == ["0", "2", "3", "5", "6", "7"]
     assert [again.get(name) is not None for name in ("4", "5", "6")] == [False, True, True]
-    assert [found(again, f"word{n}") for n in (4, 5, 6)] == [[], ["5"], ["6"]]
+    assert [f"{n}" in found(again, f"word{n}") for n in (4, 5, 6)] == [False, True, True]
 
 
 def test_a_large_segment_is_not_compared_whole(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -895,7 +897,8 @@ def test_an_earlier_snapshot_shows_what_was_there_without_what_was_erased(tmp_pa
 def test_a_search_of_an_earlier_snapshot_has_as_many_hits_where_the_best_were_erased(
     tmp_path: Path, hash_embedder: Any, retriever: str
 ) -> None:
-    passages = [Passage(f"p{number}", "Leith " * (9 - number), document_id=f"d{number}") for number in range(9)]
+    texts = [f"{'Leith ' * (9 - number)}place{number}" for number in range(9)]
+    passages = [Passage(f"p{number}", text, document_id=f"d{number}") for number, text in enumerate(texts)]
     index = PassageIndex.create(tmp_path / "index", hash_embedder)
     index.add(passages)
     before = retriever_over(PassageIndex.open(tmp_path / "index", hash_embedder), retriever)
@@ -1070,7 +1073,7 @@ def test_compaction_takes_out_the_rows_of_what_was_erased_and_keeps_hits_and_ord
             assert ids(one) == left
             assert found(one, "city") == [name for name in left if name != "6"] + ["6"]  # the longest passage
             assert found(one, "word5 of the city", "dense")[0] == "5"
-            assert found(one, "word0 word1 word3 word4") == []
+            assert {*found(one, "word0 word1 word3 word4")} <= set(left)
     # the fifth death was one more than the passages that were left, the sixth is the first since
     assert rows_of(tmp_path / "index", "SELECT cell FROM passages ORDER BY cell") == [(2,), (5,), (7,), (8,)]
     assert rows_of(tmp_path / "index", "SELECT cell FROM dead") == [(7,)]
@@ -1114,7 +1117,7 @@ def test_a_segment_joined_over_dead_cells_has_the_others_alone(tmp_path: Path, h
     (one,) = again.snapshot.segments
     assert one.columns["cell"].tolist() == [0, 3, 4, 5]
     assert found(again, "city") == ids(again) == ["0", "3", "4", "5"]
-    assert found(again, "word1 word2") == []
+    assert {*found(again, "word1 word2")} <= {"0", "3", "4", "5"}
     for n in (0, 3, 4, 5):
         assert found(again, f"word{n} of the city", "dense")[0] == f"{n}"
 

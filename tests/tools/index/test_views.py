@@ -98,7 +98,7 @@ def test_passages_weigh_in_a_view_what_they_weigh_in_the_whole(index: PassageInd
     assert [(hit.passage.id, hit.score) for hit in view.retrieve("number7 city", 12)] == [
         (name, scores[name]) for name in ("7", "1", "2", "6", "11")
     ]
-    assert view.retrieve("number3", 5) == []
+    assert view.retrieve("3", 5) == []
     assert retriever_over(index.within({"n": 9}), "bm25").retrieve("river", 5) == []
 
 

@@ -107,7 +107,7 @@ def test_a_retriever_without_a_store_is_refused_by_the_agent_too() -> None:
 
 
 def test_our_own_retrievers_take_filters_through_langchain() -> None:
-    passages = [Passage(f"{team}", "A river.", metadata={"team": team}) for team in "xyz"]
+    passages = [Passage(f"{team}", f"A river of {team}.", metadata={"team": team}) for team in "xyz"]
     wrapped = as_langchain(retriever_over(PassageIndex.in_memory(passages), "bm25"))
     assert [document.id for document in wrapped.invoke("river", filter={"team": ["x", "z"]})] == ["x", "z"]
     found = asyncio.run(wrapped.ainvoke("river", filter=Filter.of({"team": "y"})))

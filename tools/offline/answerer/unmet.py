@@ -34,11 +34,17 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
 
 
 def _has_no_name_of(question: str, text: str) -> bool:
+    """Tell whether a text has none of the question's names, nor one by a part of it ("Bell")."""
     known = set(stems(text))
+    parts = [set(stems(text[start:end])) for start, end in name_spans(text)]
     names = _names(question)
     for name in names:
-        if known.issuperset(stems(name)):
+        wanted = set(stems(name))
+        if wanted <= known:
             return False
+        for part in parts:
+            if part and part <= wanted:
+                return False
     return names != []
 
 

@@ -124,6 +124,13 @@ def test_a_name_may_stand_before_the_sentence_or_in_the_title() -> None:
     assert not lacks_what_is_named("Who founded Korl Works?", titled.sentences)
 
 
+def test_a_part_of_a_name_stands_for_it_and_a_longer_name_with_that_part_does_not() -> None:
+    (passage,) = read([Passage("1", "Bell was born in Edinburgh.")])
+    assert not lacks_what_is_named("Where was Alexander Graham Bell born?", passage.sentences)
+    (other,) = read([Passage("1", "Varn Mills was founded by Ada Crane.")])
+    assert lacks_what_is_named("Who founded Korl Mills?", other.sentences)
+
+
 def test_one_of_several_names_is_enough() -> None:
     (passage,) = read([Passage("1", "Rose McGowan played Paige in Charmed.")])
     assert not lacks_what_is_named("Which series of The WB had Rose McGowan in it?", passage.sentences)

@@ -24,7 +24,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.embed.embedders import resolve_embedder
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
-from ras_agent.tools.kg.formats.triples import PlacedTriple
+from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.link import query_mentions
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages

@@ -40,7 +40,7 @@ from ras_agent.tools.index.find_files import SourceFile, find_files
 from ras_agent.tools.index.identity import document_id, gone_sources, label_of, size_and_time, take_over_moved
 from ras_agent.tools.index.journal import Journal, JournalFile, open_journal
 from ras_agent.tools.index.language import check_language
-from ras_agent.tools.index.load import SUFFIXES, Document, Skipped, load
+from ras_agent.tools.index.load import SUFFIXES, Convert, Document, Skipped, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.snapshot import read_state
 from ras_agent.tools.index.store import PassageIndex, database_at
@@ -360,7 +360,7 @@ class _IngestRun:
     def _take_documents(self, file: SourceFile, label: str, fields: Fields) -> bool:
         """Index the documents of a file; return whether all of it could be loaded."""
         good = bad = 0
-        convert = self._process.convert
+        convert: Convert = self._process.convert
         if self._ocr:
             convert = with_ocr(self._ocr, convert)
         for item in load(file.content, label, fields, self._read, convert):

@@ -444,8 +444,8 @@ def _open_look(name: str, elements: Mapping[str, Any], levels: int) -> _Look:
 
 
 def _is_white_on_none(about: Any) -> bool:
-    colour = about.get(f"{_OPEN_FORM}color", "")
-    ground = about.get(f"{_OPEN_FORM}background-color", "transparent")
+    colour: str = about.get(f"{_OPEN_FORM}color", "")
+    ground: str = about.get(f"{_OPEN_FORM}background-color", "transparent")
     return colour.lower() == "#ffffff" and ground == "transparent"
 
 

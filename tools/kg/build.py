@@ -25,7 +25,8 @@ from ras_agent.tools.index.passages import hash_of, hashes
 from ras_agent.tools.index.stated_facts import stated_facts
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.edit_rows import read_edits
-from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, knowledge_passages
 from ras_agent.tools.kg.writer import KGProgress, open_writer

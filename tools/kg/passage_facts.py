@@ -13,7 +13,7 @@ from ras_agent.text.titles import bare_title
 from ras_agent.tools.index.chunk import piece_number
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.stated_facts import STATED, mentions, pieces_about, sentence_of
-from ras_agent.tools.kg.formats.triples import PlacedTriple
+from ras_agent.tools.kg.formats.named import PlacedTriple
 
 _SIZE = 1000  # characters of a passage
 

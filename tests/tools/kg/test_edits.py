@@ -37,7 +37,8 @@ from ras_agent.tools.kg.edits import Anchor, Edit, edited, key_of
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
-from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.picture import graph_page

@@ -20,8 +20,9 @@ from ras_agent.tools.kg.equivalence import Equivalence
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import GFMFiles, read_gfm_files, write_gfm_csv, write_gfm_files
 from ras_agent.tools.kg.formats.gfm_questions import NodeQuestion, read_gfm_questions, read_starts
+from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.openie import ExtractedPassage, load_openie
-from ras_agent.tools.kg.formats.triples import PlacedTriple, load_triples
+from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import Link, Node, OtherNodes, node_text
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ras_agent.errors import IngestError
 from ras_agent.tools.index.load import Skipped
-from ras_agent.tools.kg.formats.triples import PlacedTriple, Statement, Term, load_triples, parse_statement
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.triples import Statement, Term, load_triples, parse_statement
 
 
 def loaded(tmp_path: Path, name: str, text: str) -> list[PlacedTriple | Skipped]:

@@ -101,4 +101,5 @@ def placed(fields: Sequence[str], place: str) -> PlacedTriple | Skipped:
     keys = map(canonical_key, texts)
     if not all(keys):
         return Skipped(place, f"a blank head, relation or tail: {list(fields)!r:.80}")
-    return PlacedTriple(*texts, place)
+    head, relation, tail = texts
+    return PlacedTriple(head, relation, tail, place)

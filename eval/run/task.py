@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ras_agent.errors import IngestError, RasError, SettingsError
 from ras_agent.eval.benchmarks import Benchmark, benchmark
@@ -137,7 +137,7 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
     for method in ("to_dicts", "to_pylist"):  # of polars, of Arrow
         convert = getattr(frame, method, None)
         if callable(convert):
-            return list(convert())
+            return list(cast("Iterable[Mapping[str, Any]]", convert()))
     if hasattr(frame, "to_dict") and hasattr(frame, "columns"):
         index = getattr(frame, "index", None)
         if getattr(index, "name", None):  # a column too, such as the id

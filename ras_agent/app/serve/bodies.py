@@ -67,8 +67,9 @@ class ApartRequest(Request):
             service = self.app.state.service
             caller = self.state.caller.name
             parsing = service.parsing_forms[caller]
-            self._form = await parsing.run(_parse_form, self.scope, file, limits)
-        return self._form
+            form: FormData = await parsing.run(_parse_form, self.scope, file, limits)
+        self._form = form  # the request closes it
+        return form
 
 
 def _parse_form(scope: Scope, file: IO[bytes], limits: Any) -> FormData:

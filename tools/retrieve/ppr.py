@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 _ASKED = np.float32(1)
-"""How much a passage gains that holds all of the question's terms. Chosen on MuSiQue: 2 finds a little more, and less in a mix."""
+"""How much a passage gains that holds all of the question's terms.
+
+Chosen on MuSiQue: 2 finds a little more, and less in a mix.
+"""
 _DEPTH = 1000
 """How many passages of the walk are looked at for the question's terms, at least."""
 

@@ -21,6 +21,12 @@ READER = WorkSpec("ras_agent.app.structuring:remote_passage_reader", {"settings"
 ECHO = WorkSpec("tests.tools.workers.echo:echo")
 ROOT = Path(__file__).resolve().parents[3]
 
+
+@pytest.fixture(autouse=True)
+def workers_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
 SCRIPT = """
 import os, signal
 from ras_agent.tools.workers.pool import WorkSpec, results_in_order

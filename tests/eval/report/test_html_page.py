@@ -110,7 +110,7 @@ class TestFigures:
         rows = page.ask("[...document.querySelectorAll('#scores tbody tr')].map((row) => row.innerText)")
         assert [" ".join(row.split()) for row in rows] == [
             "em 25.0 4.6 – 69.9 n = 4 50.0 15.0 – 85.0 n = 4",
-            "f1 37.5 4.6 – 88.1 n = 4 62.5 11.9 – 95.4 n = 4",
+            "f1 37.5 6.4 – 84.0 n = 4 62.5 16.0 – 93.6 n = 4",
             "recall@2 50.0 7.8 – 92.2 n = 4 50.0 7.8 – 92.2 n = 4",
         ]
 
@@ -122,7 +122,7 @@ class TestFigures:
         ]
 
     def test_differences(self, page: Browser) -> None:
-        assert text(page, "#differences tbody tr").startswith("run two em 4 +25.0 +0.0 to +75.0")
+        assert text(page, "#differences tbody tr").startswith("run two em 4 +25.0 -64.8 to +100.0")
 
     def test_errors_are_told(self, page: Browser) -> None:
         assert text(page, ".warning") == "run one: 1 question ended in an error."
@@ -144,7 +144,7 @@ class TestFigures:
             enter(page, f"[data-model='{model}'][data-kind='input']", price_in)
             enter(page, f"[data-model='{model}'][data-kind='output']", price_out)
         # 3,200 in at 100, 400 out at 200; 200 out at 1,000 per million
-        assert text(page, "[data-cost='0']") == "0.6000"
+        assert text(page, "[data-cost='0']") == "0.6000, 0.3000 per right answer"
         assert json.loads(page.ask("document.querySelector('#prices').textContent")) == {
             "openai:small": {"input": 100, "output": 200, "cached": 100},
             "big": {"input": 0, "output": 1000, "cached": 0},
@@ -155,7 +155,7 @@ class TestFigures:
         page = opened(browser, tmp_path, report_html(make_report(runs, prices)))
         assert page.ask("document.querySelector('[data-model=\"openai:small\"][data-kind=cached]').value") == "0.5"
         # 1,600 fresh at 1.5, 1,600 cached at 0.5, 400 out at 2 per million
-        assert text(page, "[data-cost='0']") == "0.0040"
+        assert text(page, "[data-cost='0']") == "0.0040, 0.0020 per right answer"
 
 
 class TestFinds:

@@ -326,11 +326,11 @@ def test_metrics_without_a_step_are_located(folder: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("cut", "expected"),
     [
-        (lambda lines: lines[:-1], r"questions\.jsonl holds 59 questions, questions\.npz 60: write the set anew"),
-        (lambda lines: [], r"questions\.jsonl holds 0 questions, questions\.npz 60: write the set anew"),
+        (lambda lines: lines[:-1], r"questions\.jsonl holds 59 questions, questions\.npz 60: write the set again"),
+        (lambda lines: [], r"questions\.jsonl holds 0 questions, questions\.npz 60: write the set again"),
         (lambda lines: [lines[0], lines[1][:20], *lines[2:]], r"questions\.jsonl line 2: not JSON: "),
         (lambda lines: ["7", *lines[1:]], r"questions\.jsonl line 1: expected a JSON object, found int"),
-        (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set anew"),
+        (lambda lines: ["{}", *lines[1:]], r"questions\.jsonl: no kind of question: None; write the set again"),
     ],
 )
 def test_questions_that_cannot_be_read_raise(
@@ -345,7 +345,7 @@ def test_questions_that_cannot_be_read_raise(
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04torn", b"no archive"])
 def test_damaged_arrays_raise(folder: Path, content: bytes) -> None:
     (folder / "questions.npz").write_bytes(content)
-    with pytest.raises(IngestError, match=r"questions\.npz: damaged .*write the set anew"):
+    with pytest.raises(IngestError, match=r"questions\.npz: damaged .*write the set again"):
         read_linked(folder)
 
 

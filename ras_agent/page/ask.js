@@ -143,7 +143,9 @@ function takeEvent(name, data) {
     return true;
   } else if (name === "error") {
     if (data.stop_reason) finish(data);
-    throw new Refused(data.message || "The run ended with an error.", 500);
+    const message = data.message || "The run ended with an error";
+    const cause = now.trace.failures.at(-1)?.message; // names the remedy
+    throw new Refused(cause ? `${message}: ${cause}` : message, 500);
   }
   writeSteps();
   return false;

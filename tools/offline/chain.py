@@ -303,26 +303,17 @@ def _named(passage: ReadPassage, start: int, end: int) -> str:
     """
     text, topic = passage.text[start:end], passage.topic
     if text.lower() in PERSONS:
-        return topic or _named_before(passage, start)
+        if topic:
+            return topic
+        here = [sentence for sentence in passage.sentences if sentence.start <= start]
+        before = here[-1].before if here else None
+        return before.first_name if before else ""
     first = passage.text.find(topic, max(0, end - len(topic)), start + len(topic)) if topic else -1
     if first >= 0 and first <= start and end <= first + len(topic):
         return topic
     bare = _ARTICLE.sub("", text)
     begins = any(sentence.start == start for sentence in passage.sentences)
     return bare if begins and bare[:1].isupper() and not topic.startswith(text) else text
-
-
-def _named_before(passage: ReadPassage, start: int) -> str:
-    """Return the first name of the sentence before `start`, whom a pronoun there means; blank without one."""
-    before = None
-    for sentence in passage.sentences:
-        if sentence.start + len(sentence.text) > start:
-            break
-        before = sentence
-    if before is None or not before.names:
-        return ""
-    first, last = before.names[0]
-    return before.text[first:last]
 
 
 # where a paragraph or a cell of a table ends, and an answer with it

@@ -84,6 +84,27 @@ class Sentence:
     def names(self) -> tuple[tuple[int, int], ...]:
         return tuple(name_spans(self.text))
 
+    @property
+    def before(self) -> Sentence | None:
+        """The sentence before it in its passage."""
+        if self.number == 0:
+            return None
+        return self.passage.sentences[self.number - 1]
+
+    @property
+    def first_name(self) -> str:
+        """The first name in it, whom a pronoun in the next sentence means; blank without one."""
+        if not self.names:
+            return ""
+        start, end = self.names[0]
+        return self.text[start:end]
+
+    def begins_with(self, words: Set[str]) -> bool:
+        """Tell whether its first word is one of these."""
+        for token in self.tokens[:1]:
+            return token.word in words
+        return False
+
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         return tuple(figures_in(self.text))

@@ -317,9 +317,12 @@ def _worth_of_columns(asked: _Asked, row: Row, anchors: _Anchors) -> dict[str, t
     """Return of each column that may be asked for whether it has the noun, the share of its words, and their number."""
     worth: dict[str, tuple[bool, float, int]] = {}
     for column, cell in row.cells.items():
-        if column in anchors or not fits(asked.text, cell):
+        if column in anchors:
             continue
         stems = _column_stems(column)
+        is_named_by_noun = bool(asked.noun) and asked.noun <= stems  # then its words say no type: "child fare"
+        if not is_named_by_noun and not fits(asked.text, cell):
+            continue
         shared = stems & (asked.stems | asked.measured)
         if not shared:
             continue

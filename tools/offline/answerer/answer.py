@@ -79,7 +79,6 @@ class OfflineAnswerer:
         reply = self.reply(question, read or read_passages(english[:MOST_READ]), steps)
         if reply is None:
             return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
-        reply = _less_sure_of_another(question, reply)
         sure, found = 1.0 if reply.confidence is None else reply.confidence, cited(reply.grounds, graph)
         if not self._may_abstain or (found and sure >= self._least_confidence):
             return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
@@ -89,6 +88,12 @@ class OfflineAnswerer:
 
     def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         """Return the answer, however sure, and what it rests on; None where there is none."""
+        reply = self._likeliest(question, passages, steps)
+        if reply is None:
+            return None
+        return _less_sure_of_another(question, reply)
+
+    def _likeliest(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         passages = [one for one in passages if one.sentences]
         if not passages:
             return None

@@ -17,9 +17,9 @@ from ras_agent.text.overlap import holds
 from ras_agent.text.titles import with_title
 from ras_agent.text.values import Figure
 from ras_agent.text.words import stem_set, stems, word_set
-from ras_agent.tools.offline.answerer.unmet import PRONOUNS
 from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.chain import Found, answers
+from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.question import ORDERS, AnswerType, QuestionAnalysis, noun_of, type_of
 from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import ReadPassage, Sentence, nearness, tokens_of
@@ -334,22 +334,11 @@ def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerT
         if kind == "person" and _AT.search(before):
             continue
         keys.add(canonical_key(text[start:end]))
-    keys.add(canonical_key(_person_meant(sentence)))
-    keys.discard("")
+    before = sentence.before
+    if before is not None and sentence.begins_with(_PERSONS):
+        keys.add(canonical_key(before.first_name))
+        keys.discard("")
     return frozenset(key for key in keys if key not in own and own not in key)
-
-
-def _person_meant(sentence: Sentence) -> str:
-    """Return the first name of the sentence before one that begins with "he" or "she"; blank for others."""
-    if sentence.number == 0 or not sentence.tokens:
-        return ""
-    if sentence.tokens[0].word not in _PERSONS:
-        return ""
-    before = sentence.passage.sentences[sentence.number - 1]
-    if not before.names:
-        return ""
-    start, end = before.names[0]
-    return before.text[start:end]
 
 
 def sides_of(asked: QuestionAnalysis, passages: Sequence[ReadPassage]) -> tuple[Side, ...]:
@@ -384,7 +373,7 @@ def _sentences_about(name: str, passages: Sequence[ReadPassage]) -> tuple[Senten
         about: list[Sentence] = []
         goes_on = False
         for sentence in passage.sentences:
-            if not _begins_with_pronoun(sentence):
+            if not sentence.begins_with(SUBJECTS):
                 goes_on = _is_subject(name, sentence)
             if goes_on:
                 about.append(sentence)
@@ -413,10 +402,6 @@ def _is_subject(name: str, sentence: Sentence) -> bool:
         return False
     end = sentence.tokens[behind - 1].end
     return all(not start < end < last for start, last in sentence.names)
-
-
-def _begins_with_pronoun(sentence: Sentence) -> bool:
-    return bool(sentence.tokens) and sentence.tokens[0].word in PRONOUNS
 
 
 def well_known(sides: Sequence[Side]) -> bool:

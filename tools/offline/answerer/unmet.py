@@ -8,16 +8,15 @@ Who is the mayor of Brennhaven?   "The mayor of Dunmere visited Brennhaven."    
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from ras_agent.text.names import name_spans
-from ras_agent.text.words import FUNCTION_WORDS, stems, word_set
+from ras_agent.text.standing import Standing, Words, Writing
+from ras_agent.text.words import FUNCTION_WORDS, stems
+from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.reading import Sentence
 
-PRONOUNS = word_set("it he she they its his her their")
-_FIGURE = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z\d]+(?:[.,:/-]\d+)*")
 _ROLE_OF = re.compile(r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)")
-_SEPARATORS = re.compile(r"(?<=\d),(?=\d{3})")
 
 
 def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
@@ -26,52 +25,45 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     One of several names is enough: a proof names things in other words, too ("Bill Clinton").
     """
     text = " ".join(_told(grounds))
-    if not _figures(question) <= _figures(text):
-        return True
-    if _has_no_name_of(question, text):
+    words = Words(text, Writing.ENGLISH)
+    for term in words.missing(question):
+        if any(map(str.isdigit, term.text)):
+            return True
+    if _has_no_name_of(question, words):
         return True
     return _is_role_of_another(question, text)
 
 
-def _has_no_name_of(question: str, text: str) -> bool:
+def _has_no_name_of(question: str, words: Words) -> bool:
     """Tell whether a text has none of the question's names, nor one by a part of it ("Bell")."""
-    known = set(stems(text))
-    parts = [set(stems(text[start:end])) for start, end in name_spans(text)]
+    parts = _names(words.text)
     names = _names(question)
     for name in names:
-        wanted = set(stems(name))
-        if wanted <= known:
+        if words.standing(name) is Standing.STANDS:
             return False
+        in_full = Words(name, Writing.ENGLISH)
         for part in parts:
-            if part and part <= wanted:
+            if not in_full.missing(part):
                 return False
     return names != []
 
 
-def _told(grounds: Sequence[Sentence]) -> Iterable[str]:
+def _told(grounds: Sequence[Sentence]) -> Iterator[str]:
     """Yield the sentences of a proof, the titles of their passages, and the one before a sentence with a pronoun."""
     for sentence in grounds:
-        passage = sentence.passage
-        yield passage.title
-        words = [token.word for token in sentence.tokens[:1]]
-        if sentence.number > 0 and not PRONOUNS.isdisjoint(words):
-            before = passage.sentences[sentence.number - 1]
+        yield sentence.passage.title
+        before = sentence.before
+        if before is not None and sentence.begins_with(SUBJECTS):
             yield before.text
         yield sentence.text
 
 
-def _figures(text: str) -> set[str]:
-    plain = _SEPARATORS.sub("", text)
-    return {match.group().lower() for match in _FIGURE.finditer(plain)}
-
-
-def _names(question: str) -> list[str]:
-    """Return the names in a question; its first word is none if it asks."""
-    first, _, rest = question.partition(" ")
-    asked = question
+def _names(text: str) -> list[str]:
+    """Return the names in a text; its first word is none if it is one that asks or points."""
+    first, _, rest = text.partition(" ")
     if first.lower() in FUNCTION_WORDS:
-        asked = rest
-    return [asked[start:end] for start, end in name_spans(asked)]
+        text = rest
+    return [text[start:end] for start, end in name_spans(text)]
 
 
 def _is_role_of_another(question: str, text: str) -> bool:

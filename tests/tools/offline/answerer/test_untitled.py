@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from ras_agent import create_ras_agent
 from ras_agent.records import Passage
 from ras_agent.tools.offline.answerer.answer import OfflineAnswerer
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
@@ -152,3 +153,10 @@ def test_a_clause_is_no_name(text: str, name: str) -> None:
 def test_a_pronoun_means_the_subject_of_the_sentence_before() -> None:
     texts = ["Ada Crane is a smith from Varn. She invented the tide clock.", "Bo Dell is a baker from Orvik."]
     assert reply(texts, "Who invented the tide clock?")[0] == "Ada Crane"
+
+
+def test_what_the_answerer_leaves_unsaid_the_planner_does_not_say_either() -> None:
+    agent = create_ras_agent(index=["Invoice 4711 was signed by Ada Crane."])
+    out = agent.invoke({"question": "Who signed invoice 4712?"})
+    assert out["abstained"]
+    assert not any("says it: Ada Crane" in plan["reason"] for plan in out["plans"])

@@ -334,9 +334,9 @@ def _named(sentence: Sentence, side: Side, wanted: frozenset[str], kind: AnswerT
         if kind == "person" and _AT.search(before):
             continue
         keys.add(canonical_key(text[start:end]))
-    before = sentence.before
-    if before is not None and sentence.begins_with(_PERSONS):
-        keys.add(canonical_key(before.first_name))
+    earlier = sentence.before
+    if earlier is not None and sentence.begins_with(_PERSONS):
+        keys.add(canonical_key(earlier.first_name))
         keys.discard("")
     return frozenset(key for key in keys if key not in own and own not in key)
 

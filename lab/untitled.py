@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ras_agent import create_ras_agent
 
@@ -82,174 +83,192 @@ class World:
     answer: str
 
 
-class _Names:
-    """Draws names; two that are drawn together differ."""
+class _Template(NamedTuple):
+    """Texts, a question and an answer in which names in braces stand for what is drawn."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def people(self) -> list[str]:
-        firsts = self._random.sample(_FIRST, 2)
-        lasts = self._random.sample(_LAST, 2)
-        return [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
-
-    def two(self, names: tuple[str, ...] | list[str]) -> list[str]:
-        return self._random.sample(names, 2)
-
-    def years(self) -> list[int]:
-        return self._random.sample(range(1880, 1990), 2)
+    texts: tuple[str, ...]
+    question: str
+    answer: str
 
 
-def looked_at(seed: int) -> Iterator[World]:
-    """Yield thirty worlds from the templates that faults were found with."""
-    draw = _Names(seed)
+_COMPARED_LOOKED_AT = (
+    _Template(
+        ("{one} was designed by {ann}.", "{other} was designed by {second}."),
+        "Were {one} and {other} designed by the same architect?",
+        "{verdict}",
+    ),
+    _Template(
+        (
+            "{one} stands in {varn}. It was built by {ann} in 1911.",
+            "{other} stands in {orvik}. It was built by {second}.",
+        ),
+        "Were {one} and {other} built by the same person?",
+        "{verdict}",
+    ),
+    _Template(
+        ("{ann} was born in {norway}. {bo} was born in {other_country}.",),
+        "Were {ann} and {bo} born in the same country?",
+        "{verdict}",
+    ),
+    _Template(
+        ("{ann} was born on 3 May {early}.", "{bo} was born on 4 June {late}."),
+        "Who was born earlier, {ann} or {bo}?",
+        "{older}",
+    ),
+    _Template(
+        ("{ann} was born on 3 May {early}. {bo} was born on 4 June {late}.",),
+        "Which of them is younger, {ann} or {bo}?",
+        "{younger}",
+    ),
+    _Template(
+        ("{one} is {early} metres high.", "{other} is {late} metres high."),
+        "Which is higher, {one} or {other}?",
+        "{more}",
+    ),
+)
+_CHAINS_LOOKED_AT = (
+    _Template(
+        ("The {thing} was invented by {ann}.", "{ann} was born in {varn}.", "The river {river} flows through {varn}."),
+        "Which river flows through the city where the inventor of the {thing} was born?",
+        "{river}",
+    ),
+    _Template(
+        ("{ann} invented the {thing}. He was born in {varn}.",),
+        "Where was the inventor of the {thing} born?",
+        "{varn}",
+    ),
+    _Template(
+        ("{building} stands in {varn}. It was founded by {ann}.", "The mayor of {varn} is {bo}."),
+        "Who is the mayor of the town where {building} stands?",
+        "{bo}",
+    ),
+    _Template(
+        ("{ann} is a painter from {varn}. She founded {building}.", "{bo} is a baker from {orvik}."),
+        "Which town does the founder of {building} come from?",
+        "{varn}",
+    ),
+)
+_COMPARED_SCORED = (
+    _Template(
+        ("{ann} founded {one}.", "The founder of {other} is {second}."),
+        "Do {one} and {other} have the same founder?",
+        "{verdict}",
+    ),
+    _Template(
+        ("{one} can be found in {varn}.", "{other} can be found in {other_town}."),
+        "Are {one} and {other} located in the same town?",
+        "{verdict}",
+    ),
+    _Template(
+        ("{ann} comes from {norway}; {ann} is a potter. {bo} comes from {other_country}.",),
+        "Do {ann} and {bo} come from the same country?",
+        "{verdict}",
+    ),
+    _Template(
+        ("{one} opened in {early}.", "{other} opened in {late}."),
+        "Which opened first, {one} or {other}?",
+        "{first}",
+    ),
+    _Template(
+        ("{one} has {early} rooms. {other} has {late} rooms.",),
+        "Which has more rooms, {one} or {other}?",
+        "{more}",
+    ),
+)
+_CHAINS_SCORED = (
+    _Template(
+        ("{ann} built the first {thing}.", "{ann} grew up in {varn}.", "{varn} lies on the {river}."),
+        "On which river does the town lie where the builder of the first {thing} grew up?",
+        "{river}",
+    ),
+    _Template(
+        ("The {thing} is an invention of {ann}, a smith from {varn}.",),
+        "From which town is the inventor of the {thing}?",
+        "{varn}",
+    ),
+    _Template(
+        ("{building} belongs to {ann}.", "{ann} is married to {bo}."),
+        "To whom is the owner of {building} married?",
+        "{bo}",
+    ),
+    _Template(
+        ("{building} is in {varn}.", "The harbour of {varn} was opened by {ann}."),
+        "Who opened the harbour of the town where {building} is?",
+        "{ann}",
+    ),
+    _Template(
+        ("{ann} wrote about the {thing}. She lives in {varn}.", "{bo} lives in {orvik}."),
+        "Where does the author live who wrote about the {thing}?",
+        "{varn}",
+    ),
+)
+
+
+def worlds(part: str, seed: int) -> Iterator[World]:
+    """Yield thirty worlds from the templates of a part, "looked-at" or "scored"."""
+    draw = random.Random(seed)
+    is_scored = part == "scored"
+    compared = _COMPARED_SCORED if is_scored else _COMPARED_LOOKED_AT
+    chains = _CHAINS_SCORED if is_scored else _CHAINS_LOOKED_AT
     for number in range(3):
-        same = number % 2 == 0
-        yield from _compared(draw, same)
-        yield from _chains(draw)
+        same = (number % 2 == 1) is is_scored
+        yield from _filled(compared, _two_things(draw, same))
+        yield from _filled(chains, _one_thing(draw))
 
 
-def _compared(draw: _Names, same: bool) -> Iterator[World]:
-    one, other = draw.two(_BUILDINGS)
-    ann, bo = draw.people()
-    second = ann if same else bo
-    verdict = "yes" if same else "no"
-    yield World(
-        [f"{one} was designed by {ann}.", f"{other} was designed by {second}."],
-        f"Were {one} and {other} designed by the same architect?",
-        verdict,
-    )
-    varn, orvik = draw.two(_TOWNS)
-    yield World(
-        [
-            f"{one} stands in {varn}. It was built by {ann} in 1911.",
-            f"{other} stands in {orvik}. It was built by {second}.",
-        ],
-        f"Were {one} and {other} built by the same person?",
-        verdict,
-    )
-    norway, sweden = draw.two(_COUNTRIES)
-    yield World(
-        [f"{ann} was born in {norway}. {bo} was born in {norway if same else sweden}."],
-        f"Were {ann} and {bo} born in the same country?",
-        verdict,
-    )
-    early, late = draw.years()
-    older, younger = (ann, bo) if early < late else (bo, ann)
-    dated = [f"{ann} was born on 3 May {early}.", f"{bo} was born on 4 June {late}."]
-    yield World(dated, f"Who was born earlier, {ann} or {bo}?", older)
-    yield World([" ".join(dated)], f"Which of them is younger, {ann} or {bo}?", younger)
-    higher = one if early > late else other
-    yield World(
-        [f"{one} is {early} metres high.", f"{other} is {late} metres high."],
-        f"Which is higher, {one} or {other}?",
-        higher,
-    )
+def _filled(templates: Iterable[_Template], names: Mapping[str, str]) -> Iterator[World]:
+    for template in templates:
+        texts = [text.format_map(names) for text in template.texts]
+        yield World(
+            texts=texts,
+            question=template.question.format_map(names),
+            answer=template.answer.format_map(names),
+        )
 
 
-def _chains(draw: _Names) -> Iterator[World]:
-    ann, bo = draw.people()
-    varn, orvik = draw.two(_TOWNS)
-    river = draw.two(_RIVERS)[0]
-    thing = draw.two(_THINGS)[0]
-    building = draw.two(_BUILDINGS)[0]
-    yield World(
-        [
-            f"The {thing} was invented by {ann}.",
-            f"{ann} was born in {varn}.",
-            f"The river {river} flows through {varn}.",
-        ],
-        f"Which river flows through the city where the inventor of the {thing} was born?",
-        river,
-    )
-    yield World(
-        [f"{ann} invented the {thing}. He was born in {varn}."], f"Where was the inventor of the {thing} born?", varn
-    )
-    yield World(
-        [f"{building} stands in {varn}. It was founded by {ann}.", f"The mayor of {varn} is {bo}."],
-        f"Who is the mayor of the town where {building} stands?",
-        bo,
-    )
-    yield World(
-        [f"{ann} is a painter from {varn}. She founded {building}.", f"{bo} is a baker from {orvik}."],
-        f"Which town does the founder of {building} come from?",
-        varn,
-    )
+def _people(draw: random.Random) -> list[str]:
+    """Return two people who share no name."""
+    firsts = draw.sample(_FIRST, 2)
+    lasts = draw.sample(_LAST, 2)
+    return [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
 
 
-def scored(seed: int) -> Iterator[World]:
-    """Yield thirty worlds from templates in other words."""
-    draw = _Names(seed)
-    for number in range(3):
-        same = number % 2 == 1
-        yield from _compared_in_other_words(draw, same)
-        yield from _chains_in_other_words(draw)
+def _two_things(draw: random.Random, same: bool) -> dict[str, str]:
+    """Return the names of two buildings and two people. same: whether what is asked is the same for both."""
+    one, other = draw.sample(_BUILDINGS, 2)
+    ann, bo = _people(draw)
+    varn, orvik = draw.sample(_TOWNS, 2)
+    norway, sweden = draw.sample(_COUNTRIES, 2)
+    early, late = draw.sample(range(1880, 1990), 2)
+    names = {"one": one, "other": other, "ann": ann, "bo": bo, "varn": varn, "orvik": orvik, "norway": norway}
+    names |= {"early": str(early), "late": str(late)}
+    if same:
+        names |= {"second": ann, "other_town": varn, "other_country": norway, "verdict": "yes"}
+    else:
+        names |= {"second": bo, "other_town": orvik, "other_country": sweden, "verdict": "no"}
+    if early < late:
+        names |= {"older": ann, "younger": bo, "first": one, "more": other}
+    else:
+        names |= {"older": bo, "younger": ann, "first": other, "more": one}
+    return names
 
 
-def _compared_in_other_words(draw: _Names, same: bool) -> Iterator[World]:
-    one, other = draw.two(_BUILDINGS)
-    ann, bo = draw.people()
-    second = ann if same else bo
-    verdict = "yes" if same else "no"
-    yield World(
-        [f"{ann} founded {one}.", f"The founder of {other} is {second}."],
-        f"Do {one} and {other} have the same founder?",
-        verdict,
-    )
-    varn, orvik = draw.two(_TOWNS)
-    yield World(
-        [f"{one} can be found in {varn}.", f"{other} can be found in {varn if same else orvik}."],
-        f"Are {one} and {other} located in the same town?",
-        verdict,
-    )
-    norway, sweden = draw.two(_COUNTRIES)
-    yield World(
-        [f"{ann} comes from {norway}; {ann} is a potter. {bo} comes from {norway if same else sweden}."],
-        f"Do {ann} and {bo} come from the same country?",
-        verdict,
-    )
-    early, late = draw.years()
-    first = one if early < late else other
-    yield World(
-        [f"{one} opened in {early}.", f"{other} opened in {late}."], f"Which opened first, {one} or {other}?", first
-    )
-    longer = one if early > late else other
-    yield World(
-        [f"{one} has {early} rooms. {other} has {late} rooms."], f"Which has more rooms, {one} or {other}?", longer
-    )
-
-
-def _chains_in_other_words(draw: _Names) -> Iterator[World]:
-    ann, bo = draw.people()
-    varn, orvik = draw.two(_TOWNS)
-    river = draw.two(_RIVERS)[0]
-    thing = draw.two(_THINGS)[0]
-    building = draw.two(_BUILDINGS)[0]
-    yield World(
-        [f"{ann} built the first {thing}.", f"{ann} grew up in {varn}.", f"{varn} lies on the {river}."],
-        f"On which river does the town lie where the builder of the first {thing} grew up?",
-        river,
-    )
-    yield World(
-        [f"The {thing} is an invention of {ann}, a smith from {varn}."],
-        f"From which town is the inventor of the {thing}?",
-        varn,
-    )
-    yield World(
-        [f"{building} belongs to {ann}.", f"{ann} is married to {bo}."],
-        f"To whom is the owner of {building} married?",
-        bo,
-    )
-    yield World(
-        [f"{building} is in {varn}.", f"The harbour of {varn} was opened by {ann}."],
-        f"Who opened the harbour of the town where {building} is?",
-        ann,
-    )
-    yield World(
-        [f"{ann} wrote about the {thing}. She lives in {varn}.", f"{bo} lives in {orvik}."],
-        f"Where does the author live who wrote about the {thing}?",
-        varn,
-    )
+def _one_thing(draw: random.Random) -> dict[str, str]:
+    """Return the names that a chain leads over."""
+    ann, bo = _people(draw)
+    varn, orvik = draw.sample(_TOWNS, 2)
+    river, _ = draw.sample(_RIVERS, 2)
+    thing, _ = draw.sample(_THINGS, 2)
+    building, _ = draw.sample(_BUILDINGS, 2)
+    return {
+        "ann": ann,
+        "bo": bo,
+        "varn": varn,
+        "orvik": orvik,
+        "river": river,
+        "thing": thing,
+        "building": building,
+    }
 
 
 def outcome(world: World) -> str:
@@ -270,9 +289,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the names (1)")
     parser.add_argument("--show", action="store_true", help="print each question that is not answered rightly")
     options = parser.parse_args()
-    worlds = scored(options.seed) if options.part == "scored" else looked_at(options.seed)
     counts: Counter[str] = Counter()
-    for world in worlds:
+    for world in worlds(options.part, options.seed):
         found = outcome(world)
         counts[found] += 1
         if options.show and found != "right":

@@ -1,4 +1,4 @@
-"""Prepares texts of Word and OpenDocument, and slides, for their converters.
+"""Prepares texts of Word, and slides, for their converters.
 
 Hidden and struck text is taken out, raised text is marked, cells keep their columns.
 
@@ -20,10 +20,6 @@ from ras_agent.tools.index.scripts import END, LOWERED, RAISED
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_OPEN_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_OPEN_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
-_OPEN_CELL = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}table-cell"
-_OPEN_FORM = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
 _OFF = word_set("0 false off none")
@@ -31,12 +27,12 @@ _SMALLEST = 3  # half points of a letter
 _RAISED_BY = 4  # half points
 _MOST_COLUMNS = 63  # of a table of Word
 _LEVELS = {"superscript": RAISED, "subscript": LOWERED}
-_DEEPEST = 20  # styles based on styles
+DEEPEST = 20  # styles based on styles
 _SMALLEST_ON_SLIDE = 200  # hundredths of a point
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class Look:
     """Says how a run of text looks, as far as it decides whether and where it is read."""
 
     hidden: bool = False
@@ -83,7 +79,7 @@ def parsed_xml(content: bytes) -> Any:
     return etree.fromstring(content, parser)
 
 
-def _prepared_part(content: bytes, styles: Mapping[str, _Look], left_out: Counter[str]) -> bytes:
+def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter[str]) -> bytes:
     import lxml.etree as etree
 
     root = parsed_xml(content)
@@ -162,28 +158,28 @@ def _is_on(element: Any) -> bool:
     return element is not None and element.get(f"{_WORD}val", "1") not in _OFF
 
 
-def _styles(content: bytes) -> dict[str, _Look]:
+def _styles(content: bytes) -> dict[str, Look]:
     """Return how the styles of a file look, by their ids, with the styles that they are based on."""
     elements: dict[str, Any] = {}
     for style in parsed_xml(content).iter(f"{_WORD}style"):
         name = style.get(f"{_WORD}styleId", "")
         elements[name] = style
-    return {name: _look_of_style(name, elements, _DEEPEST) for name in elements}
+    return {name: _look_of_style(name, elements, DEEPEST) for name in elements}
 
 
-def _look_of_style(name: str, elements: Mapping[str, Any], levels: int) -> _Look:
+def _look_of_style(name: str, elements: Mapping[str, Any], levels: int) -> Look:
     style = elements.get(name)
     if style is None or not levels:
-        return _Look()
-    look = _Look()
+        return Look()
+    look = Look()
     base = style.find(f"{_WORD}basedOn")
     if base is not None:
         look = _look_of_style(base.get(f"{_WORD}val", ""), elements, levels - 1)
     return _changed(look, style.find(f"{_WORD}rPr"))
 
 
-def _look_of_run(run: Any, styles: Mapping[str, _Look]) -> _Look:
-    look = _Look()
+def _look_of_run(run: Any, styles: Mapping[str, Look]) -> Look:
+    look = Look()
     paragraph = next(run.iterancestors(f"{_WORD}p"), None)
     named = None if paragraph is None else paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
     if named is not None:
@@ -193,8 +189,8 @@ def _look_of_run(run: Any, styles: Mapping[str, _Look]) -> _Look:
         return look
     named = own.find(f"{_WORD}rStyle")
     if named is not None:
-        of_style = styles.get(named.get(f"{_WORD}val", ""), _Look())
-        look = _Look(
+        of_style = styles.get(named.get(f"{_WORD}val", ""), Look())
+        look = Look(
             hidden=look.hidden or of_style.hidden,
             struck=look.struck or of_style.struck,
             level=of_style.level or look.level,
@@ -203,7 +199,7 @@ def _look_of_run(run: Any, styles: Mapping[str, _Look]) -> _Look:
     return _changed(look, own)
 
 
-def _changed(look: _Look, properties: Any) -> _Look:
+def _changed(look: Look, properties: Any) -> Look:
     """Return a look with what the properties of a run or style say."""
     if properties is None:
         return look
@@ -214,7 +210,7 @@ def _changed(look: _Look, properties: Any) -> _Look:
     return look
 
 
-def _with_property(look: _Look, name: str, element: Any) -> _Look:
+def _with_property(look: Look, name: str, element: Any) -> Look:
     if name == "vanish":
         return replace(look, hidden=_is_on(element))
     if name == "sz":
@@ -388,91 +384,3 @@ def _mark_on_slide(run: Any, baseline: str) -> None:
         return
     begin = LOWERED if height.startswith("-") else RAISED
     text.text = f"{begin}{text.text}{END}"
-
-
-def prepare_open_text(content: Any, styles: Any = None) -> Counter[str]:
-    """Change the tree of an OpenDocument text as it should be read; return how many parts are left out.
-
-    styles: the tree of the file's own styles, if it has one.
-    """
-    left_out: Counter[str] = Counter()
-    trees = [content] if styles is None else [styles, content]
-    elements = _open_styles(trees)
-    for element in list(content.iter(f"{_OPEN_TEXT}span", f"{_OPEN_TEXT}p", f"{_OPEN_TEXT}h", f"{_OPEN_TEXT}section")):
-        look = _open_look(element.get(f"{_OPEN_TEXT}style-name", ""), elements, _DEEPEST)
-        in_table = next(element.iterancestors(_OPEN_CELL), None) is not None
-        is_white = look.white and not in_table
-        if is_white or element.get(f"{_OPEN_TEXT}display") == "none":
-            look = replace(look, hidden=True)
-        if look.reason:
-            _take_open_text(element, look.reason, left_out)
-        elif look.level and element.tag == f"{_OPEN_TEXT}span":
-            _mark_open_text(element, look.level)
-    return left_out
-
-
-def _open_styles(trees: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for tree in trees:
-        for style in tree.iter(f"{_OPEN_STYLE}style"):
-            name = style.get(f"{_OPEN_STYLE}name", "")
-            found[name] = style
-    return found
-
-
-def _open_look(name: str, elements: Mapping[str, Any], levels: int) -> _Look:
-    """Return how a style of OpenDocument looks, with the style that it is based on."""
-    style = elements.get(name)
-    if style is None or not levels:
-        return _Look()
-    base = style.get(f"{_OPEN_STYLE}parent-style-name", "")
-    look = _open_look(base, elements, levels - 1)
-    about = style.find(f"{_OPEN_STYLE}text-properties")
-    if about is None:
-        return look
-    struck = about.get(f"{_OPEN_STYLE}text-line-through-style")
-    if struck is not None:
-        look = replace(look, struck=struck != "none")
-    shown = about.get(f"{_OPEN_TEXT}display")
-    if shown is not None:
-        look = replace(look, hidden=shown == "none")
-    look = replace(look, white=look.white or _is_white_on_none(about))
-    place = about.get(f"{_OPEN_STYLE}text-position")
-    if place is not None:
-        look = replace(look, level=_open_level(place))
-    return look
-
-
-def _is_white_on_none(about: Any) -> bool:
-    colour: str = about.get(f"{_OPEN_FORM}color", "")
-    ground: str = about.get(f"{_OPEN_FORM}background-color", "transparent")
-    return colour.lower() == "#ffffff" and ground == "transparent"
-
-
-def _open_level(place: str) -> str:
-    """Return the mark of text at a place such as "super 58%" or "-33% 58%"."""
-    first = place.split()[0] if place.split() else ""
-    if first == "super":
-        return RAISED
-    if first == "sub" or first.startswith("-"):
-        return LOWERED
-    is_raised = first.endswith("%") and first.strip("0.%") != ""
-    return RAISED if is_raised else ""
-
-
-def _take_open_text(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Empty an element, which keeps its place and what follows it."""
-    if any(map(str.isalnum, "".join(element.itertext()))):
-        left_out[reason] += 1
-    for inner in list(element):
-        element.remove(inner)
-    element.text = ""
-
-
-def _mark_open_text(element: Any, level: str) -> None:
-    element.text = f"{level}{element.text or ''}"
-    inner = list(element)
-    if inner:
-        inner[-1].tail = f"{inner[-1].tail or ''}{END}"
-    else:
-        element.text += END

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from ras_agent.tools.index.office import parsed_xml, prepare_open_text
-from ras_agent.tools.index.scripts import written_out
+from ras_agent.tools.index.office import DEEPEST, Look, parsed_xml
+from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
 from ras_agent.tools.index.text_files import Converted
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+_FORM = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _UNREAD = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}annotation", f"{_TEXT}note"}
 _MOST_REPEATS = 100
@@ -29,7 +33,7 @@ def read_open_document(data: bytes) -> Converted:
             styles = parsed_xml(archive.read("styles.xml"))
         if "meta.xml" in archive.namelist():
             about = _about(parsed_xml(archive.read("meta.xml")))
-    left_out = prepare_open_text(content, styles)
+    left_out = _prepare(content, styles)
     body = content.find(f"{{*}}body/{_OFFICE}text")
     blocks = [] if body is None else list(_blocks(body))
     title = about.pop("title", "")
@@ -48,6 +52,94 @@ def _about(meta: Any) -> dict[str, str]:
         if element is not None and element.text and element.text.strip():
             found[name] = element.text.strip()
     return found
+
+
+def _prepare(content: Any, styles: Any = None) -> Counter[str]:
+    """Change the tree of an OpenDocument text as it should be read; return how many parts are left out.
+
+    styles: the tree of the file's own styles, if it has one.
+    """
+    left_out: Counter[str] = Counter()
+    trees = [content] if styles is None else [styles, content]
+    elements = _styles(trees)
+    for element in list(content.iter(f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")):
+        look = _look_of_style(element.get(f"{_TEXT}style-name", ""), elements, DEEPEST)
+        in_table = next(element.iterancestors(f"{_TABLE}table-cell"), None) is not None
+        is_white = look.white and not in_table
+        if is_white or element.get(f"{_TEXT}display") == "none":
+            look = replace(look, hidden=True)
+        if look.reason:
+            _empty(element, look.reason, left_out)
+        elif look.level and element.tag == f"{_TEXT}span":
+            _mark(element, look.level)
+    return left_out
+
+
+def _styles(trees: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for tree in trees:
+        for style in tree.iter(f"{_STYLE}style"):
+            name = style.get(f"{_STYLE}name", "")
+            found[name] = style
+    return found
+
+
+def _look_of_style(name: str, elements: Mapping[str, Any], levels: int) -> Look:
+    """Return how a style of OpenDocument looks, with the style that it is based on."""
+    style = elements.get(name)
+    if style is None or not levels:
+        return Look()
+    base = style.get(f"{_STYLE}parent-style-name", "")
+    look = _look_of_style(base, elements, levels - 1)
+    about = style.find(f"{_STYLE}text-properties")
+    if about is None:
+        return look
+    struck = about.get(f"{_STYLE}text-line-through-style")
+    if struck is not None:
+        look = replace(look, struck=struck != "none")
+    shown = about.get(f"{_TEXT}display")
+    if shown is not None:
+        look = replace(look, hidden=shown == "none")
+    look = replace(look, white=look.white or _is_white_on_none(about))
+    place = about.get(f"{_STYLE}text-position")
+    if place is not None:
+        look = replace(look, level=_level_at(place))
+    return look
+
+
+def _is_white_on_none(about: Any) -> bool:
+    colour: str = about.get(f"{_FORM}color", "")
+    ground: str = about.get(f"{_FORM}background-color", "transparent")
+    return colour.lower() == "#ffffff" and ground == "transparent"
+
+
+def _level_at(place: str) -> str:
+    """Return the mark of text at a place such as "super 58%" or "-33% 58%"."""
+    first = place.split()[0] if place.split() else ""
+    if first == "super":
+        return RAISED
+    if first == "sub" or first.startswith("-"):
+        return LOWERED
+    is_raised = first.endswith("%") and first.strip("0.%") != ""
+    return RAISED if is_raised else ""
+
+
+def _empty(element: Any, reason: str, left_out: Counter[str]) -> None:
+    """Empty an element, which keeps its place and what follows it."""
+    if any(map(str.isalnum, "".join(element.itertext()))):
+        left_out[reason] += 1
+    for inner in list(element):
+        element.remove(inner)
+    element.text = ""
+
+
+def _mark(element: Any, level: str) -> None:
+    element.text = f"{level}{element.text or ''}"
+    inner = list(element)
+    if inner:
+        inner[-1].tail = f"{inner[-1].tail or ''}{END}"
+    else:
+        element.text += END
 
 
 def _blocks(parent: Any) -> Iterator[str]:

@@ -23,7 +23,7 @@ from typing import IO, Any, cast
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import is_title
 from ras_agent.tools.index.encodings import decoded_page
-from ras_agent.tools.index.line_ends import joined_words, without_breaks
+from ras_agent.tools.index.line_ends import in_one_line, joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
 from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
 from ras_agent.tools.index.open_document import read_open_document
@@ -32,6 +32,7 @@ from ras_agent.tools.index.pdf_forms import fields_of_page
 from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
 from ras_agent.tools.index.scripts import written_out
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
+from ras_agent.tools.index.text_tables import written_table
 from ras_agent.tools.index.workbooks import read_workbook
 
 LARGEST_PAGE = 1 << 23
@@ -176,7 +177,7 @@ class _Pages:
         self.left_out += prepare(soup)
         heading = soup.find("h1")
         first = heading.get_text() if heading else ""
-        titles = [_one_line(written_out(first)), _one_line(named)]
+        titles = [in_one_line(written_out(first)), in_one_line(named)]
         self.title = next(filter(is_title, titles), "")
         tables = _taken_out(soup)
         _number_long_lists(soup)
@@ -207,9 +208,9 @@ def _taken_out(soup: Any) -> dict[str, str]:
         rows: list[list[str]] = []
         for row in own_rows(table):
             cells = row.find_all(["td", "th"], recursive=False)
-            rows.append([_cell(cell.get_text(" ")) for cell in cells])
+            rows.append([cell.get_text(" ") for cell in cells])
         mark = f"{seed}x{len(tables)}x"
-        tables[mark] = _table(list(filter(None, rows)))
+        tables[mark] = written_table(list(filter(None, rows)))
         place = soup.new_tag("p")
         place.string = mark
         table.replace_with(place)
@@ -259,7 +260,7 @@ def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
             rows = _word_rows(part)
             if sum(map(len, rows)) >= _LARGE_TABLE:
                 mark = f"{seed}x{len(tables)}x"
-                tables[mark] = _table(rows)
+                tables[mark] = written_table(rows)
                 space = etree.QName(part).namespace
                 part = etree.Element(f"{{{space}}}p")
                 etree.SubElement(etree.SubElement(part, f"{{{space}}}r"), f"{{{space}}}t").text = mark
@@ -294,25 +295,10 @@ def _word_rows(table: Any) -> list[list[str]]:
 
 
 def _cell_text(cell: Any) -> str:
-    """Return the text of a table's cell of Word, in one line."""
+    """Return the text of a table's cell of Word."""
     parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
     texts = [part.text or " " for part in parts]
-    return _cell("".join(texts))
-
-
-def _cell(text: str) -> str:
-    return _one_line(text).replace("|", "\\|")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(without_breaks(text).split())
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as a table of Markdown, whose first row is the header."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    lines[1:1] = [f"| {' | '.join(['---'] * len(row))} |" for row in rows[:1]]
-    return "\n".join(lines)
+    return "".join(texts)
 
 
 def _with_tables(text: str, tables: Mapping[str, str]) -> str:

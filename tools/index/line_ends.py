@@ -47,6 +47,12 @@ def without_breaks(text: str) -> str:
     return _BREAKS.sub("", text)
 
 
+def in_one_line(text: str) -> str:
+    """Return a text without line breaks, and without the characters that only say where a word may be divided."""
+    words = without_breaks(text).split()
+    return " ".join(words)
+
+
 def joined_words(pages: Sequence[str]) -> list[str]:
     """Return the pages with words joined that a hyphen divides at the end of a line, or of a page.
 

@@ -12,6 +12,7 @@ from typing import Any
 from ras_agent.tools.index.office import DEEPEST, Look, parsed_xml
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
 from ras_agent.tools.index.text_files import Converted
+from ras_agent.tools.index.text_tables import written_table
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -64,8 +65,7 @@ def _prepare(content: Any, styles: Any = None) -> Counter[str]:
     elements = _styles(trees)
     for element in list(content.iter(f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")):
         look = _look_of_style(element.get(f"{_TEXT}style-name", ""), elements, DEEPEST)
-        in_table = next(element.iterancestors(f"{_TABLE}table-cell"), None) is not None
-        is_white = look.white and not in_table
+        is_white = look.white and not _is_in_cell(element)
         if is_white or element.get(f"{_TEXT}display") == "none":
             look = replace(look, hidden=True)
         if look.reason:
@@ -73,6 +73,10 @@ def _prepare(content: Any, styles: Any = None) -> Counter[str]:
         elif look.level and element.tag == f"{_TEXT}span":
             _mark(element, look.level)
     return left_out
+
+
+def _is_in_cell(element: Any) -> bool:
+    return next(element.iterancestors(f"{_TABLE}table-cell"), None) is not None
 
 
 def _styles(trees: list[Any]) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def _blocks(parent: Any) -> Iterator[str]:
         elif element.tag == f"{_TEXT}list":
             items = [" ".join(_blocks(item)) for item in element]
             block = "\n".join(f"- {item}" for item in items if item)
-        elif element.tag == f"{_TABLE}table":
+        elif element.tag == f"{_TABLE}table" and not _is_in_cell(element):
             block = _table(element)
         else:
             yield from _blocks(element)
@@ -183,13 +187,15 @@ def _runs(element: Any) -> Iterator[str]:
 def _table(table: Any) -> str:
     """Return a table as Markdown, whose first row is the header; a cell that spans others is in all of them."""
     reaching: dict[int, tuple[int, str]] = {}
-    rows = [_cells(row, reaching) for row in table.iter(f"{_TABLE}table-row")]
-    rows = [row for row in rows if any(row)]
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    if rows:
-        under = ["---"] * len(rows[0])
-        lines.insert(1, f"| {' | '.join(under)} |")
-    return "\n".join(lines)
+    rows: list[list[str]] = []
+    for row in table.iter(f"{_TABLE}table-row"):
+        own_table = next(row.iterancestors(f"{_TABLE}table"))
+        if own_table is not table:
+            continue
+        cells = _cells(row, reaching)
+        if any(cells):
+            rows.append(cells)
+    return written_table(rows)
 
 
 def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
@@ -201,7 +207,7 @@ def _cells(row: Any, reaching: dict[int, tuple[int, str]]) -> list[str]:
             for _ in range(times):
                 cells.append(_spanning(cells, reaching))
         elif cell.tag == f"{_TABLE}table-cell":
-            said = " ".join(_blocks(cell)).replace("|", "\\|")
+            said = " ".join(_blocks(cell))
             rows_below = _number(cell, "number-rows-spanned") - 1
             if rows_below > 0:
                 reaching[len(cells)] = (rows_below, said)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.line_ends import in_one_line
 from ras_agent.tools.index.markdown import Line, lines_of_prose, plain_text
 
 _DELIMITER = re.compile(r" {0,3}\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?")
@@ -167,6 +168,30 @@ def headings_above(text: str, first: int, start: int) -> int:
         if line:
             start = at
     return start
+
+
+def written_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as a table of Markdown, whose first row is the header.
+
+    >>> print(written_table([["Part", "Price"], ["Lid | rim", "5"]]))
+    | Part | Price |
+    | --- | --- |
+    | Lid \\| rim | 5 |
+    """
+    if not rows:
+        return ""
+    lines = [_written_row(row) for row in rows]
+    under = ["---"] * len(rows[0])
+    lines.insert(1, _written_row(under))
+    return "\n".join(lines)
+
+
+def _written_row(cells: Sequence[str]) -> str:
+    written: list[str] = []
+    for cell in cells:
+        line = in_one_line(cell)
+        written.append(line.replace("|", "\\|"))
+    return f"| {' | '.join(written)} |"
 
 
 def _table_at(lines: Sequence[Line], number: int) -> TextTable | None:

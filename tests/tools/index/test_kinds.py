@@ -222,6 +222,33 @@ def test_a_text_of_opendocument_becomes_markdown() -> None:
     assert document.text == "## Sonar\n\nIt leaks.\n\n- one\n\n| Part | Price |\n| --- | --- |\n| Lid | Lid |"
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        pytest.param(
+            "<text:list><text:list-item>{0}</text:list-item><text:list-item>{1}</text:list-item></text:list>",
+            id="a list",
+        ),
+        pytest.param(
+            "<table:table><table:table-row><table:table-cell>{0}</table:table-cell></table:table-row><table:table-row>"
+            "<table:table-cell>{1}</table:table-cell></table:table-row></table:table>",
+            id="a table",
+        ),
+    ],
+)
+def test_a_cell_of_opendocument_is_one_line_whatever_stands_in_it(inside: str) -> None:
+    pytest.importorskip("lxml")
+    filled = inside.format("<text:p>Lid</text:p>", "<text:p>Rim</text:p>")
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("content.xml", ODT.replace("<text:p>Lid</text:p>", filled))
+    (document,) = documents("a.odt", file.getvalue())
+    assert isinstance(document, Document)
+    *_, under, row = document.text.splitlines()
+    words = row.replace("- ", "")
+    assert (under, words) == ("| --- | --- |", "| Lid Rim | Lid Rim |")
+
+
 def test_files_of_other_kinds_are_read_as_text_where_that_is_said_which_an_index_remembers(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()

@@ -22,23 +22,23 @@ from typing import IO, Any, cast
 
 from ras_agent.errors import MissingExtra
 from ras_agent.text.titles import is_title
+from ras_agent.tools.index.archives import check_archive, parsed_xml
 from ras_agent.tools.index.encodings import decoded_page
 from ras_agent.tools.index.line_ends import in_one_line, joined_words, without_breaks
 from ras_agent.tools.index.markdown import first_heading
-from ras_agent.tools.index.office import parsed_xml, prepare_slides, prepare_word, word_columns
 from ras_agent.tools.index.open_document import read_open_document
 from ras_agent.tools.index.page_tree import own_rows, prepare
 from ras_agent.tools.index.pdf_forms import fields_of_page
 from ras_agent.tools.index.pdf_pages import PageText, hidden_layers, read_page, texts_of_pages
 from ras_agent.tools.index.scripts import written_out
+from ras_agent.tools.index.slides import prepare_slides
 from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead, check_text, name_of, not_unicode
 from ras_agent.tools.index.text_tables import written_table
+from ras_agent.tools.index.word_files import prepare_word, without_large_tables
 from ras_agent.tools.index.workbooks import read_workbook
 
 LARGEST_PAGE = 1 << 23
 """Bytes of an HTML file, or of a chapter."""
-LARGEST_UNPACKED = 1 << 28
-MOST_MEMBERS = 10_000
 MOST_PAGES = 10_000
 MOST_CHARACTERS = 1 << 25
 """Of a file's text: what holds more is given up as soon as that is known."""
@@ -47,7 +47,6 @@ _LARGE_TABLE = 2000
 _MOST_BODIES, _LONG_LIST = 100, 500
 """Bodies of a table, and numbered items, of which the library looks through all for each one."""
 _BLANKS = re.compile(r"[^\S\n]{100,}+")
-_PIECE = 1 << 16
 
 # the words of links stay, addresses and pictures are no text; a star or underscore inside a word is its own
 _STYLE: Mapping[str, Any] = {
@@ -229,9 +228,9 @@ def _number_long_lists(soup: Any) -> None:
 
 
 def _docx(data: bytes) -> Converted:
-    _check_archive(data, may_define=False)
+    check_archive(data, may_define=False)
     data, unseen = prepare_word(data)
-    data, tables = _without_large_tables(data)
+    data, tables = without_large_tables(data, _LARGE_TABLE)
     from markitdown import StreamInfo
     from markitdown.converters import DocxConverter
 
@@ -242,72 +241,13 @@ def _docx(data: bytes) -> Converted:
     return Converted(text, first_heading(text), left_out=unseen + pages.left_out)
 
 
-def _without_large_tables(data: bytes) -> tuple[bytes, dict[str, str]]:
-    """Return a Word file with a mark in place of each large table, and the tables as Markdown by their marks.
-
-    The library takes a quarter of a millisecond for a cell, which for the cells of a large table is all but nothing.
-    """
-    import lxml.etree as etree
-
-    body, before = "word/document.xml", BytesIO(data)
-    with zipfile.ZipFile(before) as archive:
-        if body not in archive.namelist() or archive.read(body).count(b":tc>") < _LARGE_TABLE:
-            return data, {}
-        document = etree.fromstring(archive.read(body), etree.XMLParser(resolve_entities=False, no_network=True))
-        tables: dict[str, str] = {}
-        seed, parts = token_hex(8), list[bytes]()
-        for part in document.find("{*}body"):
-            rows = _word_rows(part)
-            if sum(map(len, rows)) >= _LARGE_TABLE:
-                mark = f"{seed}x{len(tables)}x"
-                tables[mark] = written_table(rows)
-                space = etree.QName(part).namespace
-                part = etree.Element(f"{{{space}}}p")
-                etree.SubElement(etree.SubElement(part, f"{{{space}}}r"), f"{{{space}}}t").text = mark
-            parts.append(etree.tostring(part, with_tail=False))
-        # written around its parts: to take a large element out of a tree is as slow as to convert it
-        shell = etree.Element(document.tag, document.attrib, document.nsmap)
-        etree.SubElement(shell, document.find("{*}body").tag).text = seed
-        content = etree.tostring(shell).replace(seed.encode(), b"".join(parts))
-        after = BytesIO()
-        with zipfile.ZipFile(after, "w") as fresh:
-            for name in dict.fromkeys(archive.namelist()):
-                fresh.writestr(name, content if name == body else archive.read(name))
-    return after.getvalue(), tables
-
-
-def _word_rows(table: Any) -> list[list[str]]:
-    """Return the rows of a table of Word: a cell that spans columns is followed, one that spans rows is repeated."""
-    rows: list[list[str]] = []
-    for row in table.iterchildren("{*}tr"):
-        above = rows[-1] if rows else []
-        texts: list[str] = []
-        for cell in row.iterchildren("{*}tc"):
-            merged = cell.find("{*}tcPr/{*}vMerge")
-            goes_on = merged is not None and "restart" not in merged.attrib.values()
-            is_repeated = goes_on and len(texts) < len(above)
-            text = above[len(texts)] if is_repeated else _cell_text(cell)
-            texts.append(text)
-            columns = word_columns(cell.find("{*}tcPr/{*}gridSpan"))
-            texts += [""] * (columns - 1)
-        rows.append(texts)
-    return rows
-
-
-def _cell_text(cell: Any) -> str:
-    """Return the text of a table's cell of Word."""
-    parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
-    texts = [part.text or " " for part in parts]
-    return "".join(texts)
-
-
 def _with_tables(text: str, tables: Mapping[str, str]) -> str:
     """Return a text with its tables in place of their marks."""
     return re.sub("|".join(tables), lambda mark: tables[mark[0]], text) if tables else text
 
 
 def _pptx(data: bytes) -> Converted:
-    _check_archive(data, may_define=False)
+    check_archive(data, may_define=False)
     from markitdown import StreamInfo
     from markitdown.converters import PptxConverter
 
@@ -324,7 +264,7 @@ def _slides(markdown: str) -> Converted:
 
 
 def _epub(data: bytes) -> Converted:
-    _check_archive(data, may_define=True)
+    check_archive(data, may_define=True)
     from markitdown import StreamInfo
     from markitdown.converters import EpubConverter
 
@@ -390,47 +330,17 @@ def _book(markdown: str) -> Converted:
     return Converted(_tidy(text if about or title else markdown), title, about)
 
 
-def _check_archive(data: bytes, *, may_define: bool) -> None:
-    """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
-
-    may_define: whether the XML files in it may have a document type definition, by which a few lines can become
-    gigabytes; those of Office have none. Raises NotText where they have one and may not, for a file that is encrypted,
-    and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
-    """
-    if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise NotText("encrypted, or of an older Office; save it without a password in today's format")
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        members = archive.infolist()
-        unpacked = sum(member.file_size for member in members)
-        if unpacked > LARGEST_UNPACKED or len(members) > MOST_MEMBERS:
-            raise NotText(
-                f"unpacks to {unpacked >> 20:,} MiB in {len(members):,} files; at most {LARGEST_UNPACKED >> 20} MiB in "
-                f"{MOST_MEMBERS:,} are read: divide it, or save it as text"
-            )
-        for member in members:
-            name = name_of(member.filename)
-            page = name.lower().endswith((".xml", ".rels", ".html", ".xhtml", ".htm", ".opf"))
-            if page and member.file_size > 4 * LARGEST_PAGE:
-                raise NotText(f"its part {name} is larger than {4 * LARGEST_PAGE >> 20} MiB; divide the file")
-            with archive.open(member) as file:  # piece by piece: a false size ends in a false checksum
-                piece = file.read(_PIECE)
-                if page and not may_define and b"<!DOCTYPE" in piece.replace(b"\0", b""):
-                    raise NotText(f"its part {name} defines a document type, as no Office file does; save it again")
-                while piece:
-                    piece = file.read(_PIECE)
-
-
 def _tidy(text: str) -> str:
     return _BLANK_LINES.sub("\n\n", without_breaks(text)).strip()
 
 
 def _xlsx(data: bytes) -> Converted:
-    _check_archive(data, may_define=False)
+    check_archive(data, may_define=False)
     return read_workbook(data)
 
 
 def _odt(data: bytes) -> Converted:
-    _check_archive(data, may_define=False)
+    check_archive(data, may_define=False)
     found = read_open_document(data)
     return replace(found, title=found.title or first_heading(found.text))
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from ras_agent.tools.index.office import DEEPEST, Look, parsed_xml
+from ras_agent.tools.index.archives import parsed_xml
+from ras_agent.tools.index.looks import DEEPEST, Look, count_left_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
 from ras_agent.tools.index.text_files import Converted
 from ras_agent.tools.index.text_tables import written_table
@@ -130,8 +131,7 @@ def _level_at(place: str) -> str:
 
 def _empty(element: Any, reason: str, left_out: Counter[str]) -> None:
     """Empty an element, which keeps its place and what follows it."""
-    if any(map(str.isalnum, "".join(element.itertext()))):
-        left_out[reason] += 1
+    count_left_out(left_out, reason, "".join(element.itertext()))
     for inner in list(element):
         element.remove(inner)
     element.text = ""

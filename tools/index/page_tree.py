@@ -14,6 +14,7 @@ from typing import Any
 from ras_agent.text.words import word_set
 from ras_agent.tools.index import scripts
 from ras_agent.tools.index.formulas import formula_text
+from ras_agent.tools.index.looks import count_left_out
 from ras_agent.tools.index.page_styles import StyleSheet, declarations, is_invisible, is_struck, is_white
 
 # what a reader of the page does not read as its text
@@ -80,8 +81,8 @@ def _seen_elements(soup: Any, left_out: Counter[str]) -> list[Any]:
             _show_as_block(tag)
             seen.append(tag)
             continue
-        if reason and any(map(str.isalnum, tag.get_text())):
-            left_out[reason] += 1
+        if reason:
+            count_left_out(left_out, reason, tag.get_text())
         if tag.name in _WIDGETS:
             tag.insert_before(" ")
         tag.decompose()

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ras_agent.tools.index import conversions
+from ras_agent.tools.index import archives, conversions
 from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.text_files import Converted, NotText
@@ -261,12 +261,12 @@ class TestArchives:
     def test_a_bomb_is_refused_by_what_it_says_of_itself(
         self, make: Make, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(conversions, "LARGEST_UNPACKED", 1 << 20)
+        monkeypatch.setattr(archives, "LARGEST_UNPACKED", 1 << 20)
         told = says("1 MiB in 2 files", "at most 1 MiB in 10,000", "divide it", "save it as text")
         assert told.search(reason(make(name, archive({"a": b"0" * (1 << 20), "b": b"0"}))))
 
     def test_a_bomb_that_lies_is_not_unpacked(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(conversions, "LARGEST_UNPACKED", 1 << 20)
+        monkeypatch.setattr(archives, "LARGEST_UNPACKED", 1 << 20)
         large = (1 << 21).to_bytes(4, "little")
         lying = archive({"a": b"0" * (1 << 21)}).replace(large, (10).to_bytes(4, "little"))
         assert reason(make("a.docx", lying)).startswith(
@@ -274,13 +274,13 @@ class TestArchives:
         )
 
     def test_a_part_that_is_too_large_is_refused(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(conversions, "LARGEST_PAGE", 1 << 20)
+        monkeypatch.setattr(archives, "LARGEST_PART", 1 << 22)
         made = docx("x", others={"word/document.xml": b"0" * (1 << 22) + b"0"})
         told = says("word/document.xml", "larger than 4 MiB", "divide the file")
         assert told.search(reason(make("a.docx", made)))
 
     def test_so_is_one_of_too_many_files(self, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(conversions, "MOST_MEMBERS", 2)
+        monkeypatch.setattr(archives, "MOST_MEMBERS", 2)
         assert reason(make("a.epub", archive(dict.fromkeys("abc", b"")))).startswith("unpacks to 0 MiB in 3 files")
 
     @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""Prepares texts of Word, and slides, for their converters.
+"""Prepares texts of Word for their converter, which is given the cells that a row leaves out.
 
-Hidden and struck text is taken out, raised text is marked, cells keep their columns.
+Hidden and struck text is taken out, raised text is marked, large tables are written here.
 
-What is left out is counted by its reason, "hidden" or "struck out".
+Parts that are left out are counted by their reason, "hidden" or "struck out".
 """
 
 from __future__ import annotations
@@ -10,73 +10,43 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Mapping
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
+from secrets import token_hex
 from typing import Any
 
 from ras_agent.text.words import word_set
+from ras_agent.tools.index.archives import parsed_xml, with_parts
+from ras_agent.tools.index.looks import DEEPEST, Look, count_left_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED
+from ras_agent.tools.index.text_tables import written_table
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
+_BODY = "word/document.xml"
+_PARTS = (_BODY, "word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
 _OFF = word_set("0 false off none")
 _SMALLEST = 3  # half points of a letter
 _RAISED_BY = 4  # half points
 _MOST_COLUMNS = 63  # of a table of Word
 _LEVELS = {"superscript": RAISED, "subscript": LOWERED}
-DEEPEST = 20  # styles based on styles
-_SMALLEST_ON_SLIDE = 200  # hundredths of a point
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Says how a run of text looks, as far as it decides whether and where it is read."""
-
-    hidden: bool = False
-    struck: bool = False
-    level: str = ""
-    """The mark of raised or lowered text, "" for what stands on the line."""
-    white: bool = False
-
-    @property
-    def reason(self) -> str:
-        """Why the run is left out, "" if it is not."""
-        if self.hidden:
-            return "hidden"
-        if self.struck:
-            return "struck out"
-        return ""
 
 
 def prepare_word(data: bytes) -> tuple[bytes, Counter[str]]:
     """Return a Word file as its converter should read it, and how many parts of it are left out."""
     left_out: Counter[str] = Counter()
-    after = BytesIO()
-    archive = zipfile.ZipFile(BytesIO(data))
-    with archive, zipfile.ZipFile(after, "w") as prepared:
-        names = dict.fromkeys(archive.namelist())
-        styles = _styles(archive.read(_STYLES)) if _STYLES in names else {}
-        for name in names:
-            content = archive.read(name)
-            if name in _PARTS:
-                content = _prepared_part(content, styles, left_out)
-            prepared.writestr(name, content)
-    return after.getvalue(), left_out
-
-
-def parsed_xml(content: bytes) -> Any:
-    """Return the tree of a part of an archive, whose entities are not read."""
-    import lxml.etree as etree
-
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        huge_tree=True,
-    )
-    return etree.fromstring(content, parser)
+    parts: dict[str, bytes] = {}
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        names = set(archive.namelist())
+        styles: dict[str, Look] = {}
+        if _STYLES in names:
+            styles = _styles(archive.read(_STYLES))
+        for name in _PARTS:
+            if name in names:
+                content = archive.read(name)
+                parts[name] = _prepared_part(content, styles, left_out)
+    return with_parts(data, parts), left_out
 
 
 def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter[str]) -> bytes:
@@ -108,10 +78,8 @@ def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter
 
 def _take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
     """Remove an element from its tree, and count it if it has words."""
-    parts = element.iter(f"{_WORD}t", f"{_DRAWING}t")
-    text = "".join(part.text or "" for part in parts)
-    if any(map(str.isalnum, text)):
-        left_out[reason] += 1
+    texts = [part.text or "" for part in element.iter(f"{_WORD}t", f"{_DRAWING}t")]
+    count_left_out(left_out, reason, "".join(texts))
     parent = element.getparent()
     if parent is not None:
         parent.remove(element)
@@ -128,9 +96,9 @@ def _complete_row(row: Any, left_out: Counter[str]) -> None:
     cells = row.findall(f"{_WORD}tc")
     if not cells:
         return
-    for _ in range(word_columns(about.find(f"{_WORD}gridBefore"))):
+    for _ in range(_columns(about.find(f"{_WORD}gridBefore"))):
         cells[0].addprevious(_empty_cell(row))
-    for _ in range(word_columns(about.find(f"{_WORD}gridAfter"))):
+    for _ in range(_columns(about.find(f"{_WORD}gridAfter"))):
         row.append(_empty_cell(row))
 
 
@@ -140,7 +108,7 @@ def _empty_cell(row: Any) -> Any:
     return cell
 
 
-def word_columns(element: Any) -> int:
+def _columns(element: Any) -> int:
     """Return how many columns an element of Word says, 0 without one."""
     return min(abs(_number(element) or 0), _MOST_COLUMNS)
 
@@ -283,104 +251,78 @@ class _LastMarked:
         self._level = level
 
 
-def prepare_slides(data: bytes) -> tuple[bytes, Counter[str]]:
-    """Return slides as their converter should read them, and how many parts of them are left out.
+def without_large_tables(data: bytes, least: int) -> tuple[bytes, dict[str, str]]:
+    """Return a Word file with a mark in place of each large table, and the tables as Markdown by their marks.
 
-    A hidden slide becomes an empty one, so that the others keep their numbers.
+    The library takes a quarter of a millisecond for a cell, which for the cells of a large table is all but nothing.
+    least: cells of a large table.
     """
-    from pptx import Presentation
-
-    left_out: Counter[str] = Counter()
-    presentation: Any = Presentation(BytesIO(data))
-    for slide in presentation.slides:
-        if slide._element.get("show") in _OFF:
-            left_out["hidden"] += 1
-            _empty(slide)
-            continue
-        for shape in list(slide.shapes):
-            if _is_unseen(shape, presentation):
-                _take_out(shape._element, "hidden", left_out)
-        trees = [slide._element]
-        if slide.has_notes_slide:
-            trees.append(slide.notes_slide._element)
-        for tree in trees:
-            _prepare_runs(tree, left_out)
-    after = BytesIO()
-    presentation.save(after)
-    return after.getvalue(), left_out
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        if _BODY not in archive.namelist():
+            return data, {}
+        content = archive.read(_BODY)
+    if content.count(b":tc>") < least:
+        return data, {}
+    tables: dict[str, str] = {}
+    content = _with_marks(content, tables, least)
+    return with_parts(data, {_BODY: content}), tables
 
 
-def _empty(slide: Any) -> None:
-    """Take the shapes and the notes from a slide."""
-    for shape in list(slide.shapes):
-        shape._element.getparent().remove(shape._element)
-    if slide.has_notes_slide:
-        for text in slide.notes_slide._element.iter(f"{_DRAWING}t"):
-            text.text = ""
+def _with_marks(content: bytes, tables: dict[str, str], least: int) -> bytes:
+    """Return the body of a Word file with marks in place of its large tables, which are added to the tables."""
+    import lxml.etree as etree
+
+    document = parsed_xml(content)
+    seed = token_hex(8)
+    parts: list[bytes] = []
+    for part in document.find("{*}body"):
+        rows = _rows(part)
+        cells = sum(map(len, rows))
+        if cells >= least:
+            mark = f"{seed}x{len(tables)}x"
+            tables[mark] = written_table(rows)
+            part = _paragraph(part, mark)
+        parts.append(etree.tostring(part, with_tail=False))
+    # written around its parts: to take a large element out of a tree is as slow as to convert it
+    shell = etree.Element(document.tag, document.attrib, document.nsmap)
+    body = etree.SubElement(shell, document.find("{*}body").tag)
+    body.text = seed
+    written: bytes = etree.tostring(shell)
+    return written.replace(seed.encode(), b"".join(parts))
 
 
-def _is_unseen(shape: Any, presentation: Any) -> bool:
-    """Return whether a shape is hidden, or lies beyond the edges of its slide."""
-    about = shape._element.xpath(".//p:cNvPr")
-    if about and about[0].get("hidden", "0") not in _OFF:
-        return True
-    sides = (shape.left, shape.top, shape.width, shape.height)
-    if None in sides:
-        return False
-    left, top, width, height = sides
-    beside = left + width <= 0 or left >= presentation.slide_width
-    return bool(beside or top + height <= 0 or top >= presentation.slide_height)
+def _paragraph(table: Any, text: str) -> Any:
+    """Return a paragraph of the file that a table is in."""
+    import lxml.etree as etree
+
+    space = etree.QName(table).namespace
+    paragraph = etree.Element(f"{{{space}}}p")
+    run = etree.SubElement(paragraph, f"{{{space}}}r")
+    words = etree.SubElement(run, f"{{{space}}}t")
+    words.text = text
+    return paragraph
 
 
-def _prepare_runs(tree: Any, left_out: Counter[str]) -> None:
-    _repeat_in_rows(tree)
-    for run in list(tree.iter(f"{_DRAWING}r")):
-        about = run.find(f"{_DRAWING}rPr")
-        if about is None:
-            continue
-        if about.get("strike", "noStrike") != "noStrike":
-            _take_out(run, "struck out", left_out)
-        elif _is_invisible(about):
-            _take_out(run, "hidden", left_out)
-        else:
-            _mark_on_slide(run, about.get("baseline", "0"))
+def _rows(table: Any) -> list[list[str]]:
+    """Return the rows of a table of Word: a cell that spans columns is followed, one that spans rows is repeated."""
+    rows: list[list[str]] = []
+    for row in table.iterchildren("{*}tr"):
+        above = rows[-1] if rows else []
+        texts: list[str] = []
+        for cell in row.iterchildren("{*}tc"):
+            merged = cell.find("{*}tcPr/{*}vMerge")
+            goes_on = merged is not None and "restart" not in merged.attrib.values()
+            is_repeated = goes_on and len(texts) < len(above)
+            text = above[len(texts)] if is_repeated else _cell_text(cell)
+            texts.append(text)
+            columns = _columns(cell.find("{*}tcPr/{*}gridSpan"))
+            texts += [""] * (columns - 1)
+        rows.append(texts)
+    return rows
 
 
-def _repeat_in_rows(tree: Any) -> None:
-    """Repeat the text of a table's cell in the rows below that it spans."""
-    for table in tree.iter(f"{_DRAWING}tbl"):
-        above: list[Any] = []
-        for row in table.iterchildren(f"{_DRAWING}tr"):
-            cells = list(row.iterchildren(f"{_DRAWING}tc"))
-            for place, cell in enumerate(cells):
-                if cell.get("vMerge", "0") not in _OFF and place < len(above):
-                    _take_text(cell, above[place])
-            above = cells
-
-
-def _take_text(cell: Any, other: Any) -> None:
-    body = cell.find(f"{_DRAWING}txBody")
-    text = other.find(f"{_DRAWING}txBody")
-    if body is not None and text is not None:
-        cell.replace(body, deepcopy(text))
-
-
-def _is_invisible(about: Any) -> bool:
-    """Return whether the text of a run on a slide has no colour, or no size."""
-    size = about.get("sz", "")
-    if size.isdecimal() and int(size) <= _SMALLEST_ON_SLIDE:
-        return True
-    unfilled = about.find(f"{_DRAWING}noFill") is not None
-    if unfilled and about.find(f"{_DRAWING}ln") is None:
-        return True
-    alphas = about.iterfind(f"{_DRAWING}solidFill/*/{_DRAWING}alpha")
-    return any(alpha.get("val") in ("0", "0%") for alpha in alphas)
-
-
-def _mark_on_slide(run: Any, baseline: str) -> None:
-    text = run.find(f"{_DRAWING}t")
-    height = baseline.removesuffix("%")
-    if text is None or not text.text or height.strip("-0.") == "":
-        return
-    begin = LOWERED if height.startswith("-") else RAISED
-    text.text = f"{begin}{text.text}{END}"
+def _cell_text(cell: Any) -> str:
+    """Return the text of a table's cell of Word."""
+    parts = cell.iter("{*}t", "{*}tab", "{*}br", "{*}p")
+    texts = [part.text or " " for part in parts]
+    return "".join(texts)

@@ -1,0 +1,72 @@
+"""Reads archives of Office files and books, hostile until proven otherwise, and writes some of their parts again."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+from ras_agent.tools.index.text_files import NotText, name_of
+
+LARGEST_PART = 1 << 25
+"""Bytes of a part that is parsed."""
+LARGEST_UNPACKED = 1 << 28
+MOST_MEMBERS = 10_000
+_PIECE = 1 << 16
+_WRITTEN = (".xml", ".rels", ".html", ".xhtml", ".htm", ".opf")
+
+
+def check_archive(data: bytes, *, may_define: bool) -> None:
+    """Check an Office or EPUB file, which is a ZIP archive, before a library unpacks it.
+
+    may_define: whether the XML files in it may have a document type definition, by which a few lines can become
+    gigabytes; those of Office have none. Raises NotText where they have one and may not, for a file that is encrypted,
+    and for one that unpacks to too many bytes; zipfile.BadZipFile where it unpacks to more than it says.
+    """
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise NotText("encrypted, or of an older Office; save it without a password in today's format")
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        members = archive.infolist()
+        unpacked = sum(member.file_size for member in members)
+        if unpacked > LARGEST_UNPACKED or len(members) > MOST_MEMBERS:
+            raise NotText(
+                f"unpacks to {unpacked >> 20:,} MiB in {len(members):,} files; at most {LARGEST_UNPACKED >> 20} MiB in "
+                f"{MOST_MEMBERS:,} are read: divide it, or save it as text"
+            )
+        for member in members:
+            name = name_of(member.filename)
+            page = name.lower().endswith(_WRITTEN)
+            if page and member.file_size > LARGEST_PART:
+                raise NotText(f"its part {name} is larger than {LARGEST_PART >> 20} MiB; divide the file")
+            with archive.open(member) as file:  # piece by piece: a false size ends in a false checksum
+                piece = file.read(_PIECE)
+                if page and not may_define and b"<!DOCTYPE" in piece.replace(b"\0", b""):
+                    raise NotText(f"its part {name} defines a document type, as no Office file does; save it again")
+                while piece:
+                    piece = file.read(_PIECE)
+
+
+def parsed_xml(content: bytes) -> Any:
+    """Return the tree of a part of an archive, whose entities are not read."""
+    import lxml.etree as etree
+
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=True,
+    )
+    return etree.fromstring(content, parser)
+
+
+def with_parts(data: bytes, parts: Mapping[str, bytes]) -> bytes:
+    """Return an archive with other contents of some of its parts."""
+    after = BytesIO()
+    archive = zipfile.ZipFile(BytesIO(data))
+    with archive, zipfile.ZipFile(after, "w") as written:
+        for name in dict.fromkeys(archive.namelist()):
+            content = parts.get(name)
+            if content is None:
+                content = archive.read(name)
+            written.writestr(name, content)
+    return after.getvalue()

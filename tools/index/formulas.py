@@ -15,7 +15,8 @@ _SPACED = frozenset("=<>≤≥≈≠+−±→∈")
 
 def formula_text(formula: Any) -> str:
     """Return an element of MathML as text in one line."""
-    return " ".join(_text(formula, _DEEPEST).split())
+    text = _text(formula, _DEEPEST)
+    return " ".join(text.split())
 
 
 def _text(node: Any, levels: int) -> str:
@@ -28,8 +29,11 @@ def _text(node: Any, levels: int) -> str:
         return ""
     if not levels:
         return f" {node.get_text(' ')} "
-    children = [child for child in node.children if isinstance(child, Tag) and child.name not in _NO_TEXT]
-    parts = [_text(child, levels - 1) for child in children]
+    parts: list[str] = []
+    for child in node.children:
+        if isinstance(child, Tag) and child.name not in _NO_TEXT:
+            part = _text(child, levels - 1)
+            parts.append(part)
     return _of_parts(node, parts, levels)
 
 
@@ -62,7 +66,8 @@ def _of_parts(node: Any, parts: list[str], levels: int) -> str:
 def _row(node: Any, parts: list[str], levels: int) -> str:
     """Return what stands next to each other, numbers apart."""
     if not parts:
-        return "".join(_text(child, levels - 1) for child in node.children)
+        words = [_text(child, levels - 1) for child in node.children]
+        return "".join(words)
     text = ""
     for part in parts:
         if text[-1:].isdigit() and part[:1].isdigit():
@@ -74,6 +79,8 @@ def _row(node: Any, parts: list[str], levels: int) -> str:
 def _grouped(part: str) -> str:
     """Return a part in parentheses if it is more than a number or a word."""
     plain = part.strip()
-    if plain.lstrip("-\u2212").replace(".", "").replace(",", "").isalnum():
+    unsigned = plain.lstrip("-\u2212")
+    without_points = unsigned.replace(".", "").replace(",", "")
+    if without_points.isalnum():
         return plain
     return f"({plain})"

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
+from ras_agent.text.words import word_set
+
+OFF = word_set("0 false off none")
+"""Values of a property that is switched off."""
 DEEPEST = 20
 """Styles that are based on styles."""
 
@@ -33,3 +38,12 @@ def count_left_out(left_out: Counter[str], reason: str, text: str) -> None:
     """Count a part that is left out by its reason, if it has words."""
     if any(map(str.isalnum, text)):
         left_out[reason] += 1
+
+
+def take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
+    """Remove an element of Word or of slides from its tree, and count it if it has words."""
+    texts = [part.text or "" for part in element.iter("{*}t")]
+    count_left_out(left_out, reason, "".join(texts))
+    parent = element.getparent()
+    if parent is not None:
+        parent.remove(element)

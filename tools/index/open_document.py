@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import Any
 
 from ras_agent.tools.index.archives import parsed_xml
+from ras_agent.tools.index.line_ends import in_one_line
 from ras_agent.tools.index.looks import DEEPEST, Look, count_left_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED, written_out
 from ras_agent.tools.index.text_files import Converted
@@ -21,6 +22,7 @@ _STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _UNREAD = {f"{_TEXT}tracked-changes", f"{_TEXT}sequence-decls", f"{_OFFICE}annotation", f"{_TEXT}note"}
+_STYLED = (f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")
 _MOST_REPEATS = 100
 _ABOUT = ("title", "date", "creator", "language")
 
@@ -50,9 +52,9 @@ def read_open_document(data: bytes) -> Converted:
 def _about(meta: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in _ABOUT:
-        element = meta.find(f".//{{*}}{name}")
-        if element is not None and element.text and element.text.strip():
-            found[name] = element.text.strip()
+        written = meta.findtext(f".//{{*}}{name}", "").strip()
+        if written:
+            found[name] = written
     return found
 
 
@@ -62,10 +64,13 @@ def _prepare(content: Any, styles: Any = None) -> Counter[str]:
     styles: the tree of the file's own styles, if it has one.
     """
     left_out: Counter[str] = Counter()
-    trees = [content] if styles is None else [styles, content]
+    trees = [content]
+    if styles is not None:
+        trees.insert(0, styles)
     elements = _styles(trees)
-    for element in list(content.iter(f"{_TEXT}span", f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}section")):
-        look = _look_of_style(element.get(f"{_TEXT}style-name", ""), elements, DEEPEST)
+    for element in list(content.iter(*_STYLED)):
+        name = element.get(f"{_TEXT}style-name", "")
+        look = _look_of_style(name, elements, DEEPEST)
         is_white = look.white and not _is_in_cell(element)
         if is_white or element.get(f"{_TEXT}display") == "none":
             look = replace(look, hidden=True)
@@ -170,8 +175,8 @@ def _blocks(parent: Any) -> Iterator[str]:
 
 def _words(element: Any) -> str:
     """Return the text of a paragraph, in one line."""
-    parts = list(_runs(element))
-    return " ".join("".join(parts).split())
+    text = "".join(_runs(element))
+    return in_one_line(text)
 
 
 def _runs(element: Any) -> Iterator[str]:

@@ -34,6 +34,7 @@ _LOOKED_AT = 8  # elements within a raised text
 _MOST_PARENTS = 100
 _LONGEST_REPEATED = 200  # characters of a cell that is repeated in each row that it spans
 _MOST_SPANNED = 1000
+_LONGEST_SPAN = 4  # digits
 
 _Carried = dict[int, tuple[int, str]]
 """Column -> how many more rows a cell reaches into, and its text."""
@@ -145,16 +146,25 @@ def _write_out_reading(ruby: Any) -> None:
 
 def _is_note(tag: Any) -> bool:
     """Return whether a link says that it leads to a note."""
-    about = tag.attrs
-    role = f"{about.get('epub:type', '')} {about.get('role', '')}".lower()
+    role = _role(tag)
     if "noteref" in role:
         return True
     if "back" in role:
         return False
-    classes = " ".join(about.get("class") or ()).lower()
+    address = str(tag.get("href", ""))
     has_number = len(tag.get_text()) <= len("[999]")
-    leads_within = str(about.get("href", "")).startswith("#")
-    return has_number and leads_within and any(word in classes for word in _NOTE_WORDS)
+    if not has_number or not address.startswith("#"):
+        return False
+    classes = tag.get("class") or ()
+    named = " ".join(classes).lower()
+    return any(word in named for word in _NOTE_WORDS)
+
+
+def _role(tag: Any) -> str:
+    """Return what a book or a page says that an element is for."""
+    in_book = tag.get("epub:type", "")
+    in_page = tag.get("role", "")
+    return f"{in_book} {in_page}".lower()
 
 
 def _mark(tag: Any, begin: str) -> None:
@@ -165,10 +175,12 @@ def _mark(tag: Any, begin: str) -> None:
 
 
 def _holds_note(raised: Any) -> bool:
-    inside = list(islice(raised.descendants, _LOOKED_AT))
-    names = {getattr(node, "name", None) for node in inside}
-    role = f"{raised.get('epub:type', '')} {raised.get('role', '')}"
-    return "a" in names or "noteref" in role or raised.find_parent("a") is not None
+    for node in islice(raised.descendants, _LOOKED_AT):
+        if getattr(node, "name", None) == "a":
+            return True
+    if "noteref" in _role(raised):
+        return True
+    return raised.find_parent("a") is not None
 
 
 def straighten(table: Any, soup: Any) -> None:
@@ -216,7 +228,10 @@ def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left:
 
 
 def _has_span(cells: list[Any]) -> bool:
-    return any("rowspan" in cell.attrs or "colspan" in cell.attrs for cell in cells)
+    for cell in cells:
+        if "rowspan" in cell.attrs or "colspan" in cell.attrs:
+            return True
+    return False
 
 
 def _named_children(tag: Any, names: tuple[str, ...]) -> list[Any]:
@@ -232,10 +247,14 @@ def own_rows(table: Any) -> Iterator[Any]:
 
 def _span(cell: Any, name: str, all_of_them: int) -> int:
     """Return how many rows or columns a cell spans; 0 means all of them."""
-    written = str(cell.attrs.get(name, "1")).strip()
-    if not written.isdecimal() or len(written) > len(str(_MOST_SPANNED)):
+    value = cell.attrs.get(name, "1")
+    written = str(value).strip()
+    if not written.isdecimal() or len(written) > _LONGEST_SPAN:
         return 1
-    return min(int(written) or all_of_them, _MOST_SPANNED)
+    number = int(written)
+    if number == 0:
+        number = all_of_them
+    return min(number, _MOST_SPANNED)
 
 
 def _width(rows: list[list[Any]]) -> int:

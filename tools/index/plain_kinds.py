@@ -50,16 +50,21 @@ def _rst_title(lines: Sequence[str], number: int) -> tuple[str, str, int] | None
     first = number + 1 if over else number
     if first + 1 >= len(lines):
         return None
-    title = lines[first].strip()
+    line = lines[first]
+    title = line.strip()
     under = _UNDERLINE.fullmatch(lines[first + 1])
-    if not title or under is None or _UNDERLINE.fullmatch(lines[first]):
+    if not title or under is None or _UNDERLINE.fullmatch(line):
         return None
-    if len(under.group().strip()) < len(title) or (not over and lines[first][:1].isspace()):
+    length = len(under.group().strip())
+    if length < len(title):
         return None
-    if over and over[1] != under[1]:
+    sign = under[1]
+    if over is None:
+        is_indented = line[0].isspace()
+        return None if is_indented else (title, sign, 2)
+    if over[1] != sign:
         return None
-    kind = under[1] * 2 if over else under[1]
-    return title, kind, first + 2 - number
+    return title, sign * 2, 3
 
 
 def _without_fields(lines: Sequence[str]) -> Text:
@@ -142,19 +147,26 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 def _from_subtitles(text: str) -> Text:
     """Return what is said, a line a cue, with the names of the speakers; a line that comes again is said once."""
     said: list[str] = []
-    for block in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
-        lines = block.strip().split("\n")
-        timed = [at for at, line in enumerate(lines) if _TIMING.match(line)]
-        if not timed:
-            continue
-        for line in lines[timed[0] + 1 :]:
-            spoken = _VOICE.sub(r"\1: ", line)
-            plain = " ".join(_TAG.sub("", spoken).split())
-            if plain and plain not in said[-2:]:
-                said.append(plain)
+    is_spoken = False
+    for line in text.splitlines():
+        if not line.strip():
+            is_spoken = False
+        elif not is_spoken:
+            is_spoken = _TIMING.match(line.strip()) is not None
+        else:
+            spoken = _spoken(line)
+            if spoken and spoken not in said[-2:]:
+                said.append(spoken)
     if not said:
         raise NotText("holds no subtitle", empty=True)
     return "\n".join(said) + "\n", {}
+
+
+def _spoken(line: str) -> str:
+    """Return a line of a cue without its tags, with the name of its speaker."""
+    named = _VOICE.sub(r"\1: ", line)
+    words = _TAG.sub("", named).split()
+    return " ".join(words)
 
 
 PLAIN_KINDS: Mapping[str, Callable[[str], Text]] = {
@@ -174,20 +186,25 @@ def flat(value: object, name: str = "") -> dict[str, str]:
     >>> flat({"name": "Ilse", "home": {"port": "Orvena"}, "tags": ["a", 2], "sold": None})
     {'name': 'Ilse', 'home.port': 'Orvena', 'tags': 'a, 2'}
     """
-    found: dict[str, str] = {}
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping | list):
+        return {name: _as_text(value)}
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            path = f"{name}.{key}" if name else str(key)
-            found |= flat(inner, path)
-    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-        for number, item in enumerate(value, start=1):
-            found |= flat(item, f"{name}.{number}" if name else str(number))
-    elif isinstance(value, list):
-        found[name] = ", ".join(map(_as_text, value))
-    elif value is not None:
-        found[name] = _as_text(value)
+        items = list(value.items())
+    elif any(isinstance(item, dict | list) for item in value):
+        items = list(enumerate(value, start=1))
+    else:
+        values = [_as_text(item) for item in value]
+        return {name: ", ".join(values)}
+    found: dict[str, str] = {}
+    for key, inner in items:
+        path = f"{name}.{key}" if name else str(key)
+        found |= flat(inner, path)
     return found
 
 
 def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -7,12 +7,10 @@ from copy import deepcopy
 from io import BytesIO
 from typing import Any
 
-from ras_agent.text.words import word_set
-from ras_agent.tools.index.looks import count_left_out
+from ras_agent.tools.index.looks import OFF, take_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED
 
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_OFF = word_set("0 false off none")
 _SMALLEST = 200  # hundredths of a point
 
 
@@ -26,13 +24,13 @@ def prepare_slides(data: bytes) -> tuple[bytes, Counter[str]]:
     left_out: Counter[str] = Counter()
     presentation: Any = Presentation(BytesIO(data))
     for slide in presentation.slides:
-        if slide._element.get("show") in _OFF:
+        if slide._element.get("show") in OFF:
             left_out["hidden"] += 1
             _empty(slide)
             continue
         for shape in list(slide.shapes):
             if _is_unseen(shape, presentation):
-                _take_out(shape._element, "hidden", left_out)
+                take_out(shape._element, "hidden", left_out)
         trees = [slide._element]
         if slide.has_notes_slide:
             trees.append(slide.notes_slide._element)
@@ -55,14 +53,15 @@ def _empty(slide: Any) -> None:
 def _is_unseen(shape: Any, presentation: Any) -> bool:
     """Return whether a shape is hidden, or lies beyond the edges of its slide."""
     about = shape._element.xpath(".//p:cNvPr")
-    if about and about[0].get("hidden", "0") not in _OFF:
+    if about and about[0].get("hidden", "0") not in OFF:
         return True
-    sides = (shape.left, shape.top, shape.width, shape.height)
-    if None in sides:
+    if None in (shape.left, shape.top, shape.width, shape.height):
         return False
-    left, top, width, height = sides
-    beside = left + width <= 0 or left >= presentation.slide_width
-    return bool(beside or top + height <= 0 or top >= presentation.slide_height)
+    right = shape.left + shape.width
+    if right <= 0 or shape.left >= presentation.slide_width:
+        return True
+    bottom = shape.top + shape.height
+    return bool(bottom <= 0 or shape.top >= presentation.slide_height)
 
 
 def _prepare_runs(tree: Any, left_out: Counter[str]) -> None:
@@ -72,9 +71,9 @@ def _prepare_runs(tree: Any, left_out: Counter[str]) -> None:
         if about is None:
             continue
         if about.get("strike", "noStrike") != "noStrike":
-            _take_out(run, "struck out", left_out)
+            take_out(run, "struck out", left_out)
         elif _is_invisible(about):
-            _take_out(run, "hidden", left_out)
+            take_out(run, "hidden", left_out)
         else:
             _mark_on_slide(run, about.get("baseline", "0"))
 
@@ -86,7 +85,7 @@ def _repeat_in_rows(tree: Any) -> None:
         for row in table.iterchildren(f"{_DRAWING}tr"):
             cells = list(row.iterchildren(f"{_DRAWING}tc"))
             for place, cell in enumerate(cells):
-                if cell.get("vMerge", "0") not in _OFF and place < len(above):
+                if cell.get("vMerge", "0") not in OFF and place < len(above):
                     _take_text(cell, above[place])
             above = cells
 
@@ -117,10 +116,3 @@ def _mark_on_slide(run: Any, baseline: str) -> None:
         return
     begin = LOWERED if height.startswith("-") else RAISED
     text.text = f"{begin}{text.text}{END}"
-
-
-def _take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Remove an element from its tree, and count it if it has words."""
-    texts = [part.text or "" for part in element.iter(f"{_DRAWING}t")]
-    count_left_out(left_out, reason, "".join(texts))
-    element.getparent().remove(element)

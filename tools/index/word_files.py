@@ -15,18 +15,15 @@ from io import BytesIO
 from secrets import token_hex
 from typing import Any
 
-from ras_agent.text.words import word_set
 from ras_agent.tools.index.archives import parsed_xml, with_parts
-from ras_agent.tools.index.looks import DEEPEST, Look, count_left_out
+from ras_agent.tools.index.looks import DEEPEST, OFF, Look, take_out
 from ras_agent.tools.index.scripts import END, LOWERED, RAISED
 from ras_agent.tools.index.text_tables import written_table
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _BODY = "word/document.xml"
 _PARTS = (_BODY, "word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
-_OFF = word_set("0 false off none")
 _SMALLEST = 3  # half points of a letter
 _RAISED_BY = 4  # half points
 _MOST_COLUMNS = 63  # of a table of Word
@@ -64,7 +61,7 @@ def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter
         if look.white and not has_ground and not _has_shade(run):
             look = replace(look, hidden=True)
         if look.reason:
-            _take_out(run, look.reason, left_out)
+            take_out(run, look.reason, left_out)
         elif look.level:
             last.mark(run, look.level)
     written = etree.tostring(
@@ -76,22 +73,13 @@ def _prepared_part(content: bytes, styles: Mapping[str, Look], left_out: Counter
     return bytes(written)
 
 
-def _take_out(element: Any, reason: str, left_out: Counter[str]) -> None:
-    """Remove an element from its tree, and count it if it has words."""
-    texts = [part.text or "" for part in element.iter(f"{_WORD}t", f"{_DRAWING}t")]
-    count_left_out(left_out, reason, "".join(texts))
-    parent = element.getparent()
-    if parent is not None:
-        parent.remove(element)
-
-
 def _complete_row(row: Any, left_out: Counter[str]) -> None:
     """Add the cells that a table's row leaves out at its ends, and remove a hidden row."""
     about = row.find(f"{_WORD}trPr")
     if about is None:
         return
     if _is_on(about.find(f"{_WORD}hidden")):
-        _take_out(row, "hidden", left_out)
+        take_out(row, "hidden", left_out)
         return
     cells = row.findall(f"{_WORD}tc")
     if not cells:
@@ -110,7 +98,10 @@ def _empty_cell(row: Any) -> Any:
 
 def _columns(element: Any) -> int:
     """Return how many columns an element of Word says, 0 without one."""
-    return min(abs(_number(element) or 0), _MOST_COLUMNS)
+    columns = _number(element)
+    if columns is None:
+        return 0
+    return min(abs(columns), _MOST_COLUMNS)
 
 
 def _number(element: Any) -> int | None:
@@ -123,7 +114,9 @@ def _number(element: Any) -> int | None:
 
 
 def _is_on(element: Any) -> bool:
-    return element is not None and element.get(f"{_WORD}val", "1") not in _OFF
+    if element is None:
+        return False
+    return element.get(f"{_WORD}val", "1") not in OFF
 
 
 def _styles(content: bytes) -> dict[str, Look]:

@@ -16,7 +16,6 @@ from dataclasses import replace
 from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
-from itertools import accumulate
 from secrets import token_hex
 from typing import IO, Any, cast
 
@@ -144,8 +143,20 @@ def check_length(characters: int) -> None:
 
 
 def _paged(pages: Sequence[str], title: str) -> Converted:
-    starts = accumulate((len(page) + 1 if page else 0 for page in pages[:-1]), initial=0)
-    return Converted("".join(f"{page}\n" for page in pages if page), title, pages=tuple(starts))
+    starts: list[int] = []
+    start = 0
+    parts: list[str] = []
+    for page in pages:
+        starts.append(start)
+        if page:
+            part = f"{page}\n"
+            parts.append(part)
+            start += len(part)
+    return Converted(
+        text="".join(parts),
+        title=title,
+        pages=tuple(starts),
+    )
 
 
 def _html(data: bytes) -> Converted:
@@ -153,7 +164,11 @@ def _html(data: bytes) -> Converted:
         raise NotText(f"larger than {LARGEST_PAGE >> 20} MiB; divide it, or save it as text")
     pages = _Pages()
     text = pages.read(decoded_page(data))
-    return Converted(_tidy(text), pages.title, left_out=pages.left_out)
+    return Converted(
+        text=_tidy(text),
+        title=pages.title,
+        left_out=pages.left_out,
+    )
 
 
 class _Pages:
@@ -220,11 +235,14 @@ def _number_long_lists(soup: Any) -> None:
     """Write the numbers of long lists into their items."""
     for numbered in soup.find_all("ol"):
         items = numbered.find_all("li", recursive=False)
-        if len(items) >= _LONG_LIST:
-            first = str(numbered.get("start", 1))
-            numbered.name = "ul"
-            for number, item in enumerate(items, start=int(first) if first.isdigit() else 1):
-                item.insert(0, f"{number}. ")
+        if len(items) < _LONG_LIST:
+            continue
+        numbered.name = "ul"
+        written = str(numbered.get("start", 1))
+        number = int(written) if written.isdecimal() else 1
+        for item in items:
+            item.insert(0, f"{number}. ")
+            number += 1
 
 
 def _docx(data: bytes) -> Converted:
@@ -237,13 +255,21 @@ def _docx(data: bytes) -> Converted:
     library: Any = cast("Any", DocxConverter)()
     library._html_converter = pages = _Pages()
     found = library.convert(BytesIO(data), StreamInfo(), style_map=_WORD_STYLES)
-    text = written_out(_with_tables(_tidy(found.markdown), tables))
-    return Converted(text, first_heading(text), left_out=unseen + pages.left_out)
+    whole = _with_tables(_tidy(found.markdown), tables)
+    text = written_out(whole)
+    return Converted(
+        text=text,
+        title=first_heading(text),
+        left_out=unseen + pages.left_out,
+    )
 
 
 def _with_tables(text: str, tables: Mapping[str, str]) -> str:
     """Return a text with its tables in place of their marks."""
-    return re.sub("|".join(tables), lambda mark: tables[mark[0]], text) if tables else text
+    if not tables:
+        return text
+    marks = re.compile("|".join(tables))
+    return marks.sub(lambda mark: tables[mark[0]], text)
 
 
 def _pptx(data: bytes) -> Converted:
@@ -258,7 +284,9 @@ def _pptx(data: bytes) -> Converted:
 
 
 def _slides(markdown: str) -> Converted:
-    slides = [_tidy(_PICTURE.sub("", slide)) for slide in _SLIDE.split(markdown)[1:]]
+    without_pictures = _PICTURE.sub("", markdown)
+    parts = _SLIDE.split(without_pictures)
+    slides = [_tidy(part) for part in parts[1:]]
     paged = _paged(slides, "")
     return replace(paged, title=first_heading(paged.text))
 
@@ -325,13 +353,25 @@ class _Chapters:
 def _book(markdown: str) -> Converted:
     """Return what the library writes of a book: what it says about itself, and its chapters."""
     head, _, text = markdown.partition("\n\n")
-    about = {line[1].lower(): line[2].strip() for line in map(_ABOUT.fullmatch, head.splitlines()) if line}
+    about: dict[str, str] = {}
+    for line in head.splitlines():
+        said = _ABOUT.fullmatch(line)
+        if said:
+            name = said[1].lower()
+            about[name] = said[2].strip()
+    if not about:
+        text = markdown
     title = about.pop("title", "")
-    return Converted(_tidy(text if about or title else markdown), title, about)
+    return Converted(
+        text=_tidy(text),
+        title=title,
+        metadata=about,
+    )
 
 
 def _tidy(text: str) -> str:
-    return _BLANK_LINES.sub("\n\n", without_breaks(text)).strip()
+    whole = without_breaks(text)
+    return _BLANK_LINES.sub("\n\n", whole).strip()
 
 
 def _xlsx(data: bytes) -> Converted:
@@ -342,7 +382,9 @@ def _xlsx(data: bytes) -> Converted:
 def _odt(data: bytes) -> Converted:
     check_archive(data, may_define=False)
     found = read_open_document(data)
-    return replace(found, title=found.title or first_heading(found.text))
+    if found.title:
+        return found
+    return replace(found, title=first_heading(found.text))
 
 
 _LIBRARIES = {".pdf": "pypdf", ".xlsx": "openpyxl", ".odt": "lxml"}

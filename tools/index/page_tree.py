@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from ras_agent.text.words import word_set
@@ -198,7 +198,8 @@ def straighten(table: Any, soup: Any) -> None:
             part.decompose()
     lines = list(own_rows(table))
     rows = [_named_children(line, ("td", "th")) for line in lines]
-    if not any(map(_has_span, rows)):
+    cells = chain.from_iterable(rows)
+    if not any(map(_has_span, cells)):
         return
     width = _width(rows)
     carried: _Carried = {}
@@ -227,11 +228,8 @@ def _fill(line: Any, cells: list[Any], carried: _Carried, width: int, rows_left:
     return begun
 
 
-def _has_span(cells: list[Any]) -> bool:
-    for cell in cells:
-        if "rowspan" in cell.attrs or "colspan" in cell.attrs:
-            return True
-    return False
+def _has_span(cell: Any) -> bool:
+    return "rowspan" in cell.attrs or "colspan" in cell.attrs
 
 
 def _named_children(tag: Any, names: tuple[str, ...]) -> list[Any]:

@@ -203,7 +203,7 @@ ODT = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:
  xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"
  xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0">
 <office:body><office:text><text:tracked-changes><text:p>gone</text:p></text:tracked-changes>
-<text:h text:outline-level="2">Sonar</text:h><text:p>It<text:s/>leaks<office:annotation><text:p>note</text:p>
+<text:h text:outline-level="2">Sonar</text:h><text:p>It<text:s/>le&#173;aks<office:annotation><text:p>note</text:p>
 </office:annotation>.</text:p><text:list><text:list-item><text:p>one</text:p></text:list-item></text:list>
 <table:table><table:table-row><table:table-cell><text:p>Part</text:p></table:table-cell><table:table-cell>
 <text:p>Price</text:p></table:table-cell></table:table-row><table:table-row><table:table-cell

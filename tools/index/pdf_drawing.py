@@ -1,0 +1,430 @@
+"""Follows how a page of a PDF is drawn, and what of its text is seen there.
+
+The operations that draw the page are looked through before the library puts its text together: text in white on white,
+without size, without ink or beyond the page is taken out, and what is raised is set apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import hypot
+from typing import Any
+
+from ras_agent.tools.index.scripts import LOWERED, RAISED
+
+Matrix = tuple[float, float, float, float, float, float]
+Box = tuple[float, float, float, float]
+
+_SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+_SHOWS = (b"Tj", b"TJ", b"'", b'"')
+_COMPONENTS = {"/DeviceGray": 1, "/CalGray": 1, "/DeviceRGB": 3, "/CalRGB": 3, "/DeviceCMYK": 4}
+_CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
+BEGIN_MARK = b"RasBegin"
+_WITHOUT_INK = (3, 7)
+_SMALLEST = 1.0  # points of a letter
+_LIGHTEST = 0.97  # share of white from which ink is not seen on white
+_LEAST_SCRIPT, _LARGEST_SCRIPT = 0.4, 0.87  # size of raised text in that of its line
+_LEAST_RISE, _LARGEST_RISE = 0.1, 0.75  # of the size of its line
+_WIDEST = 0.8  # width of a character in its height
+_MOST_BOXES = 2_000
+_DEEPEST = 8  # forms within forms
+INVISIBLE = "invisible"
+
+
+@dataclass(slots=True)
+class Ink:
+    """State of drawing that is saved and restored with the graphics."""
+
+    matrix: Matrix = _SAME
+    white: bool = False
+    components: int = 0
+    mode: int = 0
+    rise: float = 0.0
+    size: float = 0.0
+    leading: float = 0.0
+    clear: bool = False
+
+
+@dataclass(slots=True)
+class Canvas:
+    """Page on which is noted where ink and pictures are."""
+
+    file: Any
+    box: Box
+    hidden_layers: frozenset[int]
+    grounds: list[Box] = field(default_factory=list)
+    hidden: int = 0
+    pictures: int = 0
+    replaced: list[tuple[Any, Any, Any]] = field(default_factory=list)
+
+    def replace(self, owner: Any, name: str, content: Any) -> None:
+        """Put prepared content in the place of that of a page or form."""
+        from pypdf.generic import NameObject
+
+        key = NameObject(name)
+        self.replaced.append((owner, key, owner.raw_get(key)))
+        owner[key] = content
+
+    def restore(self) -> None:
+        """Put back what was replaced, so that prepared content does not stay in memory."""
+        for owner, key, content in reversed(self.replaced):
+            owner[key] = content
+
+    def has_ground(self, x: float, y: float) -> bool:
+        """Return whether something that is not white was drawn at a place."""
+        return any(_holds(ground, x, y) for ground in self.grounds)
+
+    def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
+        """Note that something was drawn around places."""
+        if len(self.grounds) >= _MOST_BOXES or not places:
+            return
+        across = [x for x, _ in places]
+        up = [y for _, y in places]
+        low_corner = (min(across), min(up))
+        high_corner = (max(across), max(up))
+        self.grounds.append((*low_corner, *high_corner))
+
+
+@dataclass(slots=True)
+class _Base:
+    """Text that stands on its line, by which is seen whether the next one is raised."""
+
+    x: float
+    y: float
+    height: float
+    characters: int = 0
+
+    def is_next(self, x: float, height: float) -> bool:
+        """Return whether a smaller text at a place may belong to this one: it begins where this one may end."""
+        share = height / self.height
+        if not _LEAST_SCRIPT <= share <= _LARGEST_SCRIPT:
+            return False
+        widths = self.characters * _WIDEST + 1
+        return self.x < x <= self.x + self.height * widths
+
+
+def entry_of(owner: Any, name: Any) -> Any:
+    """Return what a dictionary of a PDF holds by a name, None where there is nothing."""
+    found = owner.get(name) if isinstance(owner, dict) else None
+    return None if found is None else found.get_object()
+
+
+def box_of(page: Any) -> Box:
+    box = page.cropbox
+    return (
+        float(box.left),
+        float(box.bottom),
+        float(box.right),
+        float(box.top),
+    )
+
+
+def _holds(box: Box, x: float, y: float) -> bool:
+    left, low, right, high = box
+    return left <= x <= right and low <= y <= high
+
+
+def _times(first: Matrix, second: Matrix) -> Matrix:
+    """Return the matrix that does what the first does, then what the second does."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, m = second
+    return (
+        a * g + b * i,
+        a * h + b * j,
+        c * g + d * i,
+        c * h + d * j,
+        e * g + f * i + k,
+        e * h + f * j + m,
+    )
+
+
+def _moved(x: float, y: float) -> Matrix:
+    return (1.0, 0.0, 0.0, 1.0, x, y)
+
+
+def _place(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+    a, b, c, d, e, f = matrix
+    across = a * x + c * y + e
+    up = b * x + d * y + f
+    return (across, up)
+
+
+def _numbers(operands: Sequence[Any]) -> list[float]:
+    return [float(value) for value in operands if isinstance(value, int | float)]
+
+
+def _matrix(operands: Sequence[Any]) -> Matrix:
+    values = _numbers(operands)[:6]
+    if len(values) != 6:
+        return _SAME
+    a, b, c, d, e, f = values
+    return (a, b, c, d, e, f)
+
+
+class Stream:
+    """Looks through the operations of a page, or of a form that is drawn on it."""
+
+    def __init__(self, owner: Any, canvas: Canvas, ink: Ink, levels: int = _DEEPEST) -> None:
+        self._owner = owner
+        self._canvas = canvas
+        self._ink = ink
+        self._levels = levels
+        self._saved: list[Ink] = []
+        self._text = _SAME
+        self._line = _SAME
+        self._path: list[tuple[float, float]] = []
+        self._layers: list[bool] = []
+        self._base: _Base | None = None
+        self._kind = ""
+        self._made: list[tuple[Any, bytes]] = []
+
+    def looked_through(self, content: Any) -> Any:
+        """Return the content without the text that nobody sees, and with marks at what is raised."""
+        for operands, operator in content.operations:
+            if operator in _SHOWS:
+                self._show(operands, operator)
+                continue
+            self._follow(operands, operator)
+            self._made.append((operands, operator))
+        self._mark("")
+        content.operations = self._made
+        return content
+
+    def _show(self, operands: Any, operator: bytes) -> None:
+        if operator in (b"'", b'"'):
+            self._next_line(0.0, -self._ink.leading)
+        if self._is_unseen():
+            self._canvas.hidden += _length(operands) > 0
+            if operator in (b"'", b'"'):
+                self._add(b"T*")
+            return
+        self._mark(self._kind_of_text())
+        if self._base is not None:
+            self._base.characters += _length(operands)
+        self._made.append((operands, operator))
+
+    def _mark(self, kind: str) -> None:
+        """Set apart what follows, if it is of another kind than what was before."""
+        if kind != self._kind:
+            self._kind = kind
+            self._add(b"cm", *_SAME)  # changes nothing, and ends a piece of text
+            self._add(BEGIN_MARK, kind)
+
+    def _add(self, operator: bytes, *operands: Any) -> None:
+        self._made.append((list(operands), operator))
+
+    def _is_unseen(self) -> bool:
+        ink = self._ink
+        whole = _times(self._text, ink.matrix)
+        if ink.clear or any(self._layers):
+            return True
+        middle = ink.rise + ink.size * 0.3
+        x, y = _place(whole, 0.0, middle)
+        height = self._height(whole)
+        if height < _SMALLEST or self._is_off_page(x, y, height):
+            return True
+        return ink.white and not self._canvas.has_ground(x, y)
+
+    def _height(self, whole: Matrix) -> float:
+        _, _, c, d, _, _ = whole
+        return abs(self._ink.size) * hypot(c, d)
+
+    def _is_off_page(self, x: float, y: float, height: float) -> bool:
+        left, low, right, high = self._canvas.box
+        if y > high + height or y < low - height:
+            return True
+        width = right - left
+        return x > right or x < left - width - height
+
+    def _kind_of_text(self) -> str:
+        without_ink = self._ink.mode in _WITHOUT_INK
+        level = self._level()
+        return f"{INVISIBLE}{level}" if without_ink else level
+
+    def _level(self) -> str:
+        """Return the mark of text that is raised or lowered from its line, "" for text that stands on it."""
+        ink = self._ink
+        whole = _times(self._text, ink.matrix)
+        x, y = _place(whole, 0.0, ink.rise)
+        height = self._height(whole)
+        rise = ink.rise / abs(ink.size)
+        base = self._base
+        if base is not None and base.is_next(x, height):
+            rise = (y - base.y) / base.height
+        if _LEAST_RISE <= rise <= _LARGEST_RISE:
+            return RAISED
+        if _LEAST_RISE <= -rise <= _LARGEST_RISE:
+            return LOWERED
+        self._base = _Base(x, y, height)
+        return ""
+
+    def _follow(self, operands: Any, operator: bytes) -> None:
+        """Change the state of drawing as an operation does."""
+        ink = self._ink
+        match operator:
+            case b"q":
+                self._saved.append(replace(ink))
+            case b"Q":
+                if self._saved:
+                    self._ink = self._saved.pop()
+            case b"cm":
+                ink.matrix = _times(_matrix(operands), ink.matrix)
+            case b"g" | b"rg" | b"k" | b"sc" | b"scn":
+                ink.white = _is_white(operands, operator, ink.components)
+            case b"cs":
+                ink.components = self._components(_first(operands))
+                ink.white = False
+            case b"gs":
+                ink.clear = self._is_clear(_first(operands))
+            case b"Do":
+                self._draw(_first(operands))
+            case b"BDC" | b"BMC":
+                self._layers.append(self._is_off(operands))
+            case b"EMC":
+                del self._layers[-1:]
+            case b"BT":
+                self._line = _SAME
+                self._text = _SAME
+            case b"Tm":
+                self._line = _matrix(operands)
+                self._text = self._line
+            case _:
+                self._follow_numbers(_numbers(operands), operator)
+
+    def _follow_numbers(self, values: list[float], operator: bytes) -> None:
+        ink = self._ink
+        match operator, values:
+            case b"Td", [x, y]:
+                self._next_line(x, y)
+            case b"TD", [x, y]:
+                self._next_line(x, y)
+                ink.leading = -y
+            case b"T*", _:
+                self._next_line(0.0, -ink.leading)
+            case b"Tf", [*_, size]:
+                ink.size = size
+            case b"Tr", [mode]:
+                ink.mode = int(mode)
+            case b"Ts", [rise]:
+                ink.rise = rise
+            case b"TL", [leading]:
+                ink.leading = leading
+            case _:
+                self._follow_path(values, operator)
+
+    def _next_line(self, x: float, y: float) -> None:
+        self._line = _times(_moved(x, y), self._line)
+        self._text = self._line
+
+    def _follow_path(self, values: list[float], operator: bytes) -> None:
+        match operator, values:
+            case b"re", [x, y, width, height]:
+                self._go_to(x, y)
+                self._go_to(x + width, y + height)
+            case b"m" | b"l" | b"c" | b"v" | b"y", [*_, x, y]:
+                self._go_to(x, y)
+            case b"n" | b"s" | b"S", _:
+                self._path = []
+            case b"f" | b"F" | b"f*" | b"B" | b"B*" | b"b" | b"b*", _:
+                if not self._ink.white:
+                    self._canvas.add_ground(self._path)
+                self._path = []
+            case b"sh", _:
+                left, low, right, high = self._canvas.box
+                self._canvas.add_ground([(left, low), (right, high)])
+
+    def _go_to(self, x: float, y: float) -> None:
+        place = _place(self._ink.matrix, x, y)
+        self._path.append(place)
+
+    def _resource(self, kind: str, name: Any) -> Any:
+        """Return what a page or form calls by a name, None for what it does not have."""
+        resources = entry_of(self._owner, "/Resources")
+        return entry_of(entry_of(resources, kind), name)
+
+    def _components(self, name: Any) -> int:
+        """Return how many numbers a colour has in a colour space whose white is known, else 0."""
+        if name in _COMPONENTS:
+            return _COMPONENTS[name]
+        space = self._resource("/ColorSpace", name)
+        if not isinstance(space, list) or len(space) < 2:
+            return 0
+        if space[0] != "/ICCBased":
+            return _COMPONENTS.get(space[0], 0)
+        profile = space[1].get_object()
+        return int(entry_of(profile, "/N") or 0)
+
+    def _is_clear(self, name: Any) -> bool:
+        """Return whether a graphics state makes what is filled invisible."""
+        state = self._resource("/ExtGState", name)
+        opacity = entry_of(state, "/ca")
+        if not isinstance(opacity, int | float):
+            return self._ink.clear
+        return opacity <= 0.05
+
+    def _is_off(self, operands: Any) -> bool:
+        """Return whether what begins here lies in a layer that is switched off."""
+        if not self._canvas.hidden_layers or len(operands) < 2:
+            return False
+        if operands[0] != "/OC":
+            return False
+        resources = entry_of(self._owner, "/Resources")
+        named = entry_of(resources, "/Properties")
+        if named is None or operands[1] not in named:
+            return False
+        layer = named.raw_get(operands[1])
+        return getattr(layer, "idnum", None) in self._canvas.hidden_layers
+
+    def _draw(self, name: Any) -> None:
+        """Note a picture, and look through a form."""
+        drawn = self._resource("/XObject", name)
+        kind = entry_of(drawn, "/Subtype")
+        if kind == "/Image":
+            matrix = self._ink.matrix
+            corners = [_place(matrix, x, y) for x, y in _CORNERS]
+            self._canvas.add_ground(corners)
+            self._canvas.pictures += 1
+        elif kind == "/Form" and self._levels:
+            self._look_through_form(name, drawn)
+
+    def _look_through_form(self, name: Any, form: Any) -> None:
+        from pypdf.generic import ContentStream
+
+        if isinstance(form, ContentStream):  # it was drawn before
+            return
+        content = ContentStream(form, self._canvas.file, "bytes")
+        for key, value in form.items():
+            if key not in ("/Length", "/Filter", "/DecodeParms"):
+                content[key] = value
+        ink = replace(self._ink)
+        placed = _matrix(entry_of(form, "/Matrix") or ())
+        ink.matrix = _times(placed, ink.matrix)
+        owner = form if "/Resources" in form else self._owner
+        inner = Stream(owner, self._canvas, ink, self._levels - 1)
+        prepared = inner.looked_through(content)
+        resources = entry_of(self._owner, "/Resources")
+        forms = entry_of(resources, "/XObject")
+        self._canvas.replace(forms, name, prepared)
+
+
+def _first(operands: Any) -> Any:
+    return operands[0] if operands else ""
+
+
+def _length(operands: Any) -> int:
+    """Return how many characters an operation shows, at most."""
+    shown = operands[-1] if operands else b""
+    pieces = shown if isinstance(shown, list) else [shown]
+    texts = [piece for piece in pieces if isinstance(piece, bytes | str)]
+    return sum(len(text.strip()) for text in texts)
+
+
+def _is_white(operands: Any, operator: bytes, components: int) -> bool:
+    """Return whether a colour is that of paper."""
+    values = _numbers(operands)
+    if operator in (b"sc", b"scn") and len(values) != components:
+        return False
+    if len(values) in (1, 3):
+        return min(values) >= _LIGHTEST
+    return len(values) == 4 and max(values) <= 1 - _LIGHTEST

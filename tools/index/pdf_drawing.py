@@ -11,12 +11,9 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import Any
 
+from ras_agent.tools.index.pdf_plane import SAME, Box, Matrix, holds, matrix_of, moved, numbers, place_of, times
 from ras_agent.tools.index.scripts import LOWERED, RAISED
 
-Matrix = tuple[float, float, float, float, float, float]
-Box = tuple[float, float, float, float]
-
-_SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 _COMPONENTS = {"/DeviceGray": 1, "/CalGray": 1, "/DeviceRGB": 3, "/CalRGB": 3, "/DeviceCMYK": 4}
 _CORNERS = ((0, 0), (1, 0), (0, 1), (1, 1))
@@ -36,7 +33,7 @@ INVISIBLE = "invisible"
 class Ink:
     """State of drawing that is saved and restored with the graphics."""
 
-    matrix: Matrix = _SAME
+    matrix: Matrix = SAME
     white: bool = False
     components: int = 0
     mode: int = 0
@@ -63,7 +60,8 @@ class Canvas:
         from pypdf.generic import NameObject
 
         key = NameObject(name)
-        self.replaced.append((owner, key, owner.raw_get(key)))
+        before = owner.raw_get(key)
+        self.replaced.append((owner, key, before))
         owner[key] = content
 
     def restore(self) -> None:
@@ -73,7 +71,7 @@ class Canvas:
 
     def has_ground(self, x: float, y: float) -> bool:
         """Return whether something that is not white was drawn at a place."""
-        return any(_holds(ground, x, y) for ground in self.grounds)
+        return any(holds(ground, x, y) for ground in self.grounds)
 
     def add_ground(self, places: Sequence[tuple[float, float]]) -> None:
         """Note that something was drawn around places."""
@@ -81,9 +79,8 @@ class Canvas:
             return
         across = [x for x, _ in places]
         up = [y for _, y in places]
-        low_corner = (min(across), min(up))
-        high_corner = (max(across), max(up))
-        self.grounds.append((*low_corner, *high_corner))
+        ground = (min(across), min(up), max(across), max(up))
+        self.grounds.append(ground)
 
 
 @dataclass(slots=True)
@@ -106,60 +103,12 @@ class _Base:
 
 def entry_of(owner: Any, name: Any) -> Any:
     """Return what a dictionary of a PDF holds by a name, None where there is nothing."""
-    found = owner.get(name) if isinstance(owner, dict) else None
-    return None if found is None else found.get_object()
-
-
-def box_of(page: Any) -> Box:
-    box = page.cropbox
-    return (
-        float(box.left),
-        float(box.bottom),
-        float(box.right),
-        float(box.top),
-    )
-
-
-def _holds(box: Box, x: float, y: float) -> bool:
-    left, low, right, high = box
-    return left <= x <= right and low <= y <= high
-
-
-def _times(first: Matrix, second: Matrix) -> Matrix:
-    """Return the matrix that does what the first does, then what the second does."""
-    a, b, c, d, e, f = first
-    g, h, i, j, k, m = second
-    return (
-        a * g + b * i,
-        a * h + b * j,
-        c * g + d * i,
-        c * h + d * j,
-        e * g + f * i + k,
-        e * h + f * j + m,
-    )
-
-
-def _moved(x: float, y: float) -> Matrix:
-    return (1.0, 0.0, 0.0, 1.0, x, y)
-
-
-def _place(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
-    a, b, c, d, e, f = matrix
-    across = a * x + c * y + e
-    up = b * x + d * y + f
-    return (across, up)
-
-
-def _numbers(operands: Sequence[Any]) -> list[float]:
-    return [float(value) for value in operands if isinstance(value, int | float)]
-
-
-def _matrix(operands: Sequence[Any]) -> Matrix:
-    values = _numbers(operands)[:6]
-    if len(values) != 6:
-        return _SAME
-    a, b, c, d, e, f = values
-    return (a, b, c, d, e, f)
+    if not isinstance(owner, dict):
+        return None
+    found = owner.get(name)
+    if found is None:
+        return None
+    return found.get_object()
 
 
 class Stream:
@@ -171,8 +120,8 @@ class Stream:
         self._ink = ink
         self._levels = levels
         self._saved: list[Ink] = []
-        self._text = _SAME
-        self._line = _SAME
+        self._text = SAME
+        self._line = SAME
         self._path: list[tuple[float, float]] = []
         self._layers: list[bool] = []
         self._base: _Base | None = None
@@ -208,19 +157,20 @@ class Stream:
         """Set apart what follows, if it is of another kind than what was before."""
         if kind != self._kind:
             self._kind = kind
-            self._add(b"cm", *_SAME)  # changes nothing, and ends a piece of text
+            self._add(b"cm", *SAME)  # changes nothing, and ends a piece of text
             self._add(BEGIN_MARK, kind)
 
     def _add(self, operator: bytes, *operands: Any) -> None:
-        self._made.append((list(operands), operator))
+        added = (list(operands), operator)
+        self._made.append(added)
 
     def _is_unseen(self) -> bool:
         ink = self._ink
-        whole = _times(self._text, ink.matrix)
         if ink.clear or any(self._layers):
             return True
+        whole = times(self._text, ink.matrix)
         middle = ink.rise + ink.size * 0.3
-        x, y = _place(whole, 0.0, middle)
+        x, y = place_of(whole, 0.0, middle)
         height = self._height(whole)
         if height < _SMALLEST or self._is_off_page(x, y, height):
             return True
@@ -245,8 +195,8 @@ class Stream:
     def _level(self) -> str:
         """Return the mark of text that is raised or lowered from its line, "" for text that stands on it."""
         ink = self._ink
-        whole = _times(self._text, ink.matrix)
-        x, y = _place(whole, 0.0, ink.rise)
+        whole = times(self._text, ink.matrix)
+        x, y = place_of(whole, 0.0, ink.rise)
         height = self._height(whole)
         rise = ink.rise / abs(ink.size)
         base = self._base
@@ -269,7 +219,7 @@ class Stream:
                 if self._saved:
                     self._ink = self._saved.pop()
             case b"cm":
-                ink.matrix = _times(_matrix(operands), ink.matrix)
+                ink.matrix = times(matrix_of(operands), ink.matrix)
             case b"g" | b"rg" | b"k" | b"sc" | b"scn":
                 ink.white = _is_white(operands, operator, ink.components)
             case b"cs":
@@ -284,13 +234,13 @@ class Stream:
             case b"EMC":
                 del self._layers[-1:]
             case b"BT":
-                self._line = _SAME
-                self._text = _SAME
+                self._line = SAME
+                self._text = SAME
             case b"Tm":
-                self._line = _matrix(operands)
+                self._line = matrix_of(operands)
                 self._text = self._line
             case _:
-                self._follow_numbers(_numbers(operands), operator)
+                self._follow_numbers(numbers(operands), operator)
 
     def _follow_numbers(self, values: list[float], operator: bytes) -> None:
         ink = self._ink
@@ -314,7 +264,8 @@ class Stream:
                 self._follow_path(values, operator)
 
     def _next_line(self, x: float, y: float) -> None:
-        self._line = _times(_moved(x, y), self._line)
+        step = moved(x, y)
+        self._line = times(step, self._line)
         self._text = self._line
 
     def _follow_path(self, values: list[float], operator: bytes) -> None:
@@ -335,13 +286,18 @@ class Stream:
                 self._canvas.add_ground([(left, low), (right, high)])
 
     def _go_to(self, x: float, y: float) -> None:
-        place = _place(self._ink.matrix, x, y)
+        place = place_of(self._ink.matrix, x, y)
         self._path.append(place)
 
     def _resource(self, kind: str, name: Any) -> Any:
         """Return what a page or form calls by a name, None for what it does not have."""
+        named = self._resources(kind)
+        return entry_of(named, name)
+
+    def _resources(self, kind: str) -> Any:
+        """Return all of a kind that a page or form calls by a name, None where there are none."""
         resources = entry_of(self._owner, "/Resources")
-        return entry_of(entry_of(resources, kind), name)
+        return entry_of(resources, kind)
 
     def _components(self, name: Any) -> int:
         """Return how many numbers a colour has in a colour space whose white is known, else 0."""
@@ -369,8 +325,7 @@ class Stream:
             return False
         if operands[0] != "/OC":
             return False
-        resources = entry_of(self._owner, "/Resources")
-        named = entry_of(resources, "/Properties")
+        named = self._resources("/Properties")
         if named is None or operands[1] not in named:
             return False
         layer = named.raw_get(operands[1])
@@ -382,7 +337,7 @@ class Stream:
         kind = entry_of(drawn, "/Subtype")
         if kind == "/Image":
             matrix = self._ink.matrix
-            corners = [_place(matrix, x, y) for x, y in _CORNERS]
+            corners = [place_of(matrix, x, y) for x, y in _CORNERS]
             self._canvas.add_ground(corners)
             self._canvas.pictures += 1
         elif kind == "/Form" and self._levels:
@@ -398,31 +353,38 @@ class Stream:
             if key not in ("/Length", "/Filter", "/DecodeParms"):
                 content[key] = value
         ink = replace(self._ink)
-        placed = _matrix(entry_of(form, "/Matrix") or ())
-        ink.matrix = _times(placed, ink.matrix)
+        placed = matrix_of(entry_of(form, "/Matrix") or ())
+        ink.matrix = times(placed, ink.matrix)
         owner = form if "/Resources" in form else self._owner
         inner = Stream(owner, self._canvas, ink, self._levels - 1)
         prepared = inner.looked_through(content)
-        resources = entry_of(self._owner, "/Resources")
-        forms = entry_of(resources, "/XObject")
+        forms = self._resources("/XObject")
         self._canvas.replace(forms, name, prepared)
 
 
 def _first(operands: Any) -> Any:
-    return operands[0] if operands else ""
+    if not operands:
+        return ""
+    return operands[0]
 
 
 def _length(operands: Any) -> int:
     """Return how many characters an operation shows, at most."""
-    shown = operands[-1] if operands else b""
-    pieces = shown if isinstance(shown, list) else [shown]
-    texts = [piece for piece in pieces if isinstance(piece, bytes | str)]
-    return sum(len(text.strip()) for text in texts)
+    if not operands:
+        return 0
+    pieces = operands[-1]
+    if not isinstance(pieces, list):
+        pieces = [pieces]
+    length = 0
+    for piece in pieces:
+        if isinstance(piece, bytes | str):
+            length += len(piece.strip())
+    return length
 
 
 def _is_white(operands: Any, operator: bytes, components: int) -> bool:
     """Return whether a colour is that of paper."""
-    values = _numbers(operands)
+    values = numbers(operands)
     if operator in (b"sc", b"scn") and len(values) != components:
         return False
     if len(values) in (1, 3):

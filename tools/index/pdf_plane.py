@@ -1,0 +1,69 @@
+"""Places on a page of a PDF: its matrices, and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Matrix = tuple[float, float, float, float, float, float]
+Box = tuple[float, float, float, float]
+
+SAME: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+
+def box_of(page: Any) -> Box:
+    """Return the part of a page that is shown."""
+    box = page.cropbox
+    return (
+        float(box.left),
+        float(box.bottom),
+        float(box.right),
+        float(box.top),
+    )
+
+
+def holds(box: Box, x: float, y: float) -> bool:
+    """Return whether a place lies in a box."""
+    left, low, right, high = box
+    return left <= x <= right and low <= y <= high
+
+
+def times(first: Matrix, second: Matrix) -> Matrix:
+    """Return the matrix that does what the first does, then what the second does."""
+    a, b, c, d, e, f = first
+    g, h, i, j, k, m = second
+    return (
+        a * g + b * i,
+        a * h + b * j,
+        c * g + d * i,
+        c * h + d * j,
+        e * g + f * i + k,
+        e * h + f * j + m,
+    )
+
+
+def moved(x: float, y: float) -> Matrix:
+    """Return the matrix that moves the origin to a place."""
+    return (1.0, 0.0, 0.0, 1.0, x, y)
+
+
+def place_of(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+    """Return where on its page a place is that a matrix moves."""
+    a, b, c, d, e, f = matrix
+    across = a * x + c * y + e
+    up = b * x + d * y + f
+    return (across, up)
+
+
+def numbers(operands: Sequence[Any]) -> list[float]:
+    """Return those of an operation's operands that are numbers."""
+    return [float(value) for value in operands if isinstance(value, int | float)]
+
+
+def matrix_of(operands: Sequence[Any]) -> Matrix:
+    """Return the matrix that an operation gives, the one that moves nothing where it gives none."""
+    values = numbers(operands)[:6]
+    if len(values) != 6:
+        return SAME
+    a, b, c, d, e, f = values
+    return (a, b, c, d, e, f)

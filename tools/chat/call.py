@@ -51,6 +51,7 @@ class Request:
     varied: whether a model that always takes the likeliest word is to vary: it would repeat an earlier reply.
     stop: texts at which the reply ends; they are not part of it. A server that takes none gets none.
     takes_part: whether the beginning of a reply is of use where its server withholds the rest.
+    ends_early: whether the reply is streamed, by a model of ours, so that it ends where it begins to repeat itself.
 
     Where the last turn is the assistant's, the reply goes on with it.
     """
@@ -64,6 +65,7 @@ class Request:
     varied: bool = False
     stop: tuple[str, ...] = ()
     takes_part: bool = False
+    ends_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -400,7 +400,8 @@ class Chat:
         The key of a cached reply keeps what is left out, so that a run is replayed whatever was learnt when.
         """
         refused = self._window.refused
-        wants_stream = request.on_text is not None or WHOLE in refused
+        ends_early = request.ends_early and self._in_any_loop
+        wants_stream = request.on_text is not None or ends_early or WHOLE in refused
         asked = replace(request, turns=accepted_turns(request.turns, refused))
         model = with_options(self._model_for(request, most), options)
         return _Sent(without_fields(model, refused), asked, wants_stream and STREAM not in refused)

@@ -120,7 +120,14 @@ class LLMExtractor:
             turns = prompt.fill(passages=block)
             while shorter and not fit_into(turns, room):
                 turns = shorter.pop(0).fill(passages=block)
-            return Request(turns, max_tokens=max_tokens, form=asking.form, stop=STOPS, takes_part=True)
+            return Request(
+                turns,
+                max_tokens=max_tokens,
+                form=asking.form,
+                stop=STOPS,
+                takes_part=True,
+                ends_early=True,
+            )
 
         def render_again(part: Sequence[Passage], asking: Asking, room: int) -> Request:
             return render(asking, part)

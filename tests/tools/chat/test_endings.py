@@ -1,5 +1,6 @@
 """How replies end: what is no whole reply is a failure with its reason, and what a server broke off is asked again."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -223,8 +224,10 @@ async def test_a_streamed_reply_that_repeats_itself_is_read_no_further(scripted_
     scripted_llm.script({"reply": SENTENCE * 2000, "repeat": True})
     chat = as_chat(scripted_llm.spec)
     streamed = await aconverse(chat, once(Request(REQUEST.turns, heard.append)))
+    ended = converse(chat, once(replace(REQUEST, ends_early=True)))
     whole = converse(chat, once(REQUEST))
-    for reply in (streamed, whole):
+    assert [bool(body.get("stream")) for body in scripted_llm.requests()] == [True, True, False]
+    for reply in (streamed, ended, whole):
         assert (reply.text, reply.truncated) == (SENTENCE * 2, True)
         assert reply.shortfall == "the reply repeated itself, and was ended where a line came for the third time"
     assert heard[-1].count("imperative") == 3

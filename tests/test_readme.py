@@ -149,8 +149,14 @@ def test_the_trace_is_what_the_demo_prints() -> None:
     assert lines(shown) == lines(printed)
 
 
+def test_links_of_llms_txt_exist() -> None:
+    links = re.findall(r"\]\(([\w./-]+)\)", (ROOT / "llms.txt").read_text("utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).is_file()] == []
+
+
 def test_the_readme_s_code_runs_as_it_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     (code,) = [text for name, text in _FENCED.findall(README) if name == "python"]
     exec(compile(code, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("Water of Leith [('', 'Alexander Graham Bell, the inventor")
+    assert capsys.readouterr().out.startswith("Water of Leith ['Alexander Graham Bell, the inventor")

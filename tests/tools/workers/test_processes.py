@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(autouse=True)
 def workers_find_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])  # a spawned worker takes over the path of its parent
 
 
 SCRIPT = """

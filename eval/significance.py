@@ -13,6 +13,7 @@ from ras_agent.arrays import Doubles
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+_PRIOR = 0.5  # questions that say that scores vary as right and wrong do
 _CELLS = 4_000_000  # drawn at once, so that a large question set does not fill the memory
 
 
@@ -57,9 +58,10 @@ def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) 
 
     Of scores in 0..1 it is Wilson's, which covers at the edges too, where a bootstrap knows no other value: all of ten
     answers right are 72 to 100 %. Scores of which some are partly right vary less than right and wrong do, and count as
-    so many more questions; their spread is estimated, so the quantile goes from the normal one to Student's t with the
-    root of their share. Of other scores it is the percentile bootstrap: questions are drawn with replacement, `samples`
-    times. The order of the scores does not matter. Raises ValueError without any. lab/intervals.md has the coverage.
+    so many more questions. How much less they vary is estimated, with half a question that varies as right and wrong
+    do, and the quantile goes from the normal one to Student's t with the root of the share that is partly right. Of
+    other scores it is the percentile bootstrap: questions are drawn with replacement, `samples` times. The order of the
+    scores does not matter. Raises ValueError without any. lab/intervals.md has the coverage.
     """
     if not len(scores):
         raise ValueError("a mean needs at least one score")
@@ -74,11 +76,12 @@ def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) 
     spread = 1.0
     quantile = _Z
     if partly and n > 1:
+        freedom = n - 1 + _PRIOR
         variance = float(ordered.var(ddof=1))
-        spread = min(1.0, variance / (mean * (1 - mean)))
-        quantile += sqrt(partly) * (_student(n - 1) - _Z)
-    # equal scores vary by nothing: their spread is unknown, not none
-    low, high = _wilson(mean, n / (spread or 1.0), quantile)
+        seen = min(1.0, variance / (mean * (1 - mean)))
+        spread = (seen * (n - 1) + _PRIOR) / freedom
+        quantile += sqrt(partly) * (_student(freedom) - _Z)
+    low, high = _wilson(mean, n / spread, quantile)
     return Estimate(mean, low, high, n)
 
 
@@ -101,7 +104,7 @@ def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
-def _student(freedom: int) -> float:
+def _student(freedom: float) -> float:
     """Return the 97.5 % quantile of Student's t, by its expansion in 1 / freedom; 12.7 at 1 is 8.6 so."""
     z = _Z
     terms = (

@@ -1,13 +1,13 @@
 """Coverage of the 95 % intervals of means and of paired differences, by simulation: `python -m lab.intervals`.
 
-Scores are drawn from populations whose mean is known, and it is counted how often an interval holds it.
+Populations whose mean is known are drawn by lot: one kind to choose a method by, another kind to report on. Scores are
+drawn from each, and it is counted how often an interval holds the mean.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,34 +15,43 @@ from ras_agent.arrays import Doubles
 from ras_agent.eval.significance import mean_interval, paired_interval
 
 QUESTIONS = (6, 10, 40, 150)
+POPULATIONS = 30
 _DRAWN = 500  # by a bootstrap
+_SCORES = np.array([0, 0.2, 0.25, 0.33, 0.4, 0.5, 0.57, 0.67, 0.75, 0.8, 0.86, 1.0])
 
 Interval = Callable[[Doubles], tuple[float, float]]
+Population = tuple[Doubles, Doubles]
+"""Values, and the share of each: a score or a difference is one of them"""
 
 
-class Population(NamedTuple):
-    """Values with their shares; a score or a difference is one of them."""
+def chosen_by(rng: np.random.Generator) -> Population:
+    """Draw a population of the kind that the method was chosen by: any share of each score, more of 0 and 1."""
+    partly = rng.uniform(0.1, 1)
+    shares = partly * rng.dirichlet([0.7] * len(_SCORES))
+    shares[[0, -1]] += (1 - partly) * rng.dirichlet([1, 1])
+    return _SCORES, shares
 
-    name: str
-    values: Sequence[float]
-    shares: Sequence[float]
+
+def reported_on(rng: np.random.Generator) -> Population:
+    """Draw a population of the kind that is reported on: a beta distribution of sixteenths, and more of 0 and 1."""
+    scores = np.arange(17) / 16
+    inside = np.clip(scores, 0.01, 0.99)
+    mean = rng.uniform(0.1, 0.9)
+    narrow = rng.choice([1.0, 3.0, 8.0, 20.0])
+    density = inside ** (mean * narrow - 1) * (1 - inside) ** ((1 - mean) * narrow - 1)
+    partly = rng.uniform(0.2, 1)
+    shares = partly * density / density.sum()
+    right = rng.uniform()
+    shares[[0, -1]] += (1 - partly) * np.array([1 - right, right])
+    return scores, shares
 
 
-MEANS = (
-    Population("half right", (0, 1), (0.5, 0.5)),
-    Population("nine of ten right", (0, 1), (0.1, 0.9)),
-    Population("some partly right", (0, 0.33, 0.5, 0.67, 1), (0.3, 0.05, 0.1, 0.05, 0.5)),
-    Population("many partly right", (0, 0.2, 0.5, 0.8, 1), (0.2, 0.2, 0.2, 0.2, 0.2)),
-    Population("most right, some partly", (0, 0.4, 0.67, 1), (0.05, 0.1, 0.05, 0.8)),
-    Population("all partly right", (0.5, 0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.4, 0.2, 0.1)),
-)
-DIFFERENCES = (
-    Population("half differ", (0, 1, -1), (0.5, 0.3, 0.2)),
-    Population("one in seven differs", (0, 1, -1), (0.85, 0.1, 0.05)),
-    Population("all to one side", (0, 1), (0.8, 0.2)),
-    Population("half differ, partly", (0, 0.5, -0.25, 1), (0.5, 0.2, 0.2, 0.1)),
-    Population("all differ a little", (0.15, 0.05, -0.05, -0.1), (0.25, 0.25, 0.25, 0.25)),
-)
+def difference_of(first: Population, second: Population, rng: np.random.Generator) -> Population:
+    """Return the differences of two systems' scores, of which a share drawn by lot is equal."""
+    equal = rng.uniform(0.1, 0.9)
+    apart = np.outer(first[1], second[1]) * (1 - equal)
+    values = np.subtract.outer(first[0], second[0])
+    return np.append(values, 0.0), np.append(apart, equal)
 
 
 def percentile_bootstrap(rng: np.random.Generator) -> Interval:
@@ -67,34 +76,36 @@ def own_difference(scores: Doubles) -> tuple[float, float]:
 
 
 def coverage(population: Population, n: int, interval: Interval, times: int, rng: np.random.Generator) -> float:
-    """Return how often the interval of `n` values out of a population holds its mean."""
-    values = np.asarray(population.values, dtype=np.float64)
-    mean = float(np.dot(values, population.shares))
+    """Return the percentage of the intervals of `n` values out of a population that hold its mean."""
+    values, shares = population
+    mean = float(np.dot(values, shares))
     held = 0
-    for row in rng.choice(values, (times, n), p=population.shares):
+    for row in rng.choice(values, (times, n), p=shares.ravel() / shares.sum()):
         low, high = interval(row)
-        held += low - 1e-12 <= mean <= high + 1e-12
-    return held / times
+        held += low - 1e-9 <= mean <= high + 1e-9
+    return 100 * held / times
 
 
 def main() -> None:
-    """Print a table of each kind."""
+    """Print a row for each kind of population, of interval and of figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=4000, help="samples of each population and number of questions")
+    parser.add_argument("--times", type=int, default=1000, help="samples of each population and number of questions")
     times = parser.parse_args().times
     rng = np.random.default_rng(0)
     bootstrap = percentile_bootstrap(rng)
-    for title, populations, own in (("mean", MEANS, own_mean), ("difference", DIFFERENCES, own_difference)):
-        heads = [f"{kind}, n {n}" for kind in ("bootstrap", "ours") for n in QUESTIONS]
-        print(f"| {title} | {' | '.join(heads)} |")
-        print("| --- |" + " ---: |" * len(heads))
-        for population in populations:
-            cells = []
-            for interval in (bootstrap, own):
+    print(f"| populations | interval | {' | '.join(f'n {n}' for n in QUESTIONS)} |")
+    print("| --- | --- |" + " ---: |" * len(QUESTIONS))
+    for draw in (chosen_by, reported_on):
+        means = [draw(rng) for _ in range(POPULATIONS)]
+        differences = [difference_of(draw(rng), draw(rng), rng) for _ in range(POPULATIONS)]
+        for figure, populations, own in (("mean", means, own_mean), ("difference", differences, own_difference)):
+            for name, interval in (("bootstrap", bootstrap), ("ours", own)):
+                cells = []
                 for n in QUESTIONS:
-                    cells.append(f"{100 * coverage(population, n, interval, times, rng):.1f}")
-            print(f"| {population.name} | {' | '.join(cells)} |", flush=True)
-        print()
+                    held = [coverage(one, n, interval, times, rng) for one in populations]
+                    low, high = np.percentile(held, [5, 95])
+                    cells.append(f"{np.mean(held):.1f} ({low:.1f} to {high:.1f})")
+                print(f"| {draw.__name__}, {figure} | {name} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
-from contextvars import copy_context
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar, copy_context
 from functools import partial
 from math import inf
-from time import monotonic, process_time, thread_time
+from time import monotonic, perf_counter, process_time, thread_time
 from typing import Any, TypeVar
 
 from ras_agent.budget import Ledger, Limits, current_ledger, metered
@@ -67,7 +67,7 @@ def acall(role: object, method: str, *args: Any, within: float = inf) -> Awaitab
     work = getattr(role, method)
     if current_ledger().seconds_left() == inf:
         # not where somebody may stop waiting: the event loop's own threads are waited for when it ends
-        return asyncio.to_thread(_ended, work, *args)
+        return _in_shared_thread(work, *args)
     return asyncio.wrap_future(in_thread(lambda: work(*args)))
 
 
@@ -113,6 +113,72 @@ def _ended(work: Callable[..., T], *args: Any) -> T:
         return work(*args)
     except StopIteration as error:
         raise RuntimeError("a role or a model raised StopIteration") from error
+
+
+class Queueing:
+    """Clock of one run that counts the seconds in which the run waits for its turn and none of its calls is at work.
+
+    It waits for a thread, for the event loop, or for a slot or the rates of a model. Thread safe.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._waiting = 0
+        self._working = 0
+        self._since = perf_counter()
+        self._lock = threading.Lock()
+
+    def change(self, *, waiting: int = 0, working: int = 0) -> None:
+        """Note that so many more calls of the run wait, and so many more are at work."""
+        with self._lock:
+            now = perf_counter()
+            if self._waiting and not self._working:
+                self.seconds += now - self._since
+            self._since = now
+            self._waiting += waiting
+            self._working += working
+
+
+_queueing: ContextVar[Queueing | None] = ContextVar("queueing", default=None)
+
+
+@contextmanager
+def measured_queueing() -> Iterator[Queueing]:
+    """Measure in the block how long its calls wait for their turn."""
+    queueing = Queueing()
+    token = _queueing.set(queueing)
+    try:
+        yield queueing
+    finally:
+        _queueing.reset(token)
+
+
+@contextmanager
+def noted(*, waiting: int = 0, working: int = 0) -> Iterator[None]:
+    """Have the block count as waiting, or as work, where the run's queueing is measured."""
+    queueing = _queueing.get()
+    if queueing is None:
+        yield
+        return
+    queueing.change(waiting=waiting, working=working)
+    try:
+        yield
+    finally:
+        queueing.change(waiting=-waiting, working=-working)
+
+
+async def _in_shared_thread(work: Callable[..., T], *args: Any) -> T:
+    """Return `work(*args)` out of one of the event loop's threads, for which other runs may have to be waited for."""
+    queueing = _queueing.get()
+    if queueing is None:
+        return await asyncio.to_thread(_ended, work, *args)
+
+    def run() -> T:
+        with noted(waiting=-1, working=1):  # until the thread has ended: then the event loop is waited for
+            return _ended(work, *args)
+
+    with noted(waiting=1):
+        return await asyncio.to_thread(run)
 
 
 class Threads:

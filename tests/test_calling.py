@@ -9,7 +9,7 @@ import pytest
 
 from ras_agent import calling
 from ras_agent.budget import Ledger, Limits, metered
-from ras_agent.calling import StillRunning, acall, call, raise_if_cancelled
+from ras_agent.calling import Queueing, StillRunning, acall, call, measured_queueing, noted, raise_if_cancelled
 
 
 class Plain:
@@ -229,3 +229,32 @@ async def test_threads_are_given_back_when_the_work_ends_and_not_before() -> Non
             return
         except calling.StillRunning:
             pass
+
+
+def test_a_run_queues_while_a_call_waits_and_none_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0, 3.0, 10.0, 12.0, 20.0])
+    monkeypatch.setattr(calling, "perf_counter", lambda: next(now))
+    queueing = Queueing()
+    queueing.change(waiting=2)  # from 1
+    queueing.change(waiting=-1, working=1)  # from 3 on one is at work
+    queueing.change(working=-1)  # until 10
+    queueing.change(waiting=-1)  # from 12 on none waits
+    queueing.change()
+    assert queueing.seconds == (3 - 1) + (12 - 10)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+async def test_a_synchronous_role_waits_for_a_thread_and_then_works(threads: int) -> None:
+    states = []
+
+    class Role:
+        def read(self) -> None:
+            states.append((queueing._waiting, queueing._working))
+
+    with measured_queueing() as queueing:
+        await asyncio.gather(*(acall(Role(), "read") for _ in range(threads)))
+        with noted(waiting=1):
+            states.append((queueing._waiting, queueing._working))
+    assert all(working >= 1 for _, working in states[:-1])
+    assert states[-1] == (1, 0)
+    assert (queueing._waiting, queueing._working) == (0, 0)

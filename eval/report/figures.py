@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,9 @@ class RunFigures:
     """Figures of one run.
 
     groups: by "type", "gold hops" and "hops taken", where these differ between questions. verdicts: counts of right,
-    wrong, abstained and error. with_gold: how many questions name gold passages. at_once: how many
-    questions were under way while the seconds of one were taken; 0 where that is unknown. right: the right answers of
+    wrong, abstained and error. with_gold: how many questions name gold passages. queued: the
+    mean of the seconds that a question waited for its turn. at_once: how many questions were under way meanwhile; 0
+    where that is unknown. right: the right answers of
     all that was asked, and what one took. repeats: how far several repeats agree.
     """
 
@@ -91,6 +93,7 @@ class RunFigures:
     groups: Mapping[str, tuple[Group, ...]]
     stop_reasons: Mapping[str, int]
     seconds: Distribution
+    queued: float
     at_once: int
     hops: Distribution
     tokens: Distribution
@@ -203,6 +206,7 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         groups=_groups(results, metric),
         stop_reasons=dict(Counter(result.stop_reason or "error" for result in asked).most_common()),
         seconds=_distribution([result.seconds for result in asked]),
+        queued=fmean(result.queued for result in asked),
         at_once=max((result.at_once for result in asked), default=0),
         hops=_distribution([result.hops for result in asked]),
         tokens=_distribution([result.tokens for result in asked]),

@@ -117,9 +117,12 @@ def _of_all(count: int) -> str:
     return f"p of {count}, Holm"
 
 
-def at_once_text(count: int) -> str:
-    """Return what a cell of seconds says of the questions that were under way; "" for one, or an unknown number."""
-    return f", {count} at once" if count > 1 else ""
+def at_once_text(count: int, queued: float) -> str:
+    """Return what a cell of seconds says of the questions that were under way; "" for one, or an unknown number.
+
+    queued: the mean of the seconds that a question waited for its turn.
+    """
+    return f", {count} at once, {queued:.2f} s queued apart" if count > 1 else ""
 
 
 def _effort(runs: Sequence[RunFigures]) -> str:
@@ -129,7 +132,7 @@ def _effort(runs: Sequence[RunFigures]) -> str:
         row = [
             run.name,
             f"{run.hops.mean:.2f}",
-            f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once)}",
+            f"{run.seconds.p50:.2f} / {run.seconds.p95:.2f}{at_once_text(run.at_once, run.queued)}",
             str(calls),
             f"{run.tokens.p50:.0f} / {run.tokens.p95:.0f}",
             cost_text(run.cost, calls),

@@ -308,6 +308,7 @@ def _effort(report: Report) -> Html:
             f"{run.seconds.p50:.2f}",
             f"{run.seconds.p95:.2f}",
             f"{run.seconds.mean:.2f}",
+            f"{run.queued:.2f}",
             str(run.at_once or "unknown"),
             calls_text,
             f"{run.tokens.p50:,.0f}",
@@ -322,6 +323,7 @@ def _effort(report: Report) -> Html:
         "s p50",
         "s p95",
         "s mean",
+        "s queued",
         "at once",
         "LLM calls",
         "tokens p50",
@@ -329,7 +331,7 @@ def _effort(report: Report) -> Html:
         "tokens per right answer",
         "cost",
     ]
-    caption = "Per question: hops, seconds while so many were under way at once, tokens; for the run: calls and cost"
+    caption = "Per question: hops, seconds less those queued, questions at once, tokens; for the run: calls and cost"
     efforts = table(head, rows, caption=caption)
     reasons = dict.fromkeys(reason for run in report.figures for reason in run.stop_reasons)
     stops = [

@@ -151,6 +151,7 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
             scores=_mean_scores(group),
             usage=summed_usage(group),
             seconds=fmean(result.seconds for result in group),
+            queued=fmean(result.queued for result in group),
             error=errors[0] if errors else None,
         )
         merged.append(one)

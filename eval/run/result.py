@@ -18,7 +18,7 @@ _OF_SERVERS = frozenset(
 
 _PLAIN_COLUMNS = (
     *("id", "question", "type", "gold_hops", "answer", "abstained", "confidence"),
-    *("stop_reason", "hops", "seconds", "at_once"),
+    *("stop_reason", "hops", "seconds", "queued", "at_once"),
 )
 _LIST_COLUMNS = ("answers", "supporting", "retrieved")
 _MAY_LACK = frozenset({"gold_hops", "confidence", "error", "trace"})
@@ -28,14 +28,20 @@ _MAY_LACK = frozenset({"gold_hops", "confidence", "error", "trace"})
 class Result:
     """Result of one question.
 
+    supporting, retrieved: passage ids, or titles where the gold passages are named by title (`by_title`, which runs of
+        older versions do not say); `retrieved` is ranked by hop, then by rank within the hop.
     confidence: of the answer, 0..1, also of one that was left unsaid; None of an answerer that states none.
-    supporting, retrieved: passage ids, or titles where the gold passages are named by title; `retrieved` is ranked by
-    hop, then by rank within the hop. scores: metric -> 0..1. seconds: by the clock, from asked to answered, where at
-    most `at_once` questions were under way: only if it is 1 are they the question's own; 0 is unknown. usage: see
-    `token_use`. failures: what went wrong in the run without ending it. error: {"type", "message"} of what was raised
-    instead of an answer, within the agent ("Unanswered", "ServerFailed") or out of it. trace: `Trace.to_dict()`.
-    by_title: whether gold passages are named by title; runs of older versions do not say. relevance: the grade of each
-    judged passage, where the question set grades them (BEIR); else each of `supporting` counts as 1.
+    scores: metric -> 0..1.
+    seconds: by the clock, from asked to answered, less those in which the question waited in a queue.
+    queued: the seconds in a queue.
+    at_once: how many questions were under way at most, 0 where that is unknown; several share the processor, too.
+    usage: see `token_use`.
+    failures: problems in the run that did not end it.
+    error: {"type", "message"} of what was raised instead of an answer, within the agent ("Unanswered", "ServerFailed")
+        or out of it.
+    trace: `Trace.to_dict()`.
+    relevance: the grade of each judged passage, where the question set grades them (BEIR); else each of `supporting`
+        counts as 1.
     """
 
     id: str
@@ -52,6 +58,7 @@ class Result:
     stop_reason: str = ""
     hops: int = 0
     seconds: float = 0.0
+    queued: float = 0.0
     at_once: int = 0
     usage: JSON = field(default_factory=dict)
     models: tuple[str, ...] = ()

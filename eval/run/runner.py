@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ras_agent.calling import raise_if_cancelled
+from ras_agent.calling import measured_queueing, raise_if_cancelled
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.cited_graph import apart
 from ras_agent.eval.metrics.registry import Outcome, score
@@ -68,18 +68,28 @@ def question_work(
     """
 
     async def work(question: Question) -> Result:
-        began, output = time.perf_counter(), NO_ANSWER
+        output = NO_ANSWER
+        failed: Exception | None = None
+        began = time.perf_counter()
+        with measured_queueing() as queueing:
+            try:
+                with asking(question):
+                    output = await answer(question)
+                raise_if_cancelled()
+            except ModelRefused:  # so would every other question
+                raise
+            except Exception as error:
+                failed = error
+        passed = time.perf_counter() - began
+        seconds = max(0.0, passed - queueing.seconds)
         try:
-            with asking(question):
-                output = await answer(question)
-            raise_if_cancelled()
-            seconds = time.perf_counter() - began
+            if failed:
+                raise failed
             trace = _trace_of(output, mode, roles or {}) if traces else None
             result = result_of(question, output, seconds=seconds, trace=trace)
-        except ModelRefused:  # so would every other question
-            raise
         except Exception as error:
-            result = failed_result(question, error, seconds=time.perf_counter() - began)
+            result = failed_result(question, error, seconds=seconds)
+        result = replace(result, queued=queueing.seconds)
         try:
             return replace(result, scores=dict(scorer(question, output)))
         except Exception as error:  # a user's own metric must not cost the answers of the others

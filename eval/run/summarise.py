@@ -48,6 +48,7 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "seconds": {
             **_percentiles(seconds),
             "mean": fmean(seconds) if seconds else 0.0,
+            "queued": fmean(result.queued for result in results) if results else 0.0,
             "at_once": max((result.at_once for result in results), default=0),
         },
         "tokens": _tokens(results),

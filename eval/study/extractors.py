@@ -204,7 +204,7 @@ def _show(
 
 def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     """Return the scores, and the tokens per second of all streams together while all are busy."""
-    seconds = sum(result.seconds for result in results) / max(1, min(concurrency, len(results)))
+    seconds = sum(result.seconds + result.queued for result in results) / max(1, min(concurrency, len(results)))
     fresh = not any(result.usage.get("replayed") for result in results)
 
     def pace(tokens: int) -> float | None:

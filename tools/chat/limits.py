@@ -19,6 +19,7 @@ from math import inf
 from typing import TypeVar
 
 from ras_agent.budget import Ledger
+from ras_agent.calling import noted
 from ras_agent.events import WaitingForModel, emit, streaming
 
 T = TypeVar("T")
@@ -235,20 +236,28 @@ class Limiter:
         problem: BaseException | None = None
         try:
             with self._telling(call):
-                if not call.ticket.done():
-                    slot = asyncio.wrap_future(call.ticket)
-                    await (deadline.wait(slot) if deadline else slot)
-                call.ticket.result()
-                booking = self._book(tokens, deadline)
-                if (wait := booking.at - self.clock.now()) > 0:
-                    await self.clock.asleep(wait)
+                with noted(waiting=1):
+                    booking = await self._admitted(call, tokens, deadline)
                 self._send(call)
-                yield booking
+                with noted(working=1):
+                    yield booking
         except BaseException as error:
             problem = error
             raise
         finally:
             self._leave(call, problem)
+
+    async def _admitted(self, call: _Call, tokens: int, deadline: Deadline | None) -> Booking:
+        """Wait for a slot and for the rates."""
+        if not call.ticket.done():
+            slot = asyncio.wrap_future(call.ticket)
+            await (deadline.wait(slot) if deadline else slot)
+        call.ticket.result()
+        booking = self._book(tokens, deadline)
+        wait = booking.at - self.clock.now()
+        if wait > 0:
+            await self.clock.asleep(wait)
+        return booking
 
     def _enter(self, call: _Call) -> None:
         with self._lock:

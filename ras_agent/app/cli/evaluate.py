@@ -278,7 +278,7 @@ def _show(console: Console, summary: JSON, task: Task, out: Path) -> None:
             table.add_row(f"  {metric}, surest {share}", f"{100 * scores[metric]:.1f}", "", "")
     tokens = summary["tokens"]
     seconds = summary["seconds"]
-    at_once = at_once_text(seconds["at_once"])
+    at_once = at_once_text(seconds["at_once"], seconds["queued"])
     parts = [
         quantity(summary["questions"], "question"),
         f"{summary['hops']:.1f} hops and {summary['retrieved']:.1f} passages each",

@@ -74,8 +74,12 @@ def test_a_score_that_not_all_questions_have_says_how_many_do() -> None:
 
 
 def test_seconds_say_how_many_questions_were_under_way() -> None:
-    run = Run("r", {}, (Result("1", "?", seconds=0.5, at_once=8), Result("2", "?", seconds=0.5, at_once=8)))
-    assert "| r | 0.00 | 0.50 / 0.50, 8 at once |" in _markdown(run, prices=Prices())
+    run = Run(
+        "r",
+        {},
+        (Result("1", "?", seconds=0.5, queued=1.0, at_once=8), Result("2", "?", seconds=0.5, queued=3.0, at_once=8)),
+    )
+    assert "| r | 0.00 | 0.50 / 0.50, 8 at once, 2.00 s queued apart |" in _markdown(run, prices=Prices())
 
 
 def test_costs_in_words() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ras_agent import create_ras_agent
+from ras_agent.calling import noted
 from ras_agent.errors import ModelRefused, RunError
 from ras_agent.eval.metrics.answers import exact_match
 from ras_agent.eval.question import Question
@@ -68,6 +69,22 @@ def test_results_are_in_the_order_of_the_questions_and_scored(tmp_path: Path) ->
     counts = {"calls": 1, "replayed": 0, "input_tokens": 7, "output_tokens": 3, "cached_tokens": 2}
     assert first.usage["by_role"] == {"planner": counts, "answerer": {**counts, "replayed": 1}}
     assert (first.usage["calls"], first.usage["replayed"], first.usage["input_tokens"]) == (2, 1, 14)
+
+
+def test_seconds_in_a_queue_are_apart_from_a_questions_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(100))
+    clock = lambda: next(now)  # noqa: E731
+    monkeypatch.setattr("ras_agent.eval.run.runner.time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr("ras_agent.calling.perf_counter", clock)
+
+    async def answer(question: Question) -> Mapping[str, Any]:
+        with noted(waiting=1):
+            await asyncio.sleep(0)
+        return NO_ANSWER
+
+    (result,) = evaluate(Here(question_work(answer, _score)), QUESTIONS[:1], _folder(tmp_path), concurrency=1)
+    # asked at 0, its queue begins at 1, it waits from 2 to 3, and has its answer at 4
+    assert (result.seconds, result.queued) == (3, 1)
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (4, 4), (32, 6)])

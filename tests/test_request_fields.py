@@ -8,8 +8,9 @@ import pytest
 from ras_agent import Settings
 from ras_agent.errors import SettingsError
 from ras_agent.graphs.resolve import role_options
-from ras_agent.request_fields import described_headers, with_values
-from ras_agent.settings import described_request, load_settings, refuse_keys, unnamed_destinations
+from ras_agent.settings import described_request, load_settings
+from ras_agent.settings.request_fields import described_headers, with_values
+from ras_agent.settings.trust import refuse_keys, unnamed_destinations
 
 
 def in_file(folder: Path, text: str) -> Path:

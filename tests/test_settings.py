@@ -7,7 +7,8 @@ import pytest
 
 from ras_agent.address import Address
 from ras_agent.errors import FlagError, SettingsError
-from ras_agent.settings import Settings, find_config, load_settings, refuse_code, refuse_keys, unnamed_destinations
+from ras_agent.settings import Settings, find_config, load_settings
+from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
 from tests.messages import says
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ras_agent.errors import SettingsError
-from ras_agent.request_fields import FIELDS, described_headers, with_values
 from ras_agent.settings import Settings
+from ras_agent.settings.request_fields import FIELDS, described_headers, with_values
 
 # of the chat models of LangChain's providers, the names by which they take a field or headers, the likeliest first
 _OTHER_NAMES = {"reasoning_effort": ("reasoning_effort", "reasoning")}

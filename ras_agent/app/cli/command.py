@@ -30,18 +30,9 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from ras_agent.address import Address, place_of, refuse_address
 from ras_agent.app.cli.terminal import inert
 from ras_agent.errors import SettingsError
-from ras_agent.settings import (
-    PLACES,
-    Setting,
-    Settings,
-    Work,
-    describe,
-    find_config,
-    load_settings,
-    refuse_code,
-    refuse_keys,
-    unnamed_destinations,
-)
+from ras_agent.settings import Setting, Settings, Work, describe, find_config, load_settings
+from ras_agent.settings.fields import PLACES
+from ras_agent.settings.trust import refuse_code, refuse_keys, unnamed_destinations
 
 LOOK: dict[str, Any] = {
     "no_args_is_help": True,
@@ -242,7 +233,7 @@ def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Se
     """
     file = find_config(config)
     settings = load_settings(file, flags=flags, model=model)
-    destinations = unnamed_destinations(file, config, flags=flags, model=model, work=work)
+    destinations = unnamed_destinations(file, config, os.environ, flags, model, work)
     refuse_code(file, destinations)
     refuse_keys(file, destinations, os.environ)
     if destinations:

@@ -1,26 +1,12 @@
-"""Settings of a run, from four places; a later one overrides an earlier one.
-
-    the defaults of `Settings`
-    ras-agent.toml              planner = "openai:gpt-4o-mini"
-    the environment             RAS_AGENT_PLANNER=openai:gpt-4o-mini
-    the command line            --planner openai:gpt-4o-mini
-
-The fields of `Settings` are the one list of options: the keys of the file, the variables, the flags with their help and
-the table in the docs are made from them. API keys are not settings: each provider reads its own environment variable.
-"""
+"""Declares all settings of the toolkit, with their defaults, help texts and checks."""
 
 from __future__ import annotations
 
 import json
-import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -37,15 +23,15 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 
 from ras_agent.address import Address, place_of
 from ras_agent.budget import Limits
-from ras_agent.errors import FlagError, SettingsError, UnknownName, did_you_mean
+from ras_agent.errors import UnknownName
 from ras_agent.filters import Filter, read_filter, read_metadata
 from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import is_registered, names
-from ras_agent.request_fields import (
+from ras_agent.review import places
+from ras_agent.settings.request_fields import (
     FIELDS,
     described_headers,
     merged,
@@ -53,22 +39,9 @@ from ras_agent.request_fields import (
     read_headers,
     read_roles,
     read_variables,
-    shown_secret,
-    variables_in,
 )
-from ras_agent.review import places
+from ras_agent.settings.wrong import WrongSettings
 from ras_agent.text.languages import language_name
-
-_PREFIX = "RAS_AGENT_"
-_CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
-TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
-"""The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
-_LOCAL_CONFIG = "ras-agent.toml"
-_MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
-_NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
-"""Settings that may name variables whose values are sent to a server."""
-_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
-_SECRET = ("key", "token", "secret", "password")
 
 Work = Literal["answer", "ask", "eval", "extract", "index", "judge", "serve"]
 """What a command does. It takes the settings of its work: `mcp` answers, `kg build` extracts, `index` indexes.
@@ -120,24 +93,6 @@ PLACES = frozenset(("index", "cache", "triple_cache"))
 _Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class _WrongSettings(SettingsError):
-    """Raised by `Settings(...)`: names the first key that is wrong, and why."""
-
-    def __init__(self, error: ValidationError, model: type[BaseModel], places: Mapping[str, str] | None = None) -> None:
-        """Describe a pydantic error about `model`. places: where each key was read; all are of a call if not given."""
-        first = error.errors()[0]
-        self.error, self.key = error, str(first["loc"][0]) if first["loc"] else ""
-        problem = f"{first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r:.80}"
-        if first["type"] == "value_error":  # a validator's of this class, which names the value
-            problem = str(first.get("ctx", {}).get("error", problem))
-        self.problem = problem
-        place = (places or {}).get(self.key, "Settings")
-        if first["type"] == "extra_forbidden":
-            super().__init__(_unknown(place, self.key, model))
-        else:
-            super().__init__(f"{place}: {_spelling(place, self.key)}: {problem}" if self.key else problem)
-
-
 class Settings(BaseModel):
     """All settings with their defaults. Frozen; an unknown key is an error.
 
@@ -154,7 +109,7 @@ class Settings(BaseModel):
             try:
                 super().__init__(**values)
             except ValidationError as error:
-                raise _WrongSettings(error, type(self)) from None
+                raise WrongSettings(error, type(self)) from None
 
     index: Place | None = _RETRIEVAL(
         None, "The index to search: a folder or postgresql://host/database.", "--index", "-i", everyday=True
@@ -387,23 +342,26 @@ class Settings(BaseModel):
         value = _as_list(value)
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             value = read_filter(value)
-        return value if Filter.of(value) else None
+        if not Filter.of(value):
+            return None
+        return value
 
     def for_role(self, role: str) -> Self:
         """Return the settings of a role's calls: its own in place of the common ones."""
-        own = (self.roles or {}).get(role)
-        if not own:
+        roles = self.roles or {}
+        chosen: dict[str, Any] = {}
+        for name, value in roles.get(role, {}).items():
+            if isinstance(value, dict):
+                value = merged(getattr(self, name), value)
+            chosen[name] = value
+        if not chosen:
             return self
-        chosen = {
-            name: merged(getattr(self, name), value) if isinstance(value, dict) else value
-            for name, value in own.items()
-        }
         return self.model_copy(update=chosen)
 
     @property
     def needs_index(self) -> bool:
         """Tell whether the retriever searches an index and none is named."""
-        return self.index is None and not _is_code(self.retriever)
+        return self.index is None and not self.retriever.startswith("langchain:")
 
     @field_validator("language")
     @classmethod
@@ -419,12 +377,13 @@ class Settings(BaseModel):
             value = dict(map(_fields_of_pattern, value))
         if not isinstance(value, dict):
             return value
+        patterns: dict[str, dict[str, str | None]] = {}
         for pattern, keys in value.items():
-            roles = keys.items() if isinstance(keys, dict) else ()
-            if not roles or not all(role in _RECORD_ROLES and _may_name(role, key) for role, key in roles):
+            if not _name_record_fields(keys):
                 example = 'text = "body"'
                 raise ValueError(f"{pattern!r} has to name text, title or id, such as {example}, got {keys!r:.80}")
-        return {pattern: {role: key or None for role, key in keys.items()} for pattern, keys in value.items()} or None
+            patterns[pattern] = {role: key or None for role, key in keys.items()}
+        return patterns or None
 
     @field_validator("metadata", mode="before")
     @classmethod
@@ -451,11 +410,13 @@ class Settings(BaseModel):
     @classmethod
     def _read_roles(cls, value: object) -> object:
         """Read the settings of single roles, each checked as a setting of its name is."""
+        if value is None:
+            return None
         roles: dict[str, dict[str, Any]] = {}
-        for role, chosen in ({} if value is None else read_roles(value)).items():
+        for role, chosen in read_roles(value).items():
             try:
                 checked = Settings(**chosen)
-            except _WrongSettings as wrong:
+            except WrongSettings as wrong:
                 raise ValueError(f"{role}.{wrong.key}: {wrong.problem}") from None
             roles[role] = {name: getattr(checked, name) for name in chosen}
         return roles or None
@@ -488,16 +449,21 @@ class Settings(BaseModel):
 
 
 def described_request(settings: Settings) -> dict[str, Any]:
-    """Return what settings add to requests that may change replies, as a manifest states it: without a secret."""
-    return _described({name: getattr(settings, name) for name in (*FIELDS, "extra_body", "headers", "roles")})
+    """Return the settings that change requests to models, as a manifest states them: without a secret."""
+    names = (*FIELDS, "extra_body", "headers", "roles")
+    return _described({name: getattr(settings, name) for name in names})
 
 
 def _described(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    described = {name: value for name, value in chosen.items() if value is not None and name != "api_keys"}
-    if "headers" in described:
-        described["headers"] = described_headers(described["headers"])
-    if "roles" in described:
-        described["roles"] = {role: _described(own) for role, own in described["roles"].items()}
+    described: dict[str, Any] = {}
+    for name, value in chosen.items():
+        if value is None or name == "api_keys":
+            continue
+        if name == "headers":
+            value = described_headers(value)
+        elif name == "roles":
+            value = {role: _described(own) for role, own in value.items()}
+        described[name] = value
     return described
 
 
@@ -508,274 +474,35 @@ def _as_list(value: object) -> object:
     """Return the object of a JSON text, any other text as a list of one, and a value of another type unchanged."""
     if not isinstance(value, str):
         return value
-    return json.loads(value) if value.lstrip().startswith("{") else [value]
+    if value.lstrip().startswith("{"):
+        return json.loads(value)
+    return [value]
 
 
-def _may_name(role: str, key: object) -> bool:
-    return (isinstance(key, str) and key != "") or (role == "id" and key in (None, ""))
+def _name_record_fields(keys: object) -> bool:
+    """Tell whether `keys` maps text, title or id to names; an id may be without one, and is numbered then."""
+    if not isinstance(keys, dict) or not keys:
+        return False
+    for role, key in keys.items():
+        is_name = isinstance(key, str) and key != ""
+        is_numbered = role == "id" and key in (None, "")
+        if role not in _RECORD_ROLES or not (is_name or is_numbered):
+            return False
+    return True
 
 
 def _fields_of_pattern(text: object) -> tuple[str, dict[str, str]]:
     """Split "*.jsonl:text=body,title=name" into the pattern of files and the fields; without a pattern it is "*"."""
-    pattern, colon, role = str(text).partition("=")[0].rpartition(":")
-    pairs = [part.partition("=") for part in str(text)[len(pattern + colon) :].split(",")]
-    if not (role and bool(pattern) == bool(colon) and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}")
-    return pattern or "*", {role.strip(): key.strip() for role, _, key in pairs}
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Description of a field of a settings class: what its flag, its help text and its line in the docs need.
-
-    type: what a value is read as: str, int, float, bool or Path. choices: the allowed values of a Literal.
-    repeated: whether the flag may be given several times, each time with a key=value. everyday: the work whose commands
-    show it on their first page of help.
-    """
-
-    name: str
-    type: type
-    choices: tuple[str, ...]
-    default: Any
-    help: str
-    panel: str
-    work: frozenset[Work]
-    flags: tuple[str, ...]
-    repeated: bool
-    everyday: frozenset[Work]
-
-
-def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
-    """Return the settings of a class by name, in order; with `work`, only those that it uses."""
-    return {setting.name: setting for setting in _describe_field(model) if work is None or work in setting.work}
-
-
-@cache
-def _describe_field(model: type[Settings]) -> tuple[Setting, ...]:
-    return tuple(_setting(name, info) for name, info in model.model_fields.items())
-
-
-def _setting(name: str, info: FieldInfo) -> Setting:
-    about: Any = info.json_schema_extra or {}
-    inner = _without_none(info.annotation)
-    choices = tuple(map(str, get_args(inner))) if get_origin(inner) is Literal else ()
-    work: set[Work] = set(about.get("work", get_args(Work)))
-    if "answer" in work:
-        work |= {"ask", "eval", "serve"}
-    everyday = about.get("everyday", False)
-    pairs = get_origin(inner) is dict
-    return Setting(
-        name=name,
-        type=str if choices or pairs else inner,
-        choices=choices,
-        default=info.default,
-        help=info.description or "",
-        panel=about.get("panel", ""),
-        work=frozenset(work),
-        flags=tuple(about.get("flags", ())),
-        repeated=pairs,
-        everyday=frozenset(work if everyday is True else everyday or ()),
-    )
-
-
-def _without_none(annotation: Any) -> Any:
-    """Return the X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
-    if get_origin(annotation) is Annotated:
-        return _without_none(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return _without_none(next(part for part in get_args(annotation) if part is not NoneType))
-    return annotation
-
-
-def find_config(
-    path: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
-) -> Path | None:
-    """Return the one settings file that is read: `path`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
-
-    The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
-    """
-    environment = os.environ if environment is None else environment
-    if place := path or environment.get(_CONFIG_VARIABLE):
-        file = Path(place).expanduser()
-        if not file.is_file():
-            raise SettingsError(f"the settings file {str(file)!r} does not exist")
-        return file
-    # not Path.home(), which raises for a user without a home, as containers have them
-    home = Path(environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"))
-    candidates = ((folder or Path()) / _LOCAL_CONFIG, home / "ras-agent" / "config.toml")
-    return next((file for file in candidates if file.is_file()), None)
-
-
-def unnamed_destinations(
-    config: Path | None,
-    path: str | Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    flags: Mapping[str, Any] | None = None,
-    model: type[Settings] = Settings,
-    work: Work | None = None,
-) -> dict[str, str]:
-    """Map settings by which `config` sends passages elsewhere, or writes, to their values, if nobody named the file.
-
-    A file found in the working directory alone came with the folder, perhaps from somebody else. A file that the user
-    named, by `path` or by RAS_AGENT_CONFIG, or that is his own, is trusted: for it, and for what variables or flags set
-    instead, the result is empty.
-    """
-    environment = os.environ if environment is None else environment
-    if config is None or path or environment.get(_CONFIG_VARIABLE) or config.name != _LOCAL_CONFIG:
-        return {}
-    overridden = {key for key, value in (flags or {}).items() if value is not None}
-    overridden |= _from_environment(environment).keys()
-    settings = describe(model, work).values()
-    places = {
-        setting.name for setting in settings if setting.type is Path or setting.name in {*_MODEL_SETTINGS, "retriever"}
-    }
-    table = {key: value for key, value in _from_file(config, model).items() if key not in overridden}
-    secrets = {key: ", ".join(named) for key in _NAMES_SECRETS & table.keys() if (named := _variables(key, table[key]))}
-    return secrets | {
-        key: str(value)
-        for key, value in table.items()
-        if key in places and value not in _LOCAL_ROLES and not _is_harmless(key, value)
-    }
-
-
-def _variables(key: str, value: Any) -> list[str]:
-    """Return the environment variables whose values a setting sends to a server."""
-    if key == "api_keys":
-        return [str(value)]
-    if key == "headers":
-        return variables_in(read_headers(value))
-    named: list[str] = []
-    for chosen in read_roles(value).values():
-        for name in ("headers", "api_keys"):
-            if name in chosen:
-                named += _variables(name, chosen[name])
-    return named
-
-
-def _is_harmless(key: str, value: object) -> bool:
-    """Tell whether a setting names the folder of an index, which is only read, or a retriever that is registered."""
-    return (key == "index" and isinstance(value, Path)) or (key == "retriever" and not _is_code(value))
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("langchain:")
-
-
-def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
-    """Raise SettingsError if one of the `unnamed_destinations` is Python code, which would be run."""
-    if _is_code(destinations.get("retriever")):
-        raise SettingsError(
-            f"{config}: 'retriever' names Python code ({destinations['retriever']}); none is run that only a file of "
-            f"the working directory names. If you trust it, say so: --retriever {destinations['retriever']}, or "
-            f"--config {config}"
-        )
-
-
-def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
-    for name, value in destinations.items():
-        if name in _NAMES_SECRETS:
-            raise SettingsError(
-                f"{config}: {name!r} names variables of the environment ({value}); what they hold goes to no server "
-                f"that only a file of the working directory names. If you trust the file, say so: --config {config}, "
-                f"or {_CONFIG_VARIABLE}={config}"
-            )
-        provider, _, address = value.partition(":")
-        if provider == "vllm" and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
-            url = urlsplit(address)
-            raise SettingsError(
-                f"{config}: {name!r} names the server {url.scheme}://{url.netloc.rpartition('@')[2]}, and VLLM_API_KEY "
-                f"is set; a key goes to no server that only a file of the working directory names. If you trust the "
-                f"file, say so: --config {config}, or {_CONFIG_VARIABLE}={config}; else unset VLLM_API_KEY"
-            )
-        if name in PLACES and environment.get("PGPASSWORD") and isinstance(place_of(value), Address):
-            raise SettingsError(
-                f"{config}: {name!r} names the database {value}, and PGPASSWORD is set; a password goes to no server "
-                f"that only a file of the working directory names. If you trust the file, say so: --config {config}, "
-                f"or {_CONFIG_VARIABLE}={config}; else unset PGPASSWORD"
-            )
-
-
-def load_settings(
-    config: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    flags: Mapping[str, Any] | None = None,
-    model: type[Settings] = Settings,
-) -> Settings:
-    """Return the settings of a TOML file (see `find_config`), of RAS_AGENT_* variables, and of flags that are not None.
-
-    Variables override the file, and flags override both. Relative paths in the file start from its folder. Raises
-    SettingsError, with the place and the key, for an unknown setting or a wrong value.
-    """
-    values: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for place, layer in (
-        (str(config), _from_file(config, model) if config else {}),
-        ("environment", _from_environment(os.environ if environment is None else environment)),
-        ("flags", {key: value for key, value in (flags or {}).items() if value is not None}),
-    ):
-        for key, value in layer.items():
-            if key not in model.model_fields:
-                raise SettingsError(_unknown(place, key, model))
-            values[key], places[key] = value, place
-    try:
-        settings = model(**values)
-        _refuse_shown_secrets({key: value for key, value in values.items() if places[key] == "flags"})
-        return settings
-    except _WrongSettings as wrong:
-        if places.get(wrong.key) == "flags":
-            raise FlagError(f"{_spelling('flags', wrong.key)}: {wrong.problem}") from None
-        raise _WrongSettings(wrong.error, model, places) from None
-
-
-def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
-    """Raise FlagError for a header on the command line whose value is a secret."""
-    given = [read_headers(flags["headers"])] if "headers" in flags else []
-    if "roles" in flags:
-        given += [read_headers(own.get("headers", {})) for own in read_roles(flags["roles"]).values()]
-    for headers in given:
-        if name := shown_secret(headers):
-            raise FlagError(
-                f"--headers: {name} holds a secret, and others can see the command line; name a variable: --headers "
-                f"{name}=env:NAME"
-            )
-
-
-def _from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
-    try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not TOML: {error}") from error
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
-    for key, setting in describe(model).items():
-        if setting.type is Path and isinstance(value := table.get(key), str):
-            place = place_of(value) if key in PLACES else Path(value)
-            table[key] = path.parent / place.expanduser() if isinstance(place, Path) else place
-    return table
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in the environment; an empty variable counts as not set."""
-    return {
-        name.removeprefix(_PREFIX).lower(): value
-        for name, value in environment.items()
-        if name.startswith(_PREFIX) and name not in (_CONFIG_VARIABLE, TOKEN_VARIABLE) and value
-    }
-
-
-def _unknown(place: str, key: str, model: type[BaseModel]) -> str:
-    names = model.model_fields
-    meant = [name for name in names if name != "api_keys"]
-    remedy = did_you_mean(key, meant, partial(_spelling, place))
-    if not remedy and any(part in key.lower() for part in _SECRET):
-        remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
-    remedy = remedy or f"known: {', '.join(_spelling(place, name) for name in sorted(names))}"
-    return f"{place}: unknown setting {_spelling(place, key)}; {remedy}"
-
-
-def _spelling(place: str, key: str) -> str:
-    """Return a setting's name as it is written in `place`: a flag, a variable or a key."""
-    if place == "environment":
-        return f"{_PREFIX}{key.upper()}"
-    return f"--{key.replace('_', '-')}" if place == "flags" else repr(key)
+    wrong = ValueError(f"expected text=KEY or PATTERN:text=KEY, such as '*.jsonl:text=body', got {text!r:.80}")
+    first, *others = str(text).split(",")
+    name, equals, key = first.partition("=")
+    pattern, colon, role = name.rpartition(":")
+    if not equals or not role or bool(pattern) != bool(colon):
+        raise wrong
+    fields = {role.strip(): key.strip()}
+    for other in others:
+        role, equals, key = other.partition("=")
+        if not equals:
+            raise wrong
+        fields[role.strip()] = key.strip()
+    return pattern or "*", fields

@@ -1,0 +1,82 @@
+"""Describes the settings of a class, for flags, help texts and the table in the docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from ras_agent.settings.fields import Settings, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Description of one field of a settings class."""
+
+    name: str
+    type: type
+    """What a value is read as: str, int, float, bool or Path."""
+    choices: tuple[str, ...]
+    """The allowed values of a Literal."""
+    default: Any
+    help: str
+    panel: str
+    work: frozenset[Work]
+    flags: tuple[str, ...]
+    repeated: bool
+    """Whether the flag may be given several times, each time with a key=value."""
+    everyday: frozenset[Work]
+    """The work whose commands show it on their first page of help."""
+
+
+def describe(model: type[Settings] = Settings, work: Work | None = None) -> dict[str, Setting]:
+    """Return the settings of a class by name, in order; with `work`, only those that it uses."""
+    return {setting.name: setting for setting in _settings(model) if work is None or work in setting.work}
+
+
+@cache
+def _settings(model: type[Settings]) -> tuple[Setting, ...]:
+    return tuple(_setting(name, info) for name, info in model.model_fields.items())
+
+
+def _setting(name: str, info: FieldInfo) -> Setting:
+    about: Any = info.json_schema_extra or {}
+    work: set[Work] = set(about.get("work", get_args(Work)))
+    if "answer" in work:
+        work |= {"ask", "eval", "serve"}
+    everyday = about.get("everyday", False)
+    if everyday is True:
+        everyday = work
+    read_as = _without_none(info.annotation)
+    repeated = get_origin(read_as) is dict
+    choices: tuple[str, ...] = ()
+    if get_origin(read_as) is Literal:
+        choices = tuple(map(str, get_args(read_as)))
+    if choices or repeated:
+        read_as = str
+    return Setting(
+        name=name,
+        type=read_as,
+        choices=choices,
+        default=info.default,
+        help=info.description or "",
+        panel=about.get("panel", ""),
+        work=frozenset(work),
+        flags=tuple(about.get("flags", ())),
+        repeated=repeated,
+        everyday=frozenset(everyday or ()),
+    )
+
+
+def _without_none(annotation: Any) -> Any:
+    """Return the X of `X | None`, of `Annotated[X, ...]` and of `X | Y`."""
+    kind = get_origin(annotation)
+    parts = get_args(annotation)
+    if kind is Annotated:
+        return _without_none(parts[0])
+    if kind in (Union, UnionType):
+        return _without_none(next(part for part in parts if part is not NoneType))
+    return annotation

@@ -1,0 +1,128 @@
+"""Reads settings from a TOML file, the environment and flags; a later place overrides an earlier one."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ras_agent.address import place_of
+from ras_agent.errors import FlagError, SettingsError
+from ras_agent.settings.description import describe
+from ras_agent.settings.fields import PLACES, Settings
+from ras_agent.settings.request_fields import read_headers, read_roles, shown_secret
+from ras_agent.settings.wrong import PREFIX, WrongSettings, spelling, unknown_setting
+
+CONFIG_VARIABLE = "RAS_AGENT_CONFIG"
+"""The environment variable that names a settings file."""
+TOKEN_VARIABLE = "RAS_AGENT_SERVE_TOKEN"
+"""The environment variable of a token that callers of `ras-agent serve` show; a secret, so no setting."""
+LOCAL_CONFIG = "ras-agent.toml"
+"""The settings file that a working folder may have."""
+
+
+def find_config(
+    path: str | Path | None = None, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Path | None:
+    """Return the one settings file that is read: `path`, RAS_AGENT_CONFIG, ./ras-agent.toml, or the user's own.
+
+    The user's own is ~/.config/ras-agent/config.toml. Raises SettingsError if a file that was named does not exist.
+    """
+    if environment is None:
+        environment = os.environ
+    named = path or environment.get(CONFIG_VARIABLE)
+    if named:
+        file = Path(named).expanduser()
+        if not file.is_file():
+            raise SettingsError(f"the settings file {str(file)!r} does not exist")
+        return file
+    # Path.home() raises for a user without a home, as containers have them; expanduser does not
+    home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    local = (folder or Path()) / LOCAL_CONFIG
+    for file in (local, Path(home) / "ras-agent" / "config.toml"):
+        if file.is_file():
+            return file
+    return None
+
+
+def load_settings(
+    config: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+    model: type[Settings] = Settings,
+) -> Settings:
+    """Return the settings of a TOML file (see `find_config`), of RAS_AGENT_* variables, and of flags that are not None.
+
+    Variables override the file, and flags override both. Relative paths in the file start from its folder. Raises
+    SettingsError, with the place and the key, for an unknown setting or a wrong value.
+    """
+    layers: dict[str, Mapping[str, Any]] = {}
+    if config:
+        layers[str(config)] = from_file(config, model)
+    layers["environment"] = from_environment(os.environ if environment is None else environment)
+    layers["flags"] = given(flags)
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for place, layer in layers.items():
+        for key, value in layer.items():
+            if key not in model.model_fields:
+                raise SettingsError(unknown_setting(place, key, model))
+            values[key] = value
+            places[key] = place
+    try:
+        settings = model(**values)
+    except WrongSettings as wrong:
+        if places.get(wrong.key) == "flags":
+            raise FlagError(f"{spelling('flags', wrong.key)}: {wrong.problem}") from None
+        raise WrongSettings(wrong.error, model, places) from None
+    _refuse_shown_secrets(layers["flags"])
+    return settings
+
+
+def given(flags: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the flags that have a value."""
+    return {key: value for key, value in (flags or {}).items() if value is not None}
+
+
+def _refuse_shown_secrets(flags: Mapping[str, Any]) -> None:
+    """Raise FlagError for a header on the command line whose value is a secret."""
+    headers = [flags.get("headers")]
+    for own in read_roles(flags.get("roles", {})).values():
+        headers.append(own.get("headers"))
+    for value in headers:
+        name = shown_secret(read_headers(value or {}))
+        if name:
+            raise FlagError(
+                f"--headers: {name} holds a secret, and others can see the command line; name a variable: --headers "
+                f"{name}=env:NAME"
+            )
+
+
+def from_file(path: Path, model: type[Settings]) -> dict[str, Any]:
+    """Return the keys of a settings file, with paths from its folder. Raises SettingsError for one that is not TOML."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: not TOML: {error}") from error
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+    for key, setting in describe(model).items():
+        value = table.get(key)
+        if setting.type is not Path or not isinstance(value, str):
+            continue
+        place = place_of(value) if key in PLACES else Path(value)
+        if isinstance(place, Path):
+            place = path.parent / place.expanduser()
+        table[key] = place
+    return table
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings in the environment; an empty variable counts as not set."""
+    settings: dict[str, str] = {}
+    for name, value in environment.items():
+        if name.startswith(PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE) and value:
+            settings[name.removeprefix(PREFIX).lower()] = value
+    return settings

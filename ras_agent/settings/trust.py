@@ -1,0 +1,117 @@
+"""Decides what a settings file may do that only lies in the working folder, and perhaps came with it.
+
+Such a file may not run code, and no key of the environment goes to a server that only it names. A file that the user
+named by `--config` or RAS_AGENT_CONFIG, or that is the user's own, is trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ras_agent.address import Address, place_of
+from ras_agent.errors import SettingsError
+from ras_agent.settings.description import describe
+from ras_agent.settings.fields import PLACES, Settings, Work
+from ras_agent.settings.request_fields import read_headers, read_roles, variables_in
+from ras_agent.settings.sources import CONFIG_VARIABLE, LOCAL_CONFIG, from_environment, from_file, given
+
+_MODEL_SETTINGS = frozenset(("llm", "planner", "extractor", "answerer", "rewriter", "embedder", "weights"))
+_NAMES_SECRETS = frozenset(("headers", "api_keys", "roles"))
+"""Settings that may name variables whose values are sent to a server."""
+_LOCAL_ROLES = frozenset(("offline", "minilm", "packaged"))
+
+
+def unnamed_destinations(
+    config: Path | None,
+    path: str | Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, Any] | None = None,
+    model: type[Settings] = Settings,
+    work: Work | None = None,
+) -> dict[str, str]:
+    """Map settings by which `config` sends passages elsewhere, or writes, to their values, if nobody named the file.
+
+    The result is empty for a file that is trusted, and leaves out what variables or flags set instead.
+    """
+    is_named = path or environment.get(CONFIG_VARIABLE)
+    if config is None or is_named or config.name != LOCAL_CONFIG:
+        return {}
+    overridden = given(flags).keys() | from_environment(environment).keys()
+    described = describe(model, work)
+    destinations: dict[str, str] = {}
+    for key, value in from_file(config, model).items():
+        if key in overridden:
+            continue
+        if key in _NAMES_SECRETS:
+            variables = _variables(key, value)
+            if variables:
+                destinations[key] = ", ".join(variables)
+        elif key in described and _leads_elsewhere(key, value, described[key].type):
+            destinations[key] = str(value)
+    return destinations
+
+
+def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
+    """Tell whether a setting sends passages to a server, runs code, or names a file that is written."""
+    if key == "index" and isinstance(value, Path):
+        return False  # it is only read
+    if key == "retriever":
+        return _is_code(value)
+    if key in _MODEL_SETTINGS or kind is Path:
+        return value not in _LOCAL_ROLES
+    return False
+
+
+def _variables(key: str, value: Any) -> list[str]:
+    """Return the environment variables whose values a setting sends to a server."""
+    if key == "api_keys":
+        return [str(value)]
+    if key == "headers":
+        return variables_in(read_headers(value))
+    named: list[str] = []
+    for chosen in read_roles(value).values():
+        for name in ("headers", "api_keys"):
+            if name in chosen:
+                named += _variables(name, chosen[name])
+    return named
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("langchain:")
+
+
+def refuse_code(config: Path | None, destinations: Mapping[str, str]) -> None:
+    """Raise SettingsError if one of the `unnamed_destinations` is Python code, which would be run."""
+    named = destinations.get("retriever")
+    if _is_code(named):
+        raise SettingsError(
+            f"{config}: 'retriever' names Python code ({named}); none is run that only a file of the working directory "
+            f"names. If you trust it, say so: --retriever {named}, or --config {config}"
+        )
+
+
+def refuse_keys(config: Path | None, destinations: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Raise SettingsError if a key of the environment would go to one of the `unnamed_destinations`."""
+    for name, value in destinations.items():
+        if name in _NAMES_SECRETS:
+            raise _untrusted(config, f"{name!r} names variables of the environment ({value}); what they hold goes")
+        provider, _, address = value.partition(":")
+        if provider == "vllm" and name in _MODEL_SETTINGS and environment.get("VLLM_API_KEY"):
+            url = urlsplit(address)
+            host = url.netloc.rpartition("@")[2]
+            server = f"{url.scheme}://{host}"
+            problem = f"{name!r} names the server {server}, and VLLM_API_KEY is set; a key goes"
+            raise _untrusted(config, problem, unset="VLLM_API_KEY")
+        if name in PLACES and environment.get("PGPASSWORD") and isinstance(place_of(value), Address):
+            problem = f"{name!r} names the database {value}, and PGPASSWORD is set; a password goes"
+            raise _untrusted(config, problem, unset="PGPASSWORD")
+
+
+def _untrusted(config: Path | None, problem: str, unset: str = "") -> SettingsError:
+    remedy = f"If you trust the file, say so: --config {config}, or {CONFIG_VARIABLE}={config}"
+    if unset:
+        remedy += f"; else unset {unset}"
+    return SettingsError(f"{config}: {problem} to no server that only a file of the working directory names. {remedy}")

@@ -1,0 +1,62 @@
+"""Says which setting is wrong, in the spelling of the place that it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from pydantic import BaseModel, ValidationError
+
+from ras_agent.errors import SettingsError, did_you_mean
+
+PREFIX = "RAS_AGENT_"
+"""What the names of the environment's variables begin with."""
+_SECRET = ("key", "token", "secret", "password")
+
+
+class WrongSettings(SettingsError):
+    """Raised by `Settings(...)`: names the first key that is wrong, and why."""
+
+    def __init__(self, error: ValidationError, model: type[BaseModel], places: Mapping[str, str] | None = None) -> None:
+        """Describe a pydantic error about `model`. places: where each key was read; without them, in a call."""
+        first = error.errors()[0]
+        self.error = error
+        self.key = str(next(iter(first["loc"]), ""))
+        self.problem = _problem_of(first)
+        place = (places or {}).get(self.key, "Settings")
+        if first["type"] == "extra_forbidden":
+            super().__init__(unknown_setting(place, self.key, model))
+        elif self.key:
+            super().__init__(f"{place}: {spelling(place, self.key)}: {self.problem}")
+        else:
+            super().__init__(self.problem)
+
+
+def _problem_of(error: Mapping[str, object]) -> str:
+    context = error.get("ctx")
+    if error["type"] == "value_error" and isinstance(context, dict):  # our own validators name the value
+        return str(context["error"])
+    message = str(error["msg"])
+    return f"{message[:1].lower()}{message[1:]}, got {error['input']!r:.80}"
+
+
+def unknown_setting(place: str, key: str, model: type[BaseModel]) -> str:
+    """Return the message about a key that is no setting, with the setting that was probably meant."""
+    in_place = partial(spelling, place)
+    meant = [name for name in model.model_fields if name != "api_keys"]
+    remedy = did_you_mean(key, meant, in_place)
+    if not remedy and any(part in key.lower() for part in _SECRET):
+        remedy = "a key goes into the variable that its provider reads, such as OPENAI_API_KEY"
+    if not remedy:
+        known = map(in_place, sorted(model.model_fields))
+        remedy = f"known: {', '.join(known)}"
+    return f"{place}: unknown setting {in_place(key)}; {remedy}"
+
+
+def spelling(place: str, key: str) -> str:
+    """Return a setting's name as `place` writes it: a flag, a variable or a key."""
+    if place == "environment":
+        return f"{PREFIX}{key.upper()}"
+    if place == "flags":
+        return f"--{key.replace('_', '-')}"
+    return repr(key)

@@ -33,28 +33,28 @@ _ASKED = "A person has looked at this run so far, and asks you to consider:"
 @cached_if_short(4096)  # a fact's fields and a passage's title come back in every prompt of a run
 def as_line(text: str) -> str:
     """Return `text` as data on one line."""
-    return as_data(" ".join(text.split()))
+    line = " ".join(text.split())
+    return as_data(line)
 
 
 def task_block(task: str) -> str:
     """Render a task's own instruction and a person's notes on this run; "" for neither."""
-    parts = [task] if task else []
     blocks = [fenced(NOTE_FENCE, as_data(note)) for note in notes()]
     if blocks:
-        parts += [_ASKED, *blocks]
-    return "\n".join(parts)
+        blocks.insert(0, _ASKED)
+    return _joined(task, *blocks)
 
 
 def passage_block(passages: Sequence[Passage], first: int = 1) -> str:
     """Render passages, numbered from `first`, each inside its own fence; "" for none."""
     blocks = []
     for number, passage in enumerate(passages, first):
-        head = [number_text(number), as_line(passage.heading)]
+        parts = [number_text(number), as_line(passage.heading)]
         if passage.date:
-            head.append(f"({as_line(passage.date)})")
-        line = " ".join(filter(None, head))
+            parts.append(f"({as_line(passage.date)})")
+        head = " ".join(filter(None, parts))
         body = as_data(passage.text)
-        blocks.append(fenced(PASSAGE_FENCE, f"{line}\n{body}"))
+        blocks.append(fenced(PASSAGE_FENCE, f"{head}\n{body}"))
     return "\n".join(blocks)
 
 
@@ -69,12 +69,10 @@ def fact_line(fact: Triple) -> str:
 
 def fact_block(facts: Iterable[Triple], first: int | None = None) -> str:
     """Render facts inside one fence, one per line, numbered from `first` if that is given; "" for none."""
-    lines = [fact_line(fact) for fact in facts]
     if first is not None:
-        lines = [f"{number_text(number)} {line}" for number, line in enumerate(lines, first)]
-    if lines:
-        return fenced(FACTS_FENCE, "\n".join(lines))
-    return ""
+        return _fact_lines(enumerate(facts, first))
+    lines = "\n".join(map(fact_line, facts))
+    return fenced(FACTS_FENCE, lines) if lines else ""
 
 
 def history_block(
@@ -87,71 +85,115 @@ def history_block(
         <facts> ... </facts>
 
     A fact is shown once, at the hop that found it first; `repeated` shows it at every hop that found it, as RAS does.
-    Facts that no step found, because they were given, come first. How many of a hop's facts the graph does not hold is
-    said. numbers: of facts, by id, to show in front of them.
+    Facts that no step found, because they were given, come first. Each hop counts its facts that the graph does not
+    hold. numbers: of facts, by id, to show in front of them.
     """
     nothing = "(nothing)" if repeated else "(nothing new)"
 
     def ids_of(step: Step) -> tuple[str, ...]:
-        if repeated:
-            return step.triple_ids
-        return step.new_triple_ids
+        return step.triple_ids if repeated else step.new_triple_ids
 
     def facts_of(step: Step) -> str:
-        facts = [graph.by_id[fact_id] for fact_id in ids_of(step) if fact_id in graph.by_id]
-        return _with_rest(_numbered(facts, numbers), len(ids_of(step)) - len(facts), "fact") or nothing
+        ids = ids_of(step)
+        facts = graph.with_ids(ids)
+        block = _numbered(facts, numbers)
+        return (
+            _with_rest(
+                block,
+                len(ids) - len(facts),
+                "fact",
+            )
+            or nothing
+        )
 
-    fact_ids = {fact_id for step in steps for fact_id in ids_of(step)}
-    without_hop = _numbered((fact for fact in graph.facts if fact.id not in fact_ids), numbers)
-
-    return "\n".join(
-        filter(None, (f"{GIVEN}\n{without_hop}" if without_hop else "", _chain(steps, str(FOUND), facts_of)))
+    of_a_hop = {fact_id for step in steps for fact_id in ids_of(step)}
+    given = _numbered((fact for fact in graph.facts if fact.id not in of_a_hop), numbers)
+    if given:
+        given = f"{GIVEN}\n{given}"
+    return _joined(
+        given,
+        _chain(
+            steps,
+            FOUND,
+            facts_of,
+        ),
     )
 
 
 def searches_block(steps: Sequence[Step]) -> str:
-    """Render the searches so far, without what they found."""
-    return "\n".join(f"{SUBQ} {as_line(step.subquery)}" for step in steps)
+    """Render the searches so far, without their results."""
+    return "\n".join(map(_search_line, steps))
+
+
+def _search_line(step: Step) -> str:
+    return f"{SUBQ} {as_line(step.subquery)}"
 
 
 def text_history_block(passages: Sequence[Passage], steps: Sequence[Step]) -> str:
     """Render the searches so far as `history_block` does, with the passages that they found instead of facts.
 
     Each passage has its number in `passages`, which counts from 1, and is shown at every hop that found it; those of
-    no hop come first. How many are not among `passages`, and so are not shown, is said.
+    no hop come first. Each hop counts its passages that are not among `passages`, and so are not shown.
     """
     blocks = {passage.id: passage_block([passage], number) for number, passage in enumerate(passages, start=1)}
-    passage_ids = {hit.passage.id for step in steps for hit in step.hits}
-
-    def block_of(names: Iterable[str]) -> str:
-        return "\n".join(blocks[name] for name in names if name in blocks)
-
-    without_hop = block_of(name for name in blocks if name not in passage_ids)
+    of_a_hop: set[str] = set()
+    for step in steps:
+        of_a_hop.update(hit.passage.id for hit in step.hits)
 
     def texts_of(step: Step) -> str:
-        rest = sum(hit.passage.id not in blocks for hit in step.hits)
-        return _with_rest(block_of(hit.passage.id for hit in step.hits), rest, "passage") or "(nothing)"
+        ids = [hit.passage.id for hit in step.hits]
+        shown = [blocks[name] for name in ids if name in blocks]
+        rest = len(ids) - len(shown)
+        return (
+            _with_rest(
+                "\n".join(shown),
+                rest,
+                "passage",
+            )
+            or "(nothing)"
+        )
 
-    texts = _chain(steps, str(FOUND_TEXT), texts_of)
-    return "\n".join(filter(None, (without_hop, texts)))
+    without_hop = [block for name, block in blocks.items() if name not in of_a_hop]
+    return _joined(
+        *without_hop,
+        _chain(
+            steps,
+            FOUND_TEXT,
+            texts_of,
+        ),
+    )
 
 
-def _chain(steps: Sequence[Step], label: str, evidence_of: Callable[[Step], str]) -> str:
-    return "\n".join(f"{SUBQ} {as_line(step.subquery)}\n{label}\n{evidence_of(step)}" for step in steps)
+def _chain(steps: Sequence[Step], label: object, evidence_of: Callable[[Step], str]) -> str:
+    lines: list[str] = []
+    for step in steps:
+        lines += [
+            _search_line(step),
+            str(label),
+            evidence_of(step),
+        ]
+    return "\n".join(lines)
+
+
+def _joined(*blocks: str) -> str:
+    return "\n".join(filter(None, blocks))
 
 
 def _with_rest(block: str, count: int, of: str) -> str:
-    if count == 1:
-        rest = f"{'more ' if block else ''}{of} is"
-    else:
-        rest = f"{'more ' if block else ''}{of}s are"
-    return "\n".join(filter(None, (block, f"({count} {rest} not shown)" if count else "")))
+    """Return a block with the number of facts or passages that are not shown."""
+    if not count:
+        return block
+    more = "more " if block else ""
+    named = f"{of} is" if count == 1 else f"{of}s are"
+    return _joined(block, f"({count} {more}{named} not shown)")
 
 
 def _numbered(facts: Iterable[Triple], numbers: Mapping[str, int] | None) -> str:
     if numbers is None:
         return fact_block(facts)
-    lines = [f"{number_text(numbers[fact.id])} {fact_line(fact)}" for fact in facts]
-    if lines:
-        return fenced(FACTS_FENCE, "\n".join(lines))
-    return ""
+    return _fact_lines((numbers[fact.id], fact) for fact in facts)
+
+
+def _fact_lines(numbered: Iterable[tuple[int, Triple]]) -> str:
+    lines = [f"{number_text(number)} {fact_line(fact)}" for number, fact in numbered]
+    return fenced(FACTS_FENCE, "\n".join(lines)) if lines else ""

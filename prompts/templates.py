@@ -36,7 +36,7 @@ from ras_agent.marks import PLACEHOLDERS
 DIRECTORY_VARIABLE = "RAS_AGENT_PROMPTS"
 
 THOUGHTS_KEY = "reasoning_content"
-"""Where a message has what its model thought, as DeepSeek, vLLM and others name it."""
+"""The key of the model's thoughts in a message, as DeepSeek, vLLM and others name it."""
 
 Role = Literal["system", "user", "assistant", "tool"]
 _PACKAGED = Path(__file__).parent
@@ -62,8 +62,8 @@ class ToolCall:
 class Turn:
     """A message of a chat.
 
-    calls: those that an assistant's turn makes, or the one that a tool's turn answers. thoughts: what the model thought
-    in front of an assistant's turn, where the server tells it apart from the text.
+    calls: those that an assistant's turn makes, or the one that a tool's turn answers. thoughts: the model's thoughts
+    in front of an assistant's turn, where the server sends them apart from the text.
     """
 
     role: Role
@@ -76,16 +76,32 @@ class Turn:
 
         arguments_as_text: whether a call's arguments are a JSON text, as in the protocol, or the object itself.
         """
-        message: dict[str, Any] = {"role": self.role, "content": self.text}
+        message: dict[str, Any] = {
+            "role": self.role,
+            "content": self.text,
+        }
         if self.role == "tool":
-            return message | {"tool_call_id": self.calls[0].id, "name": self.calls[0].name}
+            answered = self.calls[0]
+            return message | {
+                "tool_call_id": answered.id,
+                "name": answered.name,
+            }
         calls = []
         for call in self.calls:
             arguments: Any = call.arguments
             if arguments_as_text:
-                arguments = json.dumps(call.arguments, ensure_ascii=False)
-            function = {"name": call.name, "arguments": arguments}
-            calls.append({"id": call.id, "type": "function", "function": function})
+                arguments = json.dumps(arguments, ensure_ascii=False)
+            function = {
+                "name": call.name,
+                "arguments": arguments,
+            }
+            calls.append(
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": function,
+                }
+            )
         if calls:
             message["tool_calls"] = calls
         if self.thoughts:
@@ -95,19 +111,29 @@ class Turn:
     @classmethod
     def of_message(cls, message: Mapping[str, Any]) -> Self:
         """Return the turn that `to_message` wrote. Raises LookupError, TypeError or ValueError for another form."""
-        if message["role"] == "tool":
-            return cls(
-                "tool",
-                message["content"],
-                (ToolCall(message["name"], {}, message["tool_call_id"]),),
+        role = message["role"]
+        text = message["content"]
+        if role == "tool":
+            answered = ToolCall(
+                message["name"],
+                {},
+                message["tool_call_id"],
             )
+            return cls(role, text, (answered,))
         calls = []
         for call in message.get("tool_calls", ()):
             function = call["function"]
-            calls.append(ToolCall(function["name"], json.loads(function["arguments"]), call["id"]))
+            arguments = json.loads(function["arguments"])
+            calls.append(
+                ToolCall(
+                    function["name"],
+                    arguments,
+                    call["id"],
+                )
+            )
         return cls(
-            message["role"],
-            message["content"],
+            role,
+            text,
             tuple(calls),
             message.get(THOUGHTS_KEY, ""),
         )
@@ -127,11 +153,12 @@ class Prompt:
 
     def versions(self) -> Iterator[Self]:
         """Yield the prompt with all its worked examples, then with fewer, the last ones, and in the end with none."""
-        opening = [turn for turn in self.turns[:1] if turn.role == "system"]
-        *examples, last = self.turns[len(opening) :]
         yield self
-        for start in range(2, len(examples) + 1, 2):
-            yield replace(self, turns=(*opening, *examples[start:], last))
+        first = 1 if self.turns[0].role == "system" else 0
+        shorter = self.turns
+        while len(shorter) > first + 2:
+            shorter = shorter[:first] + shorter[first + 2 :]
+            yield replace(self, turns=shorter)
 
     def fill(self, **variables: str) -> tuple[Turn, ...]:
         """Return the turns with their placeholders filled, without those that are empty then.
@@ -145,26 +172,32 @@ class Prompt:
                 f"the prompt {self.name!r} shows {_name_list(missing)}, for which there is no value here; "
                 f"it can show {_name_list(variables)}"
             )
-        if unseen := {name for name, value in variables.items() if value} - placeholders:
-            if placeholders:
-                description = f"it shows {_name_list(placeholders)}"
-            else:
-                description = "it shows no value at all"
+        given = {name for name, value in variables.items() if value}
+        if unseen := given - placeholders:
+            shown = _name_list(placeholders) if placeholders else "no value at all"
             raise PromptError(
-                f"the prompt {self.name!r} does not show {_name_list(unseen)}; {description}: add what is missing"
+                f"the prompt {self.name!r} does not show {_name_list(unseen)}; it shows {shown}: add the missing ones"
             )
 
-        def filled(text: str) -> str:
-            text = _PLACEHOLDER_LINE.sub(lambda line: line[0] if variables[line[1]] else "", text)
-            return _PLACEHOLDER.sub(lambda match: variables[match[1]], text).strip()
+        def value_of(match: re.Match[str]) -> str:
+            return variables[match[1]]
 
-        turns = (Turn(turn.role, filled(turn.text)) for turn in self.turns)
-        return tuple(turn for turn in turns if turn.text)
+        def line_of(match: re.Match[str]) -> str:
+            return match[0] if variables[match[1]] else ""
+
+        turns = []
+        for turn in self.turns:
+            text = _PLACEHOLDER_LINE.sub(line_of, turn.text)
+            filled = _PLACEHOLDER.sub(value_of, text).strip()
+            if filled:
+                turns.append(Turn(turn.role, filled))
+        return tuple(turns)
 
 
 @lru_cache(maxsize=128)
 def _variables(turns: tuple[Turn, ...]) -> frozenset[str]:
-    return frozenset(name for turn in turns for name in _PLACEHOLDER.findall(turn.text))
+    texts = "\n".join(turn.text for turn in turns)
+    return frozenset(_PLACEHOLDER.findall(texts))
 
 
 def load(name: str, directory: str | Path | None = None, *, few_shot: bool = False) -> Prompt:
@@ -180,17 +213,26 @@ def load(name: str, directory: str | Path | None = None, *, few_shot: bool = Fal
         name = name + _FEW_SHOT
         if name not in _names(folders):
             raise PromptError(f"the prompt {plain!r} has no worked examples: there is no file {name}.txt")
-    return Prompt(name, _turns(name, folders, including=()))
+    return Prompt(
+        name,
+        _turns(
+            name,
+            folders,
+            including=(),
+        ),
+    )
 
 
 def render(name: str, /, *, directory: str | Path | None = None, **variables: str) -> tuple[Turn, ...]:
     """Read a prompt and return its turns with their placeholders filled: `load` and `fill` in one."""
-    return load(name, directory).fill(**variables)
+    prompt = load(name, directory)
+    return prompt.fill(**variables)
 
 
 def fragment(name: str, directory: str | Path | None = None) -> str:
     """Return the text of a prompt without placeholders, for use as a variable of another prompt."""
-    return "\n\n".join(turn.text for turn in render(name, directory=directory))
+    turns = render(name, directory=directory)
+    return "\n\n".join(turn.text for turn in turns)
 
 
 def prompt_names(directory: str | Path | None = None) -> tuple[str, ...]:
@@ -219,61 +261,81 @@ def _check_own(folder: Path) -> None:
     bases = {header[2] for text in files.values() for header in _HEADER.finditer(text)}
     for path, text in files.items():
         name = path.stem.removesuffix(_FEW_SHOT)
-        if name not in packaged:
-            if path.stem not in bases:
-                near = difflib.get_close_matches(
-                    path.stem.casefold(),
-                    packaged,
-                    n=1,
-                )
-                if near:
-                    suggestion = f"did you mean {near[0]}.txt? "
-                else:
-                    suggestion = ""
-                raise PromptError(f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}")
-            continue
-        variables = Prompt(name, _turns(name, (_PACKAGED,), including=())).variables
-        for placeholder in _PLACEHOLDER.finditer(text):
-            if placeholder[1] not in variables and placeholder[1] not in PLACEHOLDERS:
-                line = text.count("\n", 0, placeholder.start()) + 1
-                if variables:
-                    able = f"it can show {_name_list(variables)}"
-                else:
-                    able = "it shows no value"
-                raise PromptError(
-                    f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; {able}, "
-                    f"and the marks {_name_list(PLACEHOLDERS)}"
-                )
-        shown = _variables(_turns(path.stem, (folder, _PACKAGED), including=()))
-        needless = {variable for variable, start in _NEEDLESS.items() if name.startswith(start)}
-        if missing := variables - shown - needless:
-            raise PromptError(
-                f"{path}: the prompt does not show {_name_list(missing)}, which has a value in every run; add it, as "
-                f"{name}.txt of the package shows it"
+        if name in packaged:
+            _check_placeholders(path, name, text)
+        elif path.stem not in bases:
+            near = difflib.get_close_matches(
+                path.stem.casefold(),
+                packaged,
+                n=1,
             )
+            suggestion = f"did you mean {near[0]}.txt? " if near else ""
+            raise PromptError(f"{path}: there is no prompt {path.stem!r}; {suggestion}Known: {', '.join(packaged)}")
+
+
+def _check_placeholders(path: Path, name: str, text: str) -> None:
+    """Raise PromptError for a file whose placeholders are not those of the packaged prompt `name`."""
+    variables = _variables(
+        _turns(
+            name,
+            (_PACKAGED,),
+            including=(),
+        )
+    )
+    for placeholder in _PLACEHOLDER.finditer(text):
+        if placeholder[1] in variables or placeholder[1] in PLACEHOLDERS:
+            continue
+        line = (
+            text.count(
+                "\n",
+                0,
+                placeholder.start(),
+            )
+            + 1
+        )
+        shown = _name_list(variables) if variables else "no value"
+        raise PromptError(
+            f"{path} line {line}: nothing is filled in for {placeholder[0]} in the prompt {name!r}; it can show "
+            f"{shown}, and the marks {_name_list(PLACEHOLDERS)}"
+        )
+    shown_here = _variables(
+        _turns(
+            path.stem,
+            (path.parent, _PACKAGED),
+            including=(),
+        )
+    )
+    needless = {variable for variable, start in _NEEDLESS.items() if name.startswith(start)}
+    if missing := variables - shown_here - needless:
+        raise PromptError(
+            f"{path}: the prompt does not show {_name_list(missing)}, which has a value in every run; add it, as "
+            f"{name}.txt of the package shows it"
+        )
 
 
 def _name_list(placeholders: Iterable[str]) -> str:
-    return ", ".join(f"{{{{{name}}}}}" for name in sorted(placeholders)) or "nothing"
+    names = [f"{{{{{name}}}}}" for name in sorted(placeholders)]
+    return ", ".join(names) or "nothing"
 
 
 def _names(folders: tuple[Path, ...]) -> tuple[str, ...]:
-    return tuple(sorted({path.stem for folder in folders for path in folder.glob("*.txt")}))
+    names: set[str] = set()
+    for folder in folders:
+        names.update(path.stem for path in folder.glob("*.txt"))
+    return tuple(sorted(names))
 
 
 def _turns(name: str, folders: tuple[Path, ...], including: tuple[str, ...]) -> tuple[Turn, ...]:
+    chain = (*including, name)
     if name in including:
-        raise PromptError(f"prompts extend each other in a circle: {' -> '.join((*including, name))}")
+        raise PromptError(f"prompts extend each other in a circle: {' -> '.join(chain)}")
     path = _find(name, folders)
-    text = _PLACEHOLDER.sub(lambda match: PLACEHOLDERS.get(match[1], match[0]), path.read_text(encoding="utf-8"))
-    base, turns = _parse(path, text)
+    text = path.read_text(encoding="utf-8")
+    marked = _PLACEHOLDER.sub(lambda match: PLACEHOLDERS.get(match[1], match[0]), text)
+    base, turns = _parse(path, marked)
     if base is None:
         return turns
-    extended = _turns(
-        base,
-        folders,
-        (*including, name),
-    )
+    extended = _turns(base, folders, chain)
     if all(turn.role == "system" for turn in extended):
         raise PromptError(f"{path} extends {base!r}, which has no user turn to put its own before")
     return _extend(extended, turns)
@@ -289,41 +351,38 @@ def _find(name: str, folders: tuple[Path, ...]) -> Path:
 
 def _parse(path: Path, text: str) -> tuple[str | None, tuple[Turn, ...]]:
     """Return the prompt that a file extends, or None, and the file's own turns."""
-    headers = list(_HEADER.finditer(text))
-    if not headers:
-        return None, (Turn("user", text.strip()),)
-    if text[: headers[0].start()].strip():
+    before, *rest = _HEADER.split(text)
+    if not rest:
+        return None, (Turn("user", before.strip()),)
+    if before.strip():
         raise PromptError(f"{path} line 1: expected '--- system', '--- user', '--- assistant' or '--- extends <name>'")
     base: str | None = None
     turns: list[Turn] = []
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
-        body = text[header.end() : following.start() if following else len(text)].strip()
-        if header[1]:
-            turns.append(Turn(cast(Role, header[1]), body))
-            continue
-        if header is not headers[0] or body:
-            line = text.count("\n", 0, header.start()) + 1
-            raise PromptError(f"{path} line {line}: 'extends' belongs alone in front of all turns")
-        base = header[2]
+    # each header has split off its role, the name that it extends, and the text behind it
+    for role, name, body in zip(
+        rest[::3],
+        rest[1::3],
+        rest[2::3],
+        strict=True,
+    ):
+        if role:
+            turns.append(Turn(cast(Role, role), body.strip()))
+        elif base or turns or body.strip():
+            raise PromptError(f"{path}: '--- extends {name}' stands in front of all turns, on the first line; move it")
+        base = name or base
     return base, tuple(turns)
 
 
 def _extend(base: tuple[Turn, ...], turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    system = "\n\n".join(turn.text for turn in (*base, *turns) if turn.role == "system")
-    *opening, last = (turn for turn in base if turn.role != "system")
-    added = (turn for turn in turns if turn.role != "system")
-    return (
-        *((Turn("system", system),) if system else ()),
-        *opening,
-        *added,
-        last,
-    )
+    system = [turn.text for turn in (*base, *turns) if turn.role == "system"]
+    *opening, last = [turn for turn in base if turn.role != "system"]
+    added = [turn for turn in turns if turn.role != "system"]
+    extended = [*opening, *added, last]
+    if system:
+        extended.insert(0, Turn("system", "\n\n".join(system)))
+    return tuple(extended)
 
 
 def examples_in(turns: Sequence[Turn]) -> list[str]:
     """Return the replies of a prompt's worked examples."""
-    replies = []
-    for turn in turns:
-        if turn.role == "assistant":
-            replies.append(turn.text)
-    return replies
+    return [turn.text for turn in turns if turn.role == "assistant"]

@@ -80,6 +80,10 @@ class QuestionGraph:
         """List the visible facts in the order of first reading: one Triple per `Triple.key`, with all its sources."""
         return tuple(self.by_id.values())
 
+    def with_ids(self, ids: Iterable[str]) -> tuple[Triple, ...]:
+        """Return the visible facts that have one of the ids, in their order."""
+        return tuple(self.by_id[name] for name in ids if name in self.by_id)
+
     @cached_property
     def entities(self) -> Mapping[str, Entity]:
         """Map each canonical key to its Entity, in the order of first mention."""

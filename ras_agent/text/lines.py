@@ -34,7 +34,7 @@ def one_line(text: str, limit: int | None = None) -> str:
 def shown_name(name: object) -> str:
     """Return a title, or the name of a file, as it is shown: one line of at most 300 characters.
 
-    Whoever wrote a document chose them: they begin no line in which they would say something as somebody else.
+    The author of a document chose them: they begin no line in which they would say something as somebody else.
 
     >>> shown_name('Kelp\\n[2] Harbour office: "It is open."')
     'Kelp [2] Harbour office: "It is open."'
@@ -47,6 +47,11 @@ def inert_lines(text: str) -> str:
     return "".join(map(_safe, text))
 
 
+def first_line(text: str) -> str:
+    """Return the first line that is not blank; "" if there is none."""
+    return next(filter(str.strip, text.splitlines()), "")
+
+
 def _letters(escaped: re.Match[str]) -> str:
     data = escaped[0].encode("utf-8", "surrogateescape")
     return data.decode("utf-8", "replace")
@@ -54,10 +59,7 @@ def _letters(escaped: re.Match[str]) -> str:
 
 def _safe(char: str) -> str:
     if char.isspace():
-        if char == "\n":
-            return "\n"
-        return " "
-    unseen = unicodedata.category(char) in _UNSEEN
-    if unseen or char in REORDERING:
+        return "\n" if char == "\n" else " "
+    if char in REORDERING or unicodedata.category(char) in _UNSEEN:
         return ""
     return char

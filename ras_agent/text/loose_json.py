@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 Value: TypeAlias = str | bool | float | list[str | bool | float | None] | None
@@ -27,11 +27,22 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "n
 def json_objects(text: str) -> Iterator[tuple[int, dict[str, Value]]]:
     """Yield the place and the content of each object. Keys are in lower case, with underscores between words."""
     for found in _OBJECT.finditer(text):
-        pairs = _PAIR.finditer(found[0])
-        yield (
-            found.start(),
-            {re.sub(r"[\s-]+", "_", str(_scalar(pair[1]))).casefold(): _value(pair[2]) for pair in pairs},
-        )
+        item = {}
+        for key, value in _PAIR.findall(found[0]):
+            name = re.sub(r"[\s-]+", "_", str(_scalar(key)))
+            item[name.casefold()] = _value(value)
+        yield found.start(), item
+
+
+def first_text(item: Mapping[str, Value], keys: Iterable[str]) -> str:
+    """Return the text under the first of the keys that has one, or the first text of a list there; "" if none has."""
+    for key in keys:
+        value = item.get(key)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return ""
 
 
 def is_json(text: str) -> bool:
@@ -52,17 +63,12 @@ def _scalar(raw: str) -> str | bool | float | None:
         except json.JSONDecodeError:  # an escape that JSON does not know
             return raw[1:-1]
     if raw[0] == "'":
-        return re.sub(
-            r"\\(.)",
-            r"\1",
-            raw[1:-1],
-        )
+        return re.sub(r"\\(.)", r"\1", raw[1:-1])
     if raw.casefold() in _WORDS:
         return _WORDS[raw.casefold()]
-    try:
-        return int(raw)
-    except ValueError:
+    for number in (int, float):
         try:
-            return float(raw)
+            return number(raw)
         except ValueError:
-            return raw
+            pass
+    return raw

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from ras_agent.text.canonical import canonical_key
 from ras_agent.text.normal_form import normal_form
 from ras_agent.text.short_cache import cached_if_short
 
@@ -76,6 +77,11 @@ def content_words(text: str) -> list[str]:
     """
     words = _WORD.findall(_POSSESSIVE.sub("", fold(text)))
     return [word for word in words if word not in FUNCTION_WORDS]
+
+
+def key_words(text: str) -> frozenset[str]:
+    """Return the words of a text's canonical key without function words."""
+    return frozenset(canonical_key(text).split()) - FUNCTION_WORDS
 
 
 @cached_if_short(65536)

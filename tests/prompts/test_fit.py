@@ -1,4 +1,4 @@
-"""Evidence in windows of all sizes: what fits is shown, and what is left out is told."""
+"""Evidence in windows of all sizes: as much is shown as fits, and the rest is counted."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ras_agent.prompts import fact_block, passage_block
-from ras_agent.prompts.fit import ByUse, Evidence, cut_passage, did_not_fit, fit
+from ras_agent.prompts.fit import ByUse, Evidence, cut_passage, fit
 from ras_agent.records import Passage, Source, Triple
 from ras_agent.text.tokens import estimate_tokens
 
@@ -60,10 +60,10 @@ def test_where_there_is_no_room_nothing_is_shown(room: int) -> None:
 
 def test_a_budget_holds_where_the_room_is_larger() -> None:
     shown = fit(FACTS, PASSAGES, 10_000, backwards, most=800)
-    assert shown == replace(fit(FACTS, PASSAGES, 800, backwards), by_budget=True)
-    assert did_not_fit("1 of 2 facts", 4096, 800) == (
-        "1 of 2 facts are beyond the 800 tokens of evidence that the model is shown, so the least useful were left "
-        "out; set evidence_tokens if it reads more"
+    assert shown == replace(fit(FACTS, PASSAGES, 800, backwards), most=800)
+    assert shown.shortfall(4096) == (
+        "26 of 40 facts and 7 of 10 passages are beyond the 800 tokens of evidence that the model is shown, so the "
+        "least useful were left out; set evidence_tokens if it reads more"
     )
 
 

@@ -131,7 +131,7 @@ def test_a_placeholder_without_a_value_is_named() -> None:
 
 
 def test_a_value_that_the_prompt_does_not_show_is_named() -> None:
-    told = says("prompt 'repair'", "does not show {{facts}}", "shows {{form}}, {{problem}}", "add what is missing")
+    told = says("prompt 'repair'", "does not show {{facts}}", "shows {{form}}, {{problem}}", "add the missing ones")
     with pytest.raises(PromptError, match=told):
         render("repair", problem="x", form="y", facts="z")
 
@@ -220,7 +220,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("hello\n--- user\nx", "line 1: expected '--- system'"),
-        ("--- user\nx\n--- extends plan\n", "line 3: 'extends' belongs alone in front of all turns"),
+        ("--- user\nx\n--- extends plan\n", "'--- extends plan' stands in front of all turns, on the first line"),
         ("--- extends own\n--- user\nx", "in a circle: own -> own"),
         ("--- extends rules\n--- user\nx", "which has no user turn"),
         ("--- extends nothing", "unknown prompt 'nothing'"),

@@ -1,4 +1,4 @@
-"""Numbered evidence: the numbers that an answer may cite, those it does cite, and the citations made from them."""
+"""Numbered evidence: an answer cites its numbers, and this makes citations from them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ras_agent.question_graph.support import best_bearing
 from ras_agent.records import Citation, EvidenceLayout, Passage, Source, Step, Triple
 from ras_agent.review import is_person, overruled
 from ras_agent.text.overlap import best_sentence, sentences_of, support
+from ras_agent.tools.answer.forms import AnswerForm
 
 _RUN = re.compile(rf"((?<![ \t])[ \t]*+)({NUMBER.live}(?:[ \t]*+{NUMBER.live})*+)")
 _PART = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
@@ -35,6 +36,10 @@ class Cited:
     numbers: tuple[int, ...]
     invented: tuple[int, ...]
 
+    def text(self, form: AnswerForm) -> str:
+        """Return the text of the answer, with its numbers in prose."""
+        return self.numbered if form.prose else self.bare
+
 
 def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
     """Read the bracketed numbers of `text`. `passage_ids` maps each number that may be cited to its passage."""
@@ -45,21 +50,21 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
     def renumbered(run: re.Match[str]) -> str:
         marks: dict[int, None] = {}
         for number in _expand(run[2]):
-            if number in passage_ids:
-                numbers[number] = None
-                marks[places.setdefault(passage_ids[number], len(places) + 1)] = None
-            else:
+            name = passage_ids.get(number)
+            if name is None:
                 invented[number] = None
-        if marks:
-            return run[1] + "".join(map(number_text, marks))
-        return ""
+                continue
+            numbers[number] = None
+            place = places.setdefault(name, len(places) + 1)
+            marks[place] = None
+        spaces = run[1] if marks else ""
+        return spaces + "".join(map(number_text, marks))
 
-    numbered = _RUN.sub(renumbered, text)
     return Cited(
-        _RUN.sub("", text),
-        numbered,
-        tuple(numbers),
-        tuple(invented),
+        bare=_RUN.sub("", text),
+        numbered=_RUN.sub(renumbered, text),
+        numbers=tuple(numbers),
+        invented=tuple(invented),
     )
 
 
@@ -67,8 +72,8 @@ def read_citations(text: str, passage_ids: Mapping[int, str]) -> Cited:
 class NumberedEvidence:
     """Passages, numbered from 1, then facts. `unshown` passages have no number, but facts may come from them.
 
-    chain: the hops; if there are any, what they found is shown behind their sub-queries. in_text: whether passages and
-    facts are shown at all; if not, none of their numbers can be cited.
+    chain: the hops; if there are any, their results are shown behind their sub-queries. in_text: whether passages and
+    facts are shown at all; if not, their numbers cannot be cited.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -82,30 +87,24 @@ class NumberedEvidence:
         cls, layout: EvidenceLayout, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Self:
         """Number the evidence in the order in which `layout` shows it."""
-        if layout in ("chain", "searches"):
-            chained_ids = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
-            unchained = (fact for fact in graph.facts if fact.id not in chained_ids)
-            chained = (graph.by_id[fact_id] for fact_id in chained_ids if fact_id in graph.by_id)
-            return cls(
-                (),
-                (*unchained, *chained),
-                tuple(passages),
-                tuple(steps),
-                layout == "chain",
-            )
+        shown = tuple(passages)
         if layout == "chain-of-text":
-            return cls(
-                tuple(passages),
-                (),
-                (),
-                tuple(steps),
-            )
-        return cls(tuple(passages), graph.facts)
+            return cls(shown, chain=tuple(steps))
+        if layout not in ("chain", "searches"):
+            return cls(shown, graph.facts)
+        of_a_hop = dict.fromkeys(fact_id for step in steps for fact_id in step.triple_ids)
+        without_hop = [fact for fact in graph.facts if fact.id not in of_a_hop]
+        return cls(
+            facts=(*without_hop, *graph.with_ids(of_a_hop)),
+            unshown=shown,
+            chain=tuple(steps),
+            in_text=layout == "chain",
+        )
 
     def showing(self, facts: Sequence[Triple], passages: Sequence[Passage]) -> Self:
         """Return evidence that shows only `facts` and `passages`, some of which may be cut."""
         names = {passage.id for passage in passages}
-        unshown = (passage for passage in (*self.passages, *self.unshown) if passage.id not in names)
+        unshown = [passage for passage in self._all_passages() if passage.id not in names]
         return replace(
             self,
             passages=tuple(passages),
@@ -113,43 +112,40 @@ class NumberedEvidence:
             unshown=tuple(unshown),
         )
 
+    def _all_passages(self) -> tuple[Passage, ...]:
+        return self.passages + self.unshown
+
     def times(self) -> Counter[str]:
         """Count at how many hops each fact and passage is shown, by id."""
-        if self.passages:
-            hits = Counter(hit.passage.id for step in self.chain for hit in step.hits)
-        else:
-            hits = Counter()
-        return hits + Counter(fact_id for step in self.chain for fact_id in step.triple_ids)
+        times = Counter[str]()
+        for step in self.chain:
+            times.update(step.triple_ids)
+            if self.passages:
+                times.update(hit.passage.id for hit in step.hits)
+        return times
 
     def block(self) -> str:
         """Render the evidence for a prompt, and name the facts that a person has stated; "" for no evidence."""
-        return "\n".join(filter(None, (self._numbered(), self._from_people())))
+        blocks = (self._numbered(), self._from_people())
+        return "\n".join(filter(None, blocks))
 
     def _from_people(self) -> str:
         """Describe the facts that a person has corrected, added or removed, which are right where texts differ."""
+        if not self.in_text:
+            return ""
         first = 1 if self.chain else len(self.passages) + 1
-        persons_numbers = [
-            number_text(number)
-            for number, fact in enumerate(self.facts if self.in_text else (), start=first)
-            if any(is_person(source.extractor) for source in fact.sources)
-        ]
-        keys = {fact.key for fact in self.facts}  # a person may have added it again, or changed its writing alone
-        if self.in_text:
-            ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
-        else:
-            ruled_out = []
-        if persons_numbers:
-            sentences = [f"A person has stated {', '.join(persons_numbers)}. It holds where texts say otherwise."]
-        else:
-            sentences = []
-        sentences += (
-            [f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say."]
-            if ruled_out
-            else []
-        )
-        if sentences:
-            return fenced(NOTE_FENCE, "\n".join(sentences))
-        return ""
+        stated = []
+        for number, fact in enumerate(self.facts, start=first):
+            if any(is_person(source.extractor) for source in fact.sources):
+                stated.append(number_text(number))
+        keys = {fact.key for fact in self.facts}  # a person may have added it again, or changed only its writing
+        ruled_out = [fact_line(fact) for fact in overruled() if fact.key not in keys]
+        sentences = []
+        if stated:
+            sentences.append(f"A person has stated {', '.join(stated)}. It holds where texts say otherwise.")
+        if ruled_out:
+            sentences.append(f"A person has ruled out {', '.join(ruled_out)}. It does not hold, whatever texts say.")
+        return fenced(NOTE_FENCE, "\n".join(sentences)) if sentences else ""
 
     def _numbered(self) -> str:
         if not self.in_text:
@@ -164,34 +160,33 @@ class NumberedEvidence:
                 repeated=True,
                 numbers=numbers,
             )
-        blocks = (passage_block(self.passages), fact_block(self.facts, first=len(self.passages) + 1))
+        first = len(self.passages) + 1
+        blocks = (passage_block(self.passages), fact_block(self.facts, first))
         return "\n".join(filter(None, blocks))
 
     def frame(self) -> str:
         """Render the part of the evidence that does not depend on which facts and passages are shown; "" for none."""
         if not self.in_text:
             return self.block()
-        if self.chain:
-            return history_block(
-                QuestionGraph(),
-                self.chain,
-                repeated=True,
-            )
-        return ""
+        if not self.chain:
+            return ""
+        return history_block(
+            QuestionGraph(),
+            self.chain,
+            repeated=True,
+        )
 
     def passage_ids(self) -> dict[int, str]:
         """Map each citable number to a passage: the passage itself, or the given one that the fact was read in."""
-        if self.in_text:
-            return self._passages_behind()
-        return {}
+        return self._passages_behind() if self.in_text else {}
 
     def _passages_behind(self) -> dict[int, str]:
         behind = {number: passage.id for number, passage in enumerate(self.passages, start=1)}
-        ranks = self._ranks()
+        ranks = {passage.id: rank for rank, passage in enumerate(self._all_passages())}
         for number, fact in enumerate(self.facts, start=len(self.passages) + 1):
-            source = _source(fact, ranks)
-            if source is not None:
-                behind[number] = source.passage_id
+            names = [source.passage_id for source in fact.sources if source.passage_id in ranks]
+            if names:
+                behind[number] = min(names, key=ranks.__getitem__)
         return behind
 
     def citations(self, numbers: Iterable[int], answer: str, question: str) -> tuple[Citation, ...]:
@@ -204,66 +199,67 @@ class NumberedEvidence:
         cited: dict[str, list[Triple]] = {}
         for number in numbers:
             facts = cited.setdefault(behind[number], [])
-            if number > len(self.passages):
-                facts.append(self.facts[number - 1 - len(self.passages)])
-        passages = {passage.id: passage for passage in (*self.passages, *self.unshown)}
-        facts_by_passage = self._facts_by_passage(cited)
-        return tuple(
-            _citation(place, passages[name], facts, facts_by_passage[name], (answer, question))
-            for place, (name, facts) in enumerate(cited.items(), start=1)
-        )
+            place = number - 1 - len(self.passages)
+            if place >= 0:
+                facts.append(self.facts[place])
+        return self._cite(cited, answer, question)
+
+    def _cite(self, cited: Mapping[str, Sequence[Triple]], answer: str, question: str) -> tuple[Citation, ...]:
+        """Return the citations of passages, each for some of its facts, by the passages' ids."""
+        passages = {passage.id: passage for passage in self._all_passages()}
+        citations = []
+        for place, (name, facts) in enumerate(cited.items(), start=1):
+            own = [fact for fact in self.facts if any(source.passage_id == name for source in fact.sources)]
+            citation = _citation(
+                place,
+                passages[name],
+                facts,
+                own,
+                (answer, question),
+            )
+            citations.append(citation)
+        return tuple(citations)
 
     def supporting(self, answer: str, question: str) -> tuple[Citation, ...]:
         """Cite the two passages with the sentences that share most with answer and question, the best first.
 
-        Where facts alone are shown, cite those that share most instead.
+        Where only facts are shown, cite those that share most instead.
         """
+        phrases = (answer, question)
         if not self.passages:
             return self.citations(
-                self._supporting_facts(answer, question),
+                self._supporting_facts(phrases),
                 answer,
                 question,
             )
         scored = []
         for place, passage in enumerate(self.passages):
-            sentence, shared = best_sentence(sentences_of(passage.text), (answer, question))
+            sentence, shared = best_sentence(sentences_of(passage.text), phrases)
             if sentence is not None:
                 scored.append((-shared, place))
-        best = [self.passages[place] for _, place in sorted(scored)[:_MOST_SUPPORTING]]
-        facts_by_passage = self._facts_by_passage([passage.id for passage in best])
-        return tuple(
-            _citation(place, passage, (), facts_by_passage[passage.id], (answer, question))
-            for place, passage in enumerate(best, start=1)
+        best = sorted(scored)[:_MOST_SUPPORTING]
+        names = [self.passages[place].id for _, place in best]
+        return self._cite(
+            dict.fromkeys(names, ()),
+            answer,
+            question,
         )
 
-    def _supporting_facts(self, answer: str, question: str) -> list[int]:
-        """Return the facts whose words answer and question share most, by their numbers in the prompt, from 1.
+    def _supporting_facts(self, phrases: tuple[str, str]) -> list[int]:
+        """Return the facts whose words the phrases share most, by their numbers in the prompt, from 1.
 
         At most two are returned, the best of each passage; a fact that shares no word is none of them.
         """
         behind = self._passages_behind()
-        scored = sorted(
-            (-support(f"{fact.subject} {fact.predicate} {fact.object}", (answer, question)), number)
-            for number, fact in enumerate(self.facts, start=1)
-            if number in behind
-        )
+        scored = []
+        for number, fact in enumerate(self.facts, start=1):
+            shared = support(f"{fact.subject} {fact.predicate} {fact.object}", phrases)
+            if shared > 0 and number in behind:
+                scored.append((-shared, number))
         best: dict[str, int] = {}
-        for score, number in scored:
-            if score < 0:
-                best.setdefault(behind[number], number)
+        for _, number in sorted(scored):
+            best.setdefault(behind[number], number)
         return list(best.values())[:_MOST_SUPPORTING]
-
-    def _ranks(self) -> dict[str, int]:
-        return {passage.id: rank for rank, passage in enumerate((*self.passages, *self.unshown))}
-
-    def _facts_by_passage(self, names: Iterable[str]) -> dict[str, list[Triple]]:
-        """Map each passage of `names` to the facts that were read in it."""
-        facts_of: dict[str, dict[int, Triple]] = {name: {} for name in names}
-        for number, fact in enumerate(self.facts):
-            for source in fact.sources:
-                if source.passage_id in facts_of:
-                    facts_of[source.passage_id][number] = fact
-        return {name: list(facts.values()) for name, facts in facts_of.items()}
 
 
 def _citation(
@@ -287,21 +283,17 @@ def _citation(
 
 def _quote(passage: Passage, facts: Sequence[Triple], phrases: tuple[str, str]) -> tuple[int, int]:
     for fact in facts:
-        source = next((source for source in fact.sources if source.passage_id == passage.id), None)
-        if source is not None and source.start < source.end <= len(passage.text):
-            return source.start, source.end
+        for source in fact.sources:
+            if source.passage_id == passage.id:
+                if source.start < source.end <= len(passage.text):
+                    return source.start, source.end
+                break
         phrases = (fact.subject, fact.object)
     answer, question = phrases
     sentence = best_bearing(question, answer, passage)
     if sentence:
-        return (sentence.start, sentence.end)
-    return (0, len(passage.text))
-
-
-def _source(fact: Triple, ranks: Mapping[str, int]) -> Source | None:
-    """Return where a fact was read: its source in the first passage of `ranks` that states it, or None."""
-    sources = [source for source in fact.sources if source.passage_id in ranks]
-    return min(sources, key=lambda source: ranks[source.passage_id], default=None)
+        return sentence.start, sentence.end
+    return 0, len(passage.text)
 
 
 def _expand(run: str) -> list[int]:
@@ -310,5 +302,8 @@ def _expand(run: str) -> list[int]:
     for first, last in _PART.findall(run):
         low = int(first)
         high = int(last or first)
-        numbers += range(low, high + 1) if low <= high <= low + _LONGEST_RANGE else (low, high)
+        if low <= high <= low + _LONGEST_RANGE:
+            numbers += range(low, high + 1)
+        else:
+            numbers += [low, high]
     return numbers

@@ -245,7 +245,11 @@ def _without_tags(text: str) -> str:
         behind = ""
     if _ANSWER.search(behind):
         return behind
-    name = re.sub(r"[_-]", "", opening[1].lower())
+    name = re.sub(
+        r"[_-]",
+        "",
+        opening[1].lower(),
+    )
     if name in _ANSWER_TAGS and not _ANSWER.search(inside) and not is_json(inside):
         inside = f"{ANSWER} {inside}"
     cited = _INLINE_TAG.sub("", behind).strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
 from ras_agent.events import AnswerToken, emit, streaming
 from ras_agent.marks import UNKNOWN
 from ras_agent.prompts import STOPS, Prompt, Turn, as_data, fragment, task_block
-from ras_agent.prompts.fit import Evidence, did_not_fit, fit
+from ras_agent.prompts.fit import Evidence, fit, fit_version
 from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
@@ -42,7 +42,7 @@ from ras_agent.tools.roles import RoleOptions
 MAX_TOKENS = 2048
 """The most tokens of a reply, of a model that writes no thoughts, unless `answer_tokens` says otherwise."""
 
-# what a reply has beside its answer: "Answer:", numbers, and the reasons of "reader"
+# tokens of a reply besides its answer: "Answer:", numbers, and the reasons of "reader"
 _MARKS = 32
 _REASONS = 512
 I_DO_NOT_KNOW = "I don't know."
@@ -59,18 +59,17 @@ class LLMAnswerer:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     style: the form of the answer: "short", "choice" (a label), "boolean", "long", "reader" (reasons first, as IRCoT's
         reader does), or "citing" (a short answer, then the nodes and edges that it rests on).
-    layout: what the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8), each
-        sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
-        "searches" shows the sub-queries alone, to a model that reads the facts through graph tokens.
+    layout: the evidence that the model is shown: "evidence" is all passages and facts; "chain" is RAS's input (eq. 8),
+        each sub-query with all its facts and no passages; "chain-of-text" has the passages in place of the facts;
+        "searches" shows only the sub-queries, to a model that reads the facts through graph tokens.
     few_shot: whether worked examples come before the question.
     may_abstain: whether the model may say that the evidence does not hold the answer. If not, its reply is the answer,
         whatever its form.
-    asks_anyway: whether the model is asked for what it knows where something was found and the layout shows nothing of
-        it.
+    asks_anyway: whether the model is asked for its own knowledge where something was found and the layout shows nothing
+        of it.
     task: a task's own instruction, shown above the question.
     prompts_dir: a folder whose files override the packaged prompts (answer, answer-short, may-abstain, ...).
-    answer_tokens: how long an answer may get; None for 2,048. "reader" has it for the answer alone, not its reasons.
-
+    answer_tokens: the most tokens of an answer; None for 2,048. "reader" has them for the answer, not its reasons.
     form: when the server holds replies to their form.
 
     Where the evidence does not fit into the model's window, the least useful is left out, and a Failure says so.
@@ -99,10 +98,9 @@ class LLMAnswerer:
             raise ValueError(f"unknown layout {layout!r}; known: {', '.join(_SHOWN)}")
         self._chat = as_chat(model, settings)
         self._form = FORMS[style]
-        if style != "reader":
-            examples = _EXAMPLES.get(layout, "")
-        else:
-            examples = ""
+        examples = ""
+        if style != "reader" and layout in _EXAMPLES:
+            examples = f"{self._form.prompt}{_EXAMPLES[layout]}"
         self._by_need = ByNeed.load(
             self._form.prompt,
             prompts_dir,
@@ -110,12 +108,9 @@ class LLMAnswerer:
             example=self._form.example,
             form=self._form.reply_form(may_abstain=may_abstain),
             use=form,
-            examples=f"{self._form.prompt}{examples}" if examples else "",
+            examples=examples,
         )
-        if may_abstain:
-            abstention = "may-abstain"
-        else:
-            abstention = "must-answer"
+        abstention = "may-abstain" if may_abstain else "must-answer"
         self._on_evidence = _Instructions.load(
             _SHOWN[layout],
             abstention,
@@ -126,19 +121,19 @@ class LLMAnswerer:
             f"{abstention}-from-memory",
             prompts_dir,
         )
-        described = (self._on_evidence, self._from_memory)
-        self._instructions = (
-            self._form.words,
-            *(turn.text for prompt in (self._by_need.examples, self._by_need.repair) for turn in prompt.turns),
-            *(text for one in described for text in (one.evidence, one.abstention)),
-        )
+        self._instructions = [self._form.words]
+        for prompt in (self._by_need.examples, self._by_need.repair):
+            self._instructions += [turn.text for turn in prompt.turns]
+        for part in (self._on_evidence, self._from_memory):
+            self._instructions += [part.evidence, part.abstention]
         self._layout: EvidenceLayout = layout
         self._may_abstain = may_abstain
         self._asks_anyway = asks_anyway
         self._task = task
         self._max_tokens = MAX_TOKENS
         if answer_tokens is not None:
-            self._max_tokens = answer_tokens + (_REASONS if style == "reader" else 0) + _MARKS
+            reasons = _REASONS if style == "reader" else 0
+            self._max_tokens = answer_tokens + reasons + _MARKS
 
     @property
     def name(self) -> str:
@@ -147,22 +142,38 @@ class LLMAnswerer:
     def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
         """Return the answer, also as AnswerToken events where events are streamed.
 
-        Without any evidence the model answers from what it knows. It is not asked if something was found and the layout
-        shows nothing of it, unless `asks_anyway`.
+        Without any evidence the model answers from its own knowledge. It is not asked if something was found and the
+        layout shows nothing of it, unless `asks_anyway`.
         Raises ModelCallError if the call fails, BudgetExceeded if the budget forbids it.
         """
-        return converse(self._chat, self._dialogue(question, graph, passages, steps))
+        return converse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                passages,
+                steps,
+            ),
+        )
 
     async def aanswer(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Answer:
         """Do the same as `answer`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, passages, steps))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                passages,
+                steps,
+            ),
+        )
 
     def _dialogue(
         self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]
     ) -> Dialogue[Answer]:
-        everything = evidence = NumberedEvidence.laid_out(
+        everything = NumberedEvidence.laid_out(
             self._layout,
             graph,
             passages,
@@ -171,17 +182,14 @@ class LLMAnswerer:
         grounded = bool(everything.passages or everything.facts)
         if passages and not grounded and not self._asks_anyway:
             return Answer(_NOTHING_TO_SHOW, abstained=True)
-        if grounded:
-            instructions = self._on_evidence
-        else:
-            instructions = self._from_memory
-        tokens = _TokenStream()
-        left_out = ""
-        by_subquery = graph.by_subquery(steps)
+        instructions = self._on_evidence if grounded else self._from_memory
         asking = self._by_need.asking()
+        tokens = _TokenStream()
+        evidence = everything
+        fitting = Evidence()
 
-        def prompt(shown: Prompt, block: str) -> tuple[Turn, ...]:
-            return shown.fill(
+        def prompt(version: Prompt, block: str) -> tuple[Turn, ...]:
+            return version.fill(
                 shown=instructions.evidence,
                 abstention=instructions.abstention,
                 evidence=block,
@@ -190,22 +198,19 @@ class LLMAnswerer:
             )
 
         def on_text(so_far: str) -> None:
-            if tokens.is_due(len(so_far)):
-                tokens.grow(self._so_far(so_far, question, evidence.passage_ids()))
-
-        def render(asking: Asking, room: int) -> Request:
-            nonlocal evidence, left_out
-            heard = on_text if streaming() else None
-            request = Request(
-                (),
-                heard,
-                graph=by_subquery,
-                form=asking.form,
-                stop=STOPS,
-                takes_part=True,
+            if not tokens.is_due(len(so_far)):
+                return
+            answer = self._so_far(
+                so_far,
+                question,
+                evidence.passage_ids(),
             )
+            tokens.grow(answer)
+
+        def fitted_prompt(whole: Prompt, room: int) -> tuple[Turn, ...]:
+            nonlocal evidence, fitting
             if not everything.in_text:
-                return replace(request, turns=prompt(asking.prompt, everything.block()))
+                return prompt(whole, everything.block())
             ranked = partial(
                 evidence_by_use,
                 question,
@@ -213,48 +218,42 @@ class LLMAnswerer:
                 everything.passages,
                 steps,
             )
-            parts = (everything.facts, everything.passages)
-            most = self._chat.evidence_tokens
 
             def fit_to(version: Prompt) -> Evidence:
-                left = room - estimate_turns(prompt(version, everything.frame()))
                 return fit(
-                    *parts,
-                    left,
+                    everything.facts,
+                    everything.passages,
+                    room - estimate_turns(prompt(version, everything.frame())),
                     ranked,
                     everything.chain,
                     everything.times(),
-                    most,
+                    self._chat.evidence_tokens,
                 )
 
-            shown, *shorter = asking.prompt.versions()
-            fitting = fit_to(shown)
-            while shorter and fitting.left_out and not fitting.by_budget:
-                shown = shorter.pop(0)
-                fitting = fit_to(shown)
+            version, fitting = fit_version(whole, fit_to)
             if grounded and not (fitting.facts or fitting.passages):
-                if (ledger := current_ledger()).tokens_left() < self._chat.window:
-                    ledger.refuse("max_tokens")
-                raise PromptTooLong(
-                    "question and instructions leave no room for evidence in the model's window of "
-                    f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
-                )
+                self._refuse()
             evidence = everything.showing(fitting.facts, fitting.passages)
-            left_out = ""
-            if fitting.left_out:
-                left_out = did_not_fit(
-                    fitting.left_out,
-                    self._chat.window,
-                    most if fitting.by_budget else None,
-                )
-            return replace(request, turns=prompt(shown, evidence.block()))
+            return prompt(version, evidence.block())
+
+        def render(asking: Asking, room: int) -> Request:
+            return Request(
+                fitted_prompt(asking.prompt, room),
+                on_text if streaming() else None,
+                graph=graph.by_subquery(steps),
+                form=asking.form,
+                stop=STOPS,
+                takes_part=True,
+            )
 
         request, reply = yield from fitted(
             self._chat,
             self._max_tokens,
             partial(render, asking),
         )
-        failures = [_failure(left_out)] if left_out else []
+        failures = []
+        if left_out := fitting.shortfall(self._chat.window):
+            failures.append(_failure(left_out))
         answer, problem = self._read(
             reply,
             question,
@@ -264,23 +263,12 @@ class LLMAnswerer:
             first = answer
             first_reply = reply
             try:
-                if problem.startswith(str(UNKNOWN)):
-                    reply = yield repair(
-                        request,
-                        reply,
-                        self._by_need.repair,
-                        problem,
-                        self._by_need.example,
-                    )
-                else:
-                    asked = request, reply
-                    _, reply = yield from self._by_need.again(
-                        self._chat,
-                        asking,
-                        asked,
-                        problem,
-                        render,
-                    )
+                reply = yield from self._asked_again(
+                    asking,
+                    (request, reply),
+                    problem,
+                    render,
+                )
                 answer, problem = self._read(
                     reply,
                     question,
@@ -295,23 +283,52 @@ class LLMAnswerer:
                     question,
                     evidence,
                 )
-                if answer.failed:
-                    problem = problem
-                else:
+                if not answer.failed:
                     problem = f"{problem}, so the first reply's first words are the answer"
-        if problem == _IS_EMPTY:
-            problem = EMPTY_REPLY
         if problem:
-            failures.append(_failure(problem, reply.text))
+            message = EMPTY_REPLY if problem == _IS_EMPTY else problem
+            failures.append(_failure(message, reply.text))
         if reply.shortfall:
             failures.append(_failure(reply.shortfall, reply.text[-200:]))
         tokens.grow(answer.text)
         return replace(answer, failures=(*failures, *answer.failures))
 
+    def _refuse(self) -> None:
+        """Raise BudgetExceeded or PromptTooLong, since no evidence fits into the prompt."""
+        ledger = current_ledger()
+        if ledger.tokens_left() < self._chat.window:
+            ledger.refuse("max_tokens")
+        raise PromptTooLong(
+            "question and instructions leave no room for evidence in the model's window of "
+            f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
+        )
+
+    def _asked_again(
+        self, asking: Asking, asked: tuple[Request, Reply], problem: str, render: Callable[[Asking, int], Request]
+    ) -> Dialogue[Reply]:
+        """Ask again, since a reply could not be read; about an answer that is not allowed, in a conversation."""
+        if problem.startswith(str(UNKNOWN)):
+            return (
+                yield repair(
+                    *asked,
+                    self._by_need.repair,
+                    problem,
+                    self._by_need.example,
+                )
+            )
+        _, reply = yield from self._by_need.again(
+            self._chat,
+            asking,
+            asked,
+            problem,
+            render,
+        )
+        return reply
+
     def _read(self, reply: Reply, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
-        """Parse a reply into an answer and a description of what is wrong with the reply, "" for nothing."""
+        """Parse a reply into an answer and a description of the reply's problem, "" if it has none."""
         if not reply.text.strip():
-            return Answer(I_DO_NOT_KNOW, abstained=True, failed="the model's reply was empty"), _IS_EMPTY
+            return _no_answer("the model's reply was empty"), _IS_EMPTY
         part = answer_part(
             reply.text,
             prose=self._form.prose,
@@ -322,37 +339,47 @@ class LLMAnswerer:
         return self._answer_in(part, question, evidence)
 
     def _fall_back(self, first: Answer, reply: Reply, question: str, evidence: NumberedEvidence) -> Answer:
-        """Return what the first reply to a question says, where the second says nothing either."""
+        """Return the answer in the first words of the first reply, where the second has no answer either."""
         if not first.failed:
             return first
+        words = first_words(reply.text, question)
         answer, problem = self._answer_in(
-            first_words(reply.text, question),
+            words,
             question,
             evidence,
         )
-        if problem:
-            return first
-        return answer
+        return first if problem else answer
 
     def _answer_in(self, part: str, question: str, evidence: NumberedEvidence) -> tuple[Answer, str]:
-        """Return the answer that the answering part of a reply gives, and what is wrong with it, "" for nothing."""
+        """Return the answer that the answering part of a reply gives, and the reply's problem, "" if it has none."""
         if abstains(part):
             if self._may_abstain:
                 return Answer(I_DO_NOT_KNOW, abstained=True), ""
             return Answer(part), f"{UNKNOWN} is no answer. {self._on_evidence.abstention}"
         cited = read_citations(part, evidence.passage_ids())
-        if not bare_words(cited.bare) or self._is_echo(cited.bare, question, evidence):
-            return Answer(
-                I_DO_NOT_KNOW, abstained=True, failed="the model's reply held no answer"
-            ), "it holds no answer"
-        text = self._form.read(cited.numbered if self._form.prose else cited.bare, question)
-        citations = evidence.citations(cited.numbers, cited.bare, question) or evidence.supporting(cited.bare, question)
+        if not bare_words(cited.bare) or self._is_echo(
+            cited.bare,
+            question,
+            evidence,
+        ):
+            return _no_answer("the model's reply held no answer"), "it holds no answer"
+        citations = evidence.citations(
+            cited.numbers,
+            cited.bare,
+            question,
+        )
+        if not citations:
+            citations = evidence.supporting(cited.bare, question)
         failures = [_failure(f"cited [{number}], which is no evidence shown", part) for number in cited.invented]
+        text = self._form.read(cited.text(self._form), question)
+        answer = Answer(
+            text or cited.bare.strip(),
+            citations,
+            failures=tuple(failures),
+        )
         if text:
-            problem = ""
-        else:
-            problem = "its answer does not have the form that was asked for"
-        return Answer(text or cited.bare.strip(), citations, failures=tuple(failures)), problem
+            return answer, ""
+        return answer, "its answer does not have the form that was asked for"
 
     def _is_echo(self, answer: str, question: str, evidence: NumberedEvidence) -> bool:
         """Tell whether an answer repeats instructions, a worked example or the question, and says nothing itself."""
@@ -361,11 +388,8 @@ class LLMAnswerer:
         material = (question, evidence.block())
         if echoes(answer, self._instructions, material):
             return True
-        return copies(
-            answer,
-            (self._form.example, *examples_in(self._by_need.examples.turns)),
-            material,
-        )
+        examples = (self._form.example, *examples_in(self._by_need.examples.turns))
+        return copies(answer, examples, material)
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
@@ -377,12 +401,13 @@ class LLMAnswerer:
             finished=False,
             listed=self._form.listed,
         )
-        if part.rfind("[") > part.rfind("]"):  # a number or a token that is not complete yet
-            part = part[: part.rfind("[")]
+        bracket = part.rfind("[")
+        if bracket > part.rfind("]"):  # a number or a token that is not complete yet
+            part = part[:bracket]
         if abstains(part):
             return ""
         cited = read_citations(part, passage_ids)
-        return self._form.read(cited.numbered if self._form.prose else cited.bare, question)
+        return self._form.read(cited.text(self._form), question)
 
 
 def llm_answerer(model: object, options: RoleOptions) -> LLMAnswerer:
@@ -411,7 +436,7 @@ _SHOWN: dict[EvidenceLayout, str] = {
 }
 
 
-# worked examples in another layout than "evidence"; the reader, which is IRCoT's, has those alone
+# worked examples in another layout than "evidence"; the reader, which is IRCoT's, has only the plain ones
 _EXAMPLES: dict[EvidenceLayout, str] = {"chain": "-few-shot-chain", "chain-of-text": "-few-shot-text"}
 
 
@@ -424,13 +449,16 @@ class _Instructions:
 
     @classmethod
     def load(cls, evidence: str, abstention: str, prompts_dir: str | Path | None) -> Self:
-        return cls(fragment(evidence, prompts_dir), fragment(abstention, prompts_dir))
+        return cls(
+            evidence=fragment(evidence, prompts_dir),
+            abstention=fragment(abstention, prompts_dir),
+        )
 
 
 class _TokenStream:
     """Stream of the new parts of a growing answer.
 
-    A call that was retried, or a reply that was repaired, begins anew. Where the answer then differs from the tokens
+    A call that was retried, or a reply that was repaired, begins again. Where the answer then differs from the tokens
     that were emitted already, no more are emitted.
     """
 
@@ -447,9 +475,10 @@ class _TokenStream:
         return True
 
     def grow(self, answer: str) -> None:
-        """Emit what `answer` adds to the tokens emitted so far."""
-        if len(answer) > len(self._emitted) and answer.startswith(self._emitted):
-            emit(AnswerToken(answer[len(self._emitted) :]))
+        """Emit the text that `answer` adds to the tokens emitted so far."""
+        added = answer.removeprefix(self._emitted)
+        if added and len(added) + len(self._emitted) == len(answer):
+            emit(AnswerToken(added))
             self._emitted = answer
 
 
@@ -459,4 +488,12 @@ def _failure(message: str, detail: str = "") -> Failure:
         message,
         current_ledger().hop,
         detail[:500],
+    )
+
+
+def _no_answer(problem: str) -> Answer:
+    return Answer(
+        I_DO_NOT_KNOW,
+        abstained=True,
+        failed=problem,
     )

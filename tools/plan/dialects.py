@@ -1,4 +1,4 @@
-"""Dialects of planners that others have trained: how each is prompted, shown what was found, and read.
+"""Dialects of planners that others have trained: how each is prompted, shown its results, and read.
 
 A dialect is a row: `tools.plan.dialogue_planner` drives the model of any of them through the same loop. The prompts are
 those that the models were trained with, where they were (prompts/plan-*.txt); where a format is not part of any
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Literal
@@ -48,14 +48,15 @@ from ras_agent.marks import (
 )
 from ras_agent.records import Plan
 from ras_agent.registry import find_a, names
+from ras_agent.text.lines import first_line
 from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.chat.dialogue import spoken_span
 from ras_agent.tools.chat.tool_calls import named_call
 from ras_agent.tools.plan.grammar import EXAMPLE_QUERY, FORM, parse_plan
 
 Rendering = Literal["continued", "turns", "rewritten"]
-"""How a dialogue becomes a prompt: one assistant's turn that goes on behind what was found, as in training; a turn for
-each search and one for what it found; or a prompt that lists the searches and what they found anew each time"""
+"""How a dialogue becomes a prompt: one assistant's turn that goes on behind each result, as in training; a turn for
+each search and one for its result; or a prompt that lists all searches and their results each time"""
 
 _LONGEST_REASON = 500
 _LONGEST_QUERY = 1000
@@ -64,7 +65,7 @@ _LONGEST_LINE = 2000  # characters of an action's line: a bound keeps the parser
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Holds the plan that a reply states, and where: of the reply, `end` characters count, then `closing`.
+    """The plan that a reply states, and its place: of the reply, `end` characters count, then `closing`.
 
     start: where the action itself begins. closing: the tag that a stop string has cut off.
     """
@@ -81,16 +82,16 @@ class Dialect:
 
     prompt: the name of its file. form: what a reply has to be, in words.
     read: finds the plan in a reply, `read(reply, cut, shown)`: cut tells whether the reply ended at its token limit, so
-    that an action without an end is none; shown is what the model was shown last.
-    write: makes a search as the model would write it, for a hop that another has planned.
+    that an action without an end does not count; shown is the text that the model was shown last.
+    write: makes a search as the model would write it, for a hop that another planner has planned.
     stop: texts that end a reply. rendering: of the dialogue. opening: with what the assistant's turn begins.
-    around: what stands in front of and behind what a search found. passage: the form of a passage, of number, title
-    and text; "" to show facts. nothing: what is shown where nothing was found.
-    retry: what the model is made to say to itself where a reply holds no action; "" to ask it again.
+    around: the texts in front of a search's result and behind it. passage: the form of a passage, of number, title
+    and text; "" to show facts. nothing: the text for a search that found nothing.
+    retry: the words that the model says to itself after a reply without an action; "" to ask it again.
     digest: the name of a prompt by which the model reads passages itself, and is shown its reply in place of them.
     best_last: whether the best passage is shown last.
-    told_by_reply: whether a search in this form, written in reply to another prompt, tells that the model speaks it;
-        false where other models write that way too, as where any words are a search.
+    told_by_reply: whether a search in this form, written in reply to another prompt, shows that the model speaks
+        the dialect; false where other models write that way too, as where any words are a search.
     models: a regular expression for the names of models that speak the dialect.
     """
 
@@ -123,61 +124,95 @@ def dialect(name: str) -> Dialect:
 
 
 def dialect_of_model(name: str) -> Dialect | None:
-    """Return the dialect that a model of this name was trained in; None where the name tells none.
+    """Return the dialect that a model of this name was trained in; None for a name of no known family.
 
     >>> dialect_of_model("vllm:http://host/v1#SearchR1-nq_hotpotqa_train-qwen2.5-7b-em-ppo").name
     'search-r1'
     """
-    own = name.rpartition("#")[2]  # a server's address may have any name in it
-    return next((row for row in _dialects() if row.models and re.search(row.models, own, re.IGNORECASE)), None)
-
-
-def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
-    """Return the dialect in whose tags a reply to another prompt searches; None for none.
-
-    Only a search counts: an answer in tags is what any model may write.
-    """
+    own_name = name.rpartition("#")[2]  # a server's address may have any name in it
     for row in _dialects():
-        if row.told_by_reply:
-            reading = row.read(reply, cut, "")
-            if reading is not None and reading.plan.action == "subq":
-                return row
+        if row.models and re.search(
+            row.models,
+            own_name,
+            re.IGNORECASE,
+        ):
+            return row
     return None
 
 
-def _dialects() -> tuple[Dialect, ...]:
-    return tuple(map(dialect, names("dialect")))
+def dialect_of_reply(reply: str, cut: bool) -> Dialect | None:
+    """Return the dialect in which a reply to another prompt searches; None if it searches in none of them.
+
+    Only a search counts: an answer in tags is a form that any model may write.
+    """
+    for row in _dialects():
+        if not row.told_by_reply:
+            continue
+        reading = row.read(reply, cut, "")
+        if reading is not None and reading.plan.action == "subq":
+            return row
+    return None
+
+
+def _dialects() -> Iterator[Dialect]:
+    return map(dialect, names("dialect"))
 
 
 # ---- actions in tags
 
 
 def read_tags(searches: Tags, answers: Tags, text: str, cut: bool, shown: str = "") -> Reading | None:
-    """Return the first action in a reply: what the innermost pair of tags holds, or what an open tag is followed by.
+    """Return the first action in a reply: the text in the innermost pair of tags, or behind an open tag.
 
     A tag without its partner counts where a stop string has cut the closing one off, so not in a reply that is `cut`. A
     pair around nothing, or around words that only name what belongs there, is an explanation.
     """
-    opened: tuple[bool, int, int] | None = None  # whether it searches, where its tag begins, where its text does
+    opened: re.Match[str] | None = None
     for tag in _tag_pattern(searches, answers).finditer(text):
-        kind = tag.lastgroup or ""
-        is_search = kind.endswith("search")
-        if kind.startswith("opening"):
-            opened = is_search, tag.start(), tag.end()
-        elif opened is not None and opened[0] == is_search:
-            if plan := _action(is_search, text[opened[2] : tag.start()], text, opened[1]):
-                return Reading(plan, opened[1], tag.end())
+        if _is_opening(tag):
+            opened = tag
+        elif opened is not None and _is_search(tag) == _is_search(opened):
+            held = text[opened.end() : tag.start()]
+            if plan := _action(
+                _is_search(tag),
+                held,
+                text,
+                opened.start(),
+            ):
+                return Reading(
+                    plan,
+                    opened.start(),
+                    tag.end(),
+                )
             opened = None
     if opened is None or cut:
         return None
-    is_search, start, begins = opened
-    rest = text[begins:]
-    held = next((line for line in rest.splitlines() if line.strip()), "")
-    plan = _action(is_search, held, text, start)
+    rest = text[opened.end() :]
+    held = first_line(rest)
+    plan = _action(
+        _is_search(opened),
+        held,
+        text,
+        opened.start(),
+    )
     if plan is None:
         return None
-    end = begins + rest.index(held) + len(held.rstrip())
-    return Reading(plan, start, end, (searches if is_search else answers).closing)
+    end = opened.end() + rest.index(held) + len(held.rstrip())
+    kind = searches if _is_search(opened) else answers
+    return Reading(
+        plan,
+        opened.start(),
+        end,
+        kind.closing,
+    )
+
+
+def _is_opening(tag: re.Match[str]) -> bool:
+    return tag.lastgroup in ("opening_search", "opening_answer")
+
+
+def _is_search(tag: re.Match[str]) -> bool:
+    return tag.lastgroup in ("opening_search", "closing_search")
 
 
 @lru_cache(maxsize=16)
@@ -206,18 +241,27 @@ def _action(is_search: bool, held: str, reply: str, start: int) -> Plan | None:
     start: where the action begins in the reply.
     """
     text = _plain(_HALF_CLOSED.sub("", held))
-    no_action = (_NO_SEARCH if is_search else _NO_ANSWER).fullmatch(text) or _ANY_TAG.search(text)
-    if no_action or (is_search and len(text) > _LONGEST_QUERY):
+    place_holder = _NO_SEARCH if is_search else _NO_ANSWER
+    if place_holder.fullmatch(text) or _ANY_TAG.search(text):
         return None
-    reason = _THINKING.sub("", reply[:start]).strip()[:_LONGEST_REASON]  # the beginning of what was thought before
-    return Plan("subq", text, reason) if is_search else Plan("sufficient", reason=reason, answer=text)
+    thoughts = _THINKING.sub("", reply[:start]).strip()
+    reason = thoughts[:_LONGEST_REASON]
+    if not is_search:
+        return Plan(
+            "sufficient",
+            reason=reason,
+            answer=text,
+        )
+    if len(text) > _LONGEST_QUERY:
+        return None
+    return Plan("subq", text, reason)
 
 
 def _plain(text: str) -> str:
     """Return a text on one line, without quotes around all of it."""
     line = " ".join(text.split())
-    inner = line[1:-1]
-    return inner.strip() if len(line) > 1 and line[0] == line[-1] == '"' and '"' not in inner else line
+    quoted = re.fullmatch(r'"\s*+([^"]*)"', line)
+    return quoted[1].rstrip() if quoted else line
 
 
 _THINKING = re.compile(rf"</?(?:{'|'.join(THINKING_TAGS)})>", re.IGNORECASE)
@@ -252,32 +296,54 @@ def read_react(text: str, cut: bool, shown: str = "") -> Reading | None:
     Action 2: Finish[an answer]    Action Input: a query
     """
     steps = list(_STEPS.finditer(text))
-    tool, begins = "", 0
-    for step, end in zip(steps, [*(other.start() for other in steps[1:]), len(text)], strict=False):
-        held, last = text[step.end() : end], end == len(text)
-        kind = step.lastgroup
-        if kind == "observation" or (last and cut):
-            return None  # what it makes up itself counts for nothing
-        lines = [line for line in held.splitlines() if line.strip()]
-        begins = begins if kind == "input" else step.start()
-        if kind == "action" and lines:
-            call = _CALL.match(lines[0].lstrip(_MARKUP).rstrip(f"{_MARKUP}.")[:_LONGEST_LINE])
-            tool = call["name"].rstrip() if call else _plain(lines[0]).strip(" *_`.")
-            argument = call["argument"] if call else ""
-        elif kind == "input" and lines:
-            argument = _argument(held) or lines[0]
-        elif kind == "answer" and lines:
-            tool, argument = "answer", held
-        else:
+    tool = ""
+    begins = 0
+    for place, step in enumerate(steps):
+        is_last = step is steps[-1]
+        if step.lastgroup == "observation" or (is_last and cut):
+            return None  # an observation that the model makes up does not count
+        end = len(text) if is_last else steps[place + 1].start()
+        held = text[step.end() : end]
+        line = first_line(held)
+        if step.lastgroup != "input":
+            begins = step.start()
+        if step.lastgroup == "thought" or not line:
             continue
-        is_search = bool(_SEARCHES.search(tool)) and not _FINISHES.fullmatch(tool.strip())
-        if (
-            argument
-            and (is_search or _FINISHES.search(tool))
-            and (plan := _action(is_search, argument, text, step.start()))
+        argument = held
+        if step.lastgroup == "action":
+            tool, argument = _tool_and_argument(line)
+        elif step.lastgroup == "input":
+            argument = _argument(held) or line
+        else:
+            tool = "answer"
+        is_search = _is_search_tool(tool)
+        if not argument or not (is_search or _FINISHES.search(tool)):
+            continue
+        if plan := _action(
+            is_search,
+            argument,
+            text,
+            step.start(),
         ):
-            return Reading(plan, begins, step.end() + len(held.rstrip()))
+            return Reading(
+                plan,
+                begins,
+                step.end() + len(held.rstrip()),
+            )
     return None
+
+
+def _tool_and_argument(line: str) -> tuple[str, str]:
+    """Split an action such as "Search[a query]" into its tool and its argument; a line without brackets is a tool."""
+    bare = line.lstrip(_MARKUP).rstrip(f"{_MARKUP}.")
+    call = _CALL.match(bare[:_LONGEST_LINE])
+    if call is None:
+        return _plain(line).strip(" *_`."), ""
+    return call["name"].rstrip(), call["argument"]
+
+
+def _is_search_tool(name: str) -> bool:
+    return bool(_SEARCHES.search(name)) and not _FINISHES.fullmatch(name.strip())
 
 
 def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
@@ -286,21 +352,43 @@ def read_tool_calls(text: str, cut: bool, shown: str = "") -> Reading | None:
     A call is JSON with a name and arguments between `<tool_call>` tags; the closing one may be cut off.
     """
     opening, closing = TOOL_CALL_TAGS.live
-    for call in re.finditer(rf"{opening}(?P<json>.*?)(?P<end>{closing}|(?={opening})|\Z)", text, FLAGS | re.DOTALL):
+    calls = re.finditer(
+        rf"{opening}(?P<json>.*?)(?P<end>{closing}|(?={opening})|\Z)",
+        text,
+        FLAGS | re.DOTALL,
+    )
+    for call in calls:
         if cut and not call["end"] and call.end() == len(text):
             break
         name, given = named_call(call["json"])
-        argument = _given_text(given)
         is_search = bool(_SEARCHES.search(name))
-        plan = _action(is_search, argument, text, call.start()) if is_search or _FINISHES.search(name) else None
-        if plan is not None and call["end"]:
-            return Reading(plan, call.start(), call.end())
-        if plan is not None:
+        if not is_search and not _FINISHES.search(name):
+            continue
+        plan = _action(
+            is_search,
+            _given_text(given),
+            text,
+            call.start(),
+        )
+        if plan is None:
+            continue
+        if call["end"]:
             return Reading(
-                plan, call.start(), call.start("json") + len(call["json"].rstrip()), f"\n{TOOL_CALL_TAGS.closing}"
+                plan,
+                call.start(),
+                call.end(),
             )
+        end = call.start("json") + len(call["json"].rstrip())
+        return Reading(
+            plan,
+            call.start(),
+            end,
+            f"\n{TOOL_CALL_TAGS.closing}",
+        )
     reading = read_tags(TOOL_CALL_TAGS, ANSWER_TAGS, text, cut)
-    return reading if reading and reading.plan.action == "sufficient" else None
+    if reading is None or reading.plan.action != "sufficient":
+        return None
+    return reading
 
 
 def _given_text(given: object) -> str:
@@ -311,16 +399,19 @@ def _given_text(given: object) -> str:
 
 
 def _argument(text: str) -> str:
-    """Return the first text in the JSON objects of a text; "" for none."""
-    return next((argument for _, item in json_objects(text) if (argument := _first_text(item))), "")
+    """Return the first text in the JSON objects of a text; "" if there is none."""
+    return _first_text([item for _, item in json_objects(text)])
 
 
 def _first_text(value: object) -> str:
-    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" for none."""
+    """Return the first text of a JSON value, such as that of {"query_list": ["..."]}; "" if it has none."""
     if isinstance(value, str):
         return value.strip()
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((text for item in values if (text := _first_text(item))), "")
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return ""
+    return next(filter(None, map(_first_text, value)), "")
 
 
 _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
@@ -329,12 +420,17 @@ _QUERY_LABEL = re.compile(INTERMEDIATE_QUERY.live, FLAGS)
 def read_subquery(text: str, cut: bool, shown: str = "") -> Reading | None:
     """Return the search that is a whole reply of CoRAG's: its first line, without the label that it may repeat."""
     start, end = spoken_span(text)
-    line = next((line for line in text[start:end].splitlines() if line.strip()), "")
-    label = _QUERY_LABEL.match(line)
-    subquery = _plain(line[label.end() :] if label else line)
+    line = first_line(text[start:end])
+    if label := _QUERY_LABEL.match(line):
+        line = line[label.end() :]
+    subquery = _plain(line)
     if cut or not any(map(str.isalnum, subquery)) or len(subquery) > _LONGEST_QUERY:
         return None
-    return Reading(Plan("subq", subquery), start, end)
+    return Reading(
+        Plan("subq", subquery),
+        start,
+        end,
+    )
 
 
 def read_own(text: str, cut: bool, shown: str = "") -> Reading | None:
@@ -442,11 +538,19 @@ OWN = Dialect(
 
 
 def _search_call(query: str) -> str:
-    return json.dumps({"name": "search", "arguments": {"query": query}}, ensure_ascii=False)
+    call = {
+        "name": "search",
+        "arguments": {"query": query},
+    }
+    return json.dumps(call, ensure_ascii=False)
 
 
-def search_list(turns: list[tuple[str, str]]) -> str:
-    """Render searches and what the model has read out of each as CoRAG's prompt lists them; "Nothing yet" for none."""
-    query, answer = str(INTERMEDIATE_QUERY)[:-1], str(INTERMEDIATE_ANSWER)[:-1]
-    lines = (f"{query} {n}: {asked}\n{answer} {n}: {read}" for n, (asked, read) in enumerate(turns, 1))
+def search_list(turns: Iterable[tuple[str, str]]) -> str:
+    """Render searches, and the answer read out of each, as CoRAG's prompt lists them; "Nothing yet" for none."""
+    query = str(INTERMEDIATE_QUERY).removesuffix(":")
+    answer = str(INTERMEDIATE_ANSWER).removesuffix(":")
+    lines = []
+    for number, (asked, read) in enumerate(turns, start=1):
+        lines.append(f"{query} {number}: {asked}")
+        lines.append(f"{answer} {number}: {read}")
     return "\n".join(lines) or "Nothing yet"

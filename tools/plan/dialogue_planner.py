@@ -1,4 +1,4 @@
-"""A planner on a model that was trained to search in a dialect of its own, and on any model in a growing dialogue."""
+"""This planner asks a model in the dialect that it was trained to search in, or any model in a growing dialogue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted,
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
-from ras_agent.tools.plan.grammar import copies_example
+from ras_agent.tools.plan.grammar import copies_example, ended
 from ras_agent.tools.plan.transcript import Transcript, Turns, new_notes
 
 MAX_TOKENS = 2048
@@ -29,15 +29,15 @@ THINKING = tags("think")
 class DialoguePlanner:
     """Planner on a chat model that speaks a dialect: its own words and what its searches found, in one dialogue.
 
-    What the model answers itself is its end of the search, and the plan's `answer`.
+    An answer of the model's own ends its search, and is the plan's `answer`.
 
     model: a LangChain chat model, a string such as "vllm:http://host/v1#Search-R1-7B", or a Chat.
     dialect: by name, or a row of your own.
     task: a task's own instruction, shown above the question.
-    layout: what is shown of each search: None for what the dialect shows, "chain-of-text" for passages, "evidence" for
-        the facts that no earlier search found, "chain" for all its facts; "dialogue" as None, but each search is a turn
-        of the model's, and what it found a turn of the user's, where the dialect has one long turn of the model's.
-    keeps_thoughts: whether what the model thought stays in the dialogue.
+    layout: the result that is shown for each search: None for the dialect's own, "chain-of-text" for passages,
+        "evidence" for the facts that no earlier search found, "chain" for all its facts; "dialogue" as None, but each
+        search is a turn of the model's, and its result a turn of the user's, where the dialect has one long turn.
+    keeps_thoughts: whether the model's thoughts stay in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (plan-search-r1, ..., repair).
     """
 
@@ -54,13 +54,22 @@ class DialoguePlanner:
         prompts_dir: str | Path | None = None,
         settings: ChatSettings | None = None,
     ) -> None:
-        self._chat = as_chat(model, settings)
         row = dialect(dialect_) if isinstance(dialect_, str) else dialect_
         if layout == "dialogue" and row.rendering == "continued":
             before, behind = row.around
-            row = replace(row, rendering="turns", around=(before.lstrip(), behind.rstrip()))
-        self._dialect, self._layout, self._task, self._keeps_thoughts = row, layout, task, keeps_thoughts
-        self._prompt, self._repair = load(row.prompt, prompts_dir), load("repair", prompts_dir)
+            around = (before.lstrip(), behind.rstrip())
+            row = replace(
+                row,
+                rendering="turns",
+                around=around,
+            )
+        self._chat = as_chat(model, settings)
+        self._dialect = row
+        self._layout = layout
+        self._task = task
+        self._keeps_thoughts = keeps_thoughts
+        self._prompt = load(row.prompt, prompts_dir)
+        self._repair = load("repair", prompts_dir)
         self._digest = load(row.digest, prompts_dir) if row.digest else None
 
     @property
@@ -69,127 +78,223 @@ class DialoguePlanner:
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next action. Raises ParseError if neither the first reply nor the second states one."""
-        return converse(self._chat, self.dialogue(question, graph, steps))
+        return converse(
+            self._chat,
+            self.dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self.dialogue(question, graph, steps))
+        return await aconverse(
+            self._chat,
+            self.dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     def dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         """Ask for the next action, as `plan` does."""
         row = self._dialect
-        digest = yield from self._read_passages(steps)
-
-        def opening() -> Turns:
-            return self._opening(
-                question, search_list([]) if row.rendering == "rewritten" else history_block(graph, ())
-            )
-
-        def found(step: Step, said: Turn) -> Turns:
-            return (Turn("user", digest if digest and step is steps[-1] else self._found(step, graph)),)
-
-        transcript = Transcript.so_far(
-            row.name, steps, opening, lambda step: Turn("assistant", row.write(as_line(step.subquery))), found
+        transcript = yield from self._so_far(
+            question,
+            graph,
+            steps,
         )
-        # a prompt that is rewritten shows a person's notes each time
-        if steps and row.rendering != "rewritten" and (note := new_notes(transcript.turns)):
-            last = transcript.new[-1]
-            text = f"{last.text}{note}\n" if row.around[1] else f"{note}\n{last.text}"  # outside the frame
-            transcript = replace(transcript, new=(*transcript.new[:-1], replace(last, text=text)))
 
         def render(room: int) -> Request:
             nonlocal transcript
-            room -= estimate_turns([Turn("assistant", row.opening)])
-            transcript = transcript.fitting(room, self._chat.window, self._around)
+            opening = estimate_turns([Turn("assistant", row.opening)])
+            transcript = transcript.fitting(
+                room - opening,
+                self._chat.window,
+                self._around,
+            )
             return self._request(transcript, question)
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+        request, reply = yield from fitted(
+            self._chat,
+            MAX_TOKENS,
+            render,
+        )
         reading = self._reading(reply, transcript)
         if reading is None and row.rendering != "rewritten":
             transcript = transcript.adding(self._said(reply), self._asked_again())
-            second = yield replace(self._request(transcript, question), max_tokens=request.max_tokens)
-            reply = second
-            reading = self._reading(second, transcript)
+            again = self._request(transcript, question)
+            reply = yield replace(again, max_tokens=request.max_tokens)
+            reading = self._reading(reply, transcript)
             if reading is not None and copies_example(reading.plan.subquery, question):
                 reading = None
         if reading is None:
             raise ParseError(f"{nothing_in(reply.text, 'no action')}; expected {row.form}")
-        plan = transcript.adding(self._said(reply, reading)).recorded_in(reading.plan, self.name)
-        # after the first search, a model that wants no retrieval is taken to find the facts sufficient
-        return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
+        said = self._said(reply, reading)
+        plan = transcript.adding(said).recorded_in(reading.plan, self.name)
+        return ended(plan, steps)
+
+    def _so_far(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Transcript]:
+        """Return the transcript up to the next turn of the model, with a person's notes."""
+        row = self._dialect
+        rewritten = row.rendering == "rewritten"
+        digest = yield from self._read_passages(steps)
+
+        def opening() -> Turns:
+            history = search_list([]) if rewritten else history_block(graph, ())
+            return self._opening(question, history)
+
+        def search(step: Step) -> Turn:
+            return Turn("assistant", row.write(as_line(step.subquery)))
+
+        def found(step: Step, said: Turn) -> Turns:
+            if digest and step is steps[-1]:
+                return (Turn("user", digest),)
+            return (Turn("user", self._found(step, graph)),)
+
+        transcript = Transcript.so_far(
+            row.name,
+            steps,
+            opening,
+            search,
+            found,
+        )
+        if rewritten or not steps:
+            return transcript  # the opening shows the notes
+        note = new_notes(transcript.turns)
+        if not note:
+            return transcript
+        *earlier, last = transcript.new
+        if row.around[1]:
+            text = f"{last.text}{note}\n"  # outside the frame
+        else:
+            text = f"{note}\n{last.text}"
+        return replace(transcript, new=(*earlier, replace(last, text=text)))
 
     def _opening(self, question: str, history: str) -> Turns:
-        shown = {"history": history} if "history" in self._prompt.variables else {}
-        return self._prompt.fill(task=task_block(self._task), question=as_data(question), **shown)
+        values = {
+            "task": task_block(self._task),
+            "question": as_data(question),
+        }
+        if "history" in self._prompt.variables:
+            values["history"] = history
+        return self._prompt.fill(**values)
 
     def _read_passages(self, steps: Sequence[Step]) -> Dialogue[str]:
-        """Return what the model reads in the passages of the last step, where its dialect has it read them."""
+        """Return the model's reading of the last step's passages; "" for a dialect that is shown the passages."""
         if self._digest is None or not steps or not steps[-1].hits:
             return ""
-        query, documents = as_line(steps[-1].subquery), self._passages(steps[-1])
-        turns = self._digest.fill(documents=documents, question=query)
+        newest = steps[-1]
+        turns = self._digest.fill(
+            documents=self._passages(newest),
+            question=as_line(newest.subquery),
+        )
         reply = yield Request(turns, max_tokens=_DIGEST_TOKENS)
         return as_line(without_thinking(reply.text))
 
     def _request(self, transcript: Transcript, question: str) -> Request:
         """Render the dialogue as the dialect has it."""
-        row, turns = self._dialect, transcript.turns
+        row = self._dialect
+        turns = transcript.turns
         if row.rendering == "rewritten":
-            said = [turn.text for turn in turns if turn.role != "system"][1:]
-            turns = self._opening(question, search_list(list(zip(said[::2], said[1::2], strict=False))))
+            said = [turn.text for turn in turns if turn.role != "system"]
+            searches = zip(
+                said[1::2],
+                said[2::2],
+                strict=False,
+            )
+            turns = self._opening(question, search_list(searches))
         elif row.rendering == "continued":
-            first = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+            roles = [turn.role for turn in turns]
+            first = roles.index("assistant") if "assistant" in roles else len(turns)
             prefix = row.opening + "".join(turn.text for turn in turns[first:])
-            turns = (*turns[:first], *([Turn("assistant", prefix)] if prefix else ()))
+            turns = turns[:first]
+            if prefix:
+                turns += (Turn("assistant", prefix),)
         return Request(turns, stop=row.stop)
 
     def _reading(self, reply: Reply, transcript: Transcript) -> Reading | None:
-        return self._dialect.read(reply.text, reply.truncated, transcript.turns[-1].text)
+        shown = transcript.turns[-1].text
+        return self._dialect.read(
+            reply.text,
+            reply.truncated,
+            shown,
+        )
 
     def _said(self, reply: Reply, reading: Reading | None = None) -> Turn:
-        """Return the model's own turn: what counts of its reply, with the tag that a stop string has cut off."""
+        """Return the model's own turn: the part of its reply that counts, with the tag that a stop string cut off."""
+        continued = self._dialect.rendering == "continued"
+        start, end = spoken_span(reply.text)
+        closing = ""
+        if reading is not None:
+            start, end, closing = reading.start, reading.end, reading.closing
+        elif self._keeps_thoughts:
+            end = len(reply.text)
         if not self._keeps_thoughts:
-            start, end = (reading.start, reading.end) if reading else spoken_span(reply.text)
-            spoken = f"{reply.text[start:end]}{reading.closing if reading else ''}".strip()
-            return Turn("assistant", spoken or ("" if self._dialect.rendering == "continued" else "(no text)"))
-        end, closing = (reading.end, reading.closing) if reading else (len(reply.text), "")
+            spoken = f"{reply.text[start:end]}{closing}".strip()
+            if not spoken and not continued:
+                spoken = "(no text)"
+            return Turn("assistant", spoken)
         text = f"{reply.text[:end]}{closing}"
-        if reply.thoughts and self._dialect.rendering == "continued":
-            return Turn("assistant", f"{THINKING.around(reply.thoughts)}{text}")
-        return Turn("assistant", text, thoughts=reply.thoughts)
+        if not continued:
+            return Turn(
+                "assistant",
+                text,
+                thoughts=reply.thoughts,
+            )
+        if reply.thoughts:
+            text = f"{THINKING.around(reply.thoughts)}{text}"
+        return Turn("assistant", text)
 
     def _asked_again(self) -> Turn:
         row = self._dialect
         if row.rendering == "continued" and row.retry:
             return Turn("user", row.retry)
-        (asked,) = self._repair.fill(problem="it holds no action", form=row.example)
-        return asked
+        turns = self._repair.fill(
+            problem="it holds no action",
+            form=row.example,
+        )
+        return turns[0]
 
     def _found(self, step: Step, graph: QuestionGraph) -> str:
-        """Render what a step's search found, in the dialect's frame."""
-        row, layout = self._dialect, self._layout
-        if layout in ("evidence", "chain") or not row.passage:
-            ids = step.triple_ids if layout == "chain" else step.new_triple_ids
-            shown = fact_block(graph.by_id[name] for name in ids if name in graph.by_id)
-        else:
-            shown = self._passages(step) if layout != "searches" else ""
+        """Render the result of a step's search, in the dialect's frame."""
+        row = self._dialect
+        shown = ""
+        if self._layout in ("evidence", "chain") or not row.passage:
+            ids = step.triple_ids if self._layout == "chain" else step.new_triple_ids
+            shown = fact_block(graph.with_ids(ids))
+        elif self._layout != "searches":
+            shown = self._passages(step)
         before, behind = row.around
         return f"{before}{shown.strip() or row.nothing}{behind}"
 
     def _passages(self, step: Step) -> str:
         """Render a step's passages in the dialect's form."""
-        lines = [
-            self._dialect.passage.format(
-                number=number, title=as_line(hit.passage.title or hit.passage.id), text=as_data(hit.passage.text)
+        texts = []
+        for number, hit in enumerate(step.hits, start=1):
+            passage = hit.passage
+            text = self._dialect.passage.format(
+                number=number,
+                title=as_line(passage.title or passage.id),
+                text=as_data(passage.text),
             )
-            for number, hit in enumerate(step.hits, 1)
-        ]
-        return "".join(reversed(lines) if self._dialect.best_last else lines)
+            texts.append(text)
+        if self._dialect.best_last:
+            texts.reverse()
+        return "".join(texts)
 
     def _around(self, turn: Turn) -> tuple[str, str]:
-        """Return a turn's text up to what was found, and behind it: the frame, and a person's note outside it."""
-        (before, behind), text = self._dialect.around, turn.text
-        start = 0 if text.startswith(before) else text.find(f"\n{before}") + 1
-        begins, ends = start + len(before), text.rfind(behind) if behind else len(text)
-        framed = text.startswith(before, start) and begins <= ends
-        return (text[:begins], text[ends:]) if framed else ("", "")
+        """Return a turn's text in front of a search's result, and behind it: the frame, and a note outside it."""
+        text = turn.text
+        before, behind = self._dialect.around
+        if text.startswith(before):
+            start = 0
+        else:
+            start = text.find(f"\n{before}") + 1
+        begins = start + len(before)
+        ends = text.rfind(behind) if behind else len(text)
+        if text.startswith(before, start) and begins <= ends:
+            return text[:begins], text[ends:]
+        return "", ""

@@ -1,4 +1,4 @@
-"""A rewriter on any chat model: it reads the turns of a conversation and writes its next question to stand alone."""
+"""A rewriter on any chat model reads the turns of a conversation and completes its next question from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ras_agent.errors import ParseError
 from ras_agent.marks import CONVERSATION_FENCE, fenced
 from ras_agent.prompts import Turn, as_line, load
 from ras_agent.records import Exchange
-from ras_agent.text.loose_json import is_json, json_objects
+from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
@@ -56,48 +56,72 @@ class LLMRewriter:
     def _dialogue(self, question: str, exchanges: Sequence[Exchange]) -> Dialogue[str]:
         def prompt(turns: Sequence[Exchange]) -> tuple[Turn, ...]:
             conversation = "\n".join(map(_as_data, turns))
-            return self._prompt.fill(conversation=fenced(CONVERSATION_FENCE, conversation), question=as_line(question))
+            return self._prompt.fill(
+                conversation=fenced(CONVERSATION_FENCE, conversation),
+                question=as_line(question),
+            )
 
         def render(room: int) -> Request:
-            turns = list(exchanges)  # the last turns are what a follow-up follows
+            turns = list(exchanges)
+            # a follow-up mostly follows the last turns
             while len(turns) > 1 and estimate_turns(prompt(turns)) > room:
                 del turns[0]
             return Request(prompt(turns))
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
-        if standalone := question_in(reply.text, question):
-            return standalone
-        second = yield repair(request, reply, self._repair, "it is no question", _FORM)
-        if standalone := question_in(second.text, question):
-            return standalone
-        raise ParseError(nothing_in(second.text, "no question"))
+        request, reply = yield from fitted(
+            self._chat,
+            MAX_TOKENS,
+            render,
+        )
+        standalone = question_in(reply.text, question)
+        if not standalone:
+            reply = yield repair(
+                request,
+                reply,
+                self._repair,
+                "it is no question",
+                _FORM,
+            )
+            standalone = question_in(reply.text, question)
+        if not standalone:
+            raise ParseError(nothing_in(reply.text, "no question"))
+        return standalone
 
 
 def llm_rewriter(model: object, options: RoleOptions) -> LLMRewriter:
     """Return the rewriter on a chat model, for the options of an agent."""
-    return LLMRewriter(model, prompts_dir=options.prompts_dir, settings=options.chat)
+    return LLMRewriter(
+        model,
+        prompts_dir=options.prompts_dir,
+        settings=options.chat,
+    )
 
 
 def question_in(reply: str, question: str) -> str:
-    """Return the question that a reply to `question` holds, without a label, quotes or JSON around it; "" for none.
+    """Return the question that a reply to `question` holds, without a label, quotes or JSON around it.
+
+    It is "" for a reply without a question.
 
     >>> question_in('Standalone question: "How long is the Loire?"', "How long is it?")
     'How long is the Loire?'
     """
     text = without_thinking(reply)
     if is_json(text):
-        values = (item.get(key) for _, item in json_objects(text) for key in _KEYS)
-        text = next((value for value in values if isinstance(value, str)), "")
+        texts = (first_text(item, _KEYS) for _, item in json_objects(text))
+        text = next(filter(None, texts), "")
     asks = question.rstrip().endswith("?")
     for line in text.splitlines():
         label, colon, rest = line.partition(":")
-        bare = first_question(rest if colon and label.strip(" *_#").lower() in _LABELS else line)
-        if bare and (bare.endswith("?") or not asks):
+        if colon and label.strip(" *_#").lower() in _LABELS:
+            line = rest
+        bare = first_question(line)
+        if bare.endswith("?") or (bare and not asks):
             return bare
     return ""
 
 
 def _as_data(exchange: Exchange) -> str:
     answer = as_line(exchange.answer)
-    shortened = answer if len(answer) <= _LONGEST_ANSWER else f"{answer[:_LONGEST_ANSWER].rstrip()} …"
-    return f"User: {as_line(exchange.question)}\nAnswer: {shortened or '(none)'}"
+    if len(answer) > _LONGEST_ANSWER:
+        answer = f"{answer[:_LONGEST_ANSWER].rstrip()} …"
+    return f"User: {as_line(exchange.question)}\nAnswer: {answer or '(none)'}"

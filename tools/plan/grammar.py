@@ -5,20 +5,22 @@
     [NO_RETRIEVAL]           no search is needed
 
 An action is a whole token in square brackets at the start of a line or a sentence. The first valid one counts. Small
-models also write `SUBQ: a question`, `[SUBQ: a question]`, `SUFFICIENT` alone on its line, JSON, translated tokens, or
-the question alone; ras_agent.marks has the spellings. A token that is denied, doubted or asked about is none: neither
-"INSUFFICIENT" nor "the facts are not [SUFFICIENT]" nor "[SUFFICIENT]? No" nor "sufficient" ends anything.
+models also write `SUBQ: a question`, `[SUBQ: a question]`, `SUFFICIENT` on a line of its own, JSON, translated tokens,
+or only the question; ras_agent.marks has the spellings. A token that is denied, doubted or asked about does not count:
+neither "INSUFFICIENT" nor "the facts are not [SUFFICIENT]" nor "[SUFFICIENT]? No" nor "sufficient" ends anything.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from ras_agent.errors import ParseError
 from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFFICIENT
-from ras_agent.records import Action, Plan
-from ras_agent.text.loose_json import Value, is_json, json_objects
+from ras_agent.records import Action, Plan, Step
+from ras_agent.text.loose_json import Value, first_text, is_json, json_objects
 from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.endings import nothing_in
@@ -57,8 +59,13 @@ _TOKEN = re.compile(
 )
 _STARTS = re.compile(r"(?:^|[\n.:;!?…。：；！？—→]|\\boxed\{)[\s*_`'\"“”‘’>#()|•-]*(?:\d+[.)]\s*)?\Z")
 _WRAPPING = " \t*_`<>:：|-—✅✔"
-_LOOK_BACK, _LOOK_AHEAD, _LONGEST_LINE = 80, 200, 2000  # bounds keep the parser linear
-_AROUND_REASON, _LONGEST_REASON = f"{_WRAPPING}\n'\"“”‘’", 500
+_BRACKETS = "[［【<"
+# bounds keep the parser linear
+_LOOK_BACK = 80
+_LOOK_AHEAD = 200
+_LONGEST_LINE = 2000
+_AROUND_REASON = f"{_WRAPPING}\n'\"“”‘’"
+_LONGEST_REASON = 500
 
 # in front of a token, in the sentence or the label that it ends: what puts a condition, what denies it
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)*_`]*\s|[。！？]|\n[^\S\n]*\n")
@@ -135,6 +142,8 @@ _SEARCH_KEYS = (
     *("search", "search_query", "search_question", "action_input"),
 )
 _TEXT_KEYS = ("question", "text", "content", "input", "value")
+_REASON_KEYS = ("reason", "thought", "reasoning")
+_NAMES_LACK = re.compile("missing")
 _SEARCHES = ("SUBQ", "SUBQUERY", "SUBQUESTION", "SEARCH", "QUERY", "RETRIEVE", "ASK", "INSUFFICIENT", "NOTSUFFICIENT")
 _STOPS: dict[str, Action] = {
     "SUFFICIENT": "sufficient",
@@ -147,12 +156,14 @@ _FLAGS: dict[str, Action] = {"sufficient": "sufficient", "is_sufficient": "suffi
 def parse_plan(reply: str, prompt: str = "") -> Plan:
     """Return the plan that a reply states; prose in front of its action is the reason.
 
-    prompt: what the model was shown. A bare question, without [SUBQ] or another mark, is taken for a sub-query only if
-    it is not part of the prompt: it may be quoted from a document.
-    Raises ParseError if it states none.
+    prompt: the text that the model was shown. A bare question, without [SUBQ] or another mark, is taken for a sub-query
+    only if it is not part of the prompt: it may be quoted from a document.
+    Raises ParseError if the reply states no plan.
     """
     text = without_thinking(reply)
-    plan = _in_json(text) if is_json(text) or "```" in text else None
+    plan: Plan | None = None
+    if is_json(text) or "```" in text:
+        plan = _in_json(text)
     if plan is None and not is_json(text):
         plan = _in_tokens(text) or _bare_question(text, prompt)
     if plan is None:
@@ -161,68 +172,126 @@ def parse_plan(reply: str, prompt: str = "") -> Plan:
 
 
 def _in_tokens(text: str) -> Plan | None:
+    """Return the plan that the tokens in a text state: the first search, or a stop that no search follows."""
     tokens = list(_TOKEN.finditer(text))
-    ends = [*(token.start() for token in tokens[1:]), len(text)]
     stop: Plan | None = None
-    behind = 0
-    for token, end in zip(tokens, ends, strict=False):  # without a token there is still one end
-        action = cast(Action, token.lastgroup)
-        if action == "subq":
-            subquery = first_question(text[token.end() : end], opened=text[token.end() - 1] not in "]］】>")
-            is_plan = bool(subquery) and (_begins(text, token.start()) or _leads_to(text, token.start(), subquery))
-        else:
-            subquery = ""
-            is_plan = stop is None and _begins(text, token.start()) and _stops(text, token)
-        if not is_plan:
-            continue
-        reason = text[: token.start()].strip(_AROUND_REASON)[:_LONGEST_REASON]
-        plan = Plan(action, subquery, reason if any(map(str.isalpha, reason)) else "")
-        if action == "subq":
-            return plan if stop is None or _goes_on(text[behind : token.start()]) else stop
-        stop, behind = plan, token.end()
+    stopped_at = 0
+    for place, token in enumerate(tokens):
+        start = token.start()
+        if token.lastgroup == "subq":
+            following = tokens[place + 1].start() if token is not tokens[-1] else len(text)
+            subquery = _subquery_behind(text, token, following)
+            if not subquery:
+                continue
+            if stop is None or _goes_on(text[stopped_at:start]):
+                return Plan(
+                    "subq",
+                    subquery,
+                    _reason_before(text, start),
+                )
+            return stop
+        if stop is None and _begins(text, start) and _stops(text, token):
+            action = cast(Action, token.lastgroup)
+            stop = Plan(action, reason=_reason_before(text, start))
+            stopped_at = token.end()
     return stop
+
+
+def _subquery_behind(text: str, token: re.Match[str], end: int) -> str:
+    """Return the question between a token and `end`; "" if there is none, or the token does not announce it."""
+    opened = text[token.end() - 1] not in "]］】>"
+    subquery = first_question(text[token.end() : end], opened=opened)
+    start = token.start()
+    if subquery and (
+        _begins(text, start)
+        or _leads_to(
+            text,
+            start,
+            subquery,
+        )
+    ):
+        return subquery
+    return ""
+
+
+def _reason_before(text: str, offset: int) -> str:
+    """Return the beginning of the prose in front of an action; "" for prose without a letter."""
+    reason = text[:offset].strip(_AROUND_REASON)[:_LONGEST_REASON]
+    return reason if any(map(str.isalpha, reason)) else ""
 
 
 def _goes_on(between: str) -> bool:
     """Tell whether a model that has stopped thinks on and searches, instead of playing the user's next turn."""
-    return any(map(str.isalpha, between)) and re.search(QUESTION.live, between, FLAGS) is None
+    asks_itself = re.search(
+        QUESTION.live,
+        between,
+        FLAGS,
+    )
+    return any(map(str.isalpha, between)) and not asks_itself
 
 
 def _begins(text: str, offset: int) -> bool:
     """Tell whether a line or a sentence begins at `offset`, apart from markup, numbers and labels."""
-    if text[offset] not in "[［【<":
+    if text[offset] not in _BRACKETS:
         return True  # a token without brackets is found nowhere else
-    before = text[max(0, offset - _LOOK_BACK) : offset]  # a bounded look back keeps the parser linear
-    return bool(_STARTS.search(before if offset <= _LOOK_BACK else f"x{before}"))
+    before = _text_before(text, offset)
+    if offset > _LOOK_BACK:
+        before = f"x{before}"  # the beginning of a cut text is no beginning of a line
+    return bool(_STARTS.search(before))
+
+
+def _text_before(text: str, offset: int) -> str:
+    """Return the end of the text in front of `offset`. It is bounded, which keeps the parser linear."""
+    return text[max(0, offset - _LOOK_BACK) : offset]
 
 
 def _leads_to(text: str, offset: int, subquery: str) -> bool:
     """Tell whether a sentence says, before `offset`, that the question after the token is to be asked next."""
-    return subquery.endswith(("?", "？")) and bool(_LEADS.search(text[max(0, offset - _LOOK_BACK) : offset]))
+    if not subquery.endswith(("?", "？")):
+        return False
+    return _LEADS.search(_text_before(text, offset)) is not None
 
 
 def _stops(text: str, token: re.Match[str]) -> bool:
     """Tell whether a token that would end the loop is meant so: no word around it denies, doubts or questions it."""
     sufficient = token.lastgroup == "sufficient"
-    before = text[max(0, token.start() - _LOOK_BACK) : token.start()]
+    before = _text_before(text, token.start())
     after = text[token.end() : token.end() + _LOOK_AHEAD]
     *_, sentence = _SENTENCE_END.split(before)
-    if _CONDITION.search(sentence) or (_DENIES if sufficient else _DENIES_IT).search(re.split("[,;，]", sentence)[-1]):
+    *_, clause = re.split("[,;，]", sentence)
+    denial = _DENIES if sufficient else _DENIES_IT
+    if _CONDITION.search(sentence) or denial.search(clause):
         return False
-    if _BROKEN_LINE.search(before) and (text[token.start()] not in "[［【<" or _UNENDED.search(sentence)):
-        return False  # the sentence began on the line before
-    if _ASKED.match(after) or (_IN_LIST.search(before) and _NEXT_IN_LIST.match(after)):
-        return False  # it asks itself, or lists the moves
-    line, rest = after.partition("\n")[0].lstrip(_MARKUP), after.lstrip(_MARKUP)
+    begun_before = text[token.start()] not in _BRACKETS or _UNENDED.search(sentence)
+    if begun_before and _BROKEN_LINE.search(before):
+        return False
+    lists_the_moves = _IN_LIST.search(before) and _NEXT_IN_LIST.match(after)
+    if lists_the_moves or _ASKED.match(after):
+        return False
+    rest = after.lstrip(_MARKUP)
+    line = after.partition("\n")[0].lstrip(_MARKUP)
     if _CLAUSE.match(line) or _MISSING.search(line) or _SECOND_THOUGHTS.match(rest):
         return False
-    doubted = _TAKEN_BACK.match(rest) or _LACKS.search(rest) or (_BUT.match(rest) and _MISSING.search(rest))
-    return not (sufficient and doubted)
+    if not sufficient:
+        return True
+    taken_back = _TAKEN_BACK.match(rest) or _LACKS.search(rest)
+    return not taken_back and not (_BUT.match(rest) and _MISSING.search(rest))
 
 
 def copies_example(subquery: str, question: str) -> bool:
     """Tell whether a sub-query is that of the example in a repair, which the question does not ask."""
-    return copies(subquery, [EXAMPLE_QUERY], [question])
+    return copies(
+        subquery,
+        [EXAMPLE_QUERY],
+        [question],
+    )
+
+
+def ended(plan: Plan, steps: Sequence[Step]) -> Plan:
+    """Return the plan; after the first search, a model that wants no retrieval finds the facts sufficient."""
+    if steps and plan.action == "no_retrieval":
+        return replace(plan, action="sufficient")
+    return plan
 
 
 def first_question(text: str, *, opened: bool = False) -> str:
@@ -231,22 +300,28 @@ def first_question(text: str, *, opened: bool = False) -> str:
     opened: whether the question stands inside the brackets of its token.
     """
     for line in text.splitlines():
-        bare = _LEFT_OVER.sub("", " ".join(line.split())[:_LONGEST_LINE]).strip(_WRAPPING)
+        spaced = " ".join(line.split())
+        bare = _LEFT_OVER.sub("", spaced[:_LONGEST_LINE]).strip(_WRAPPING)
         if opened and bare.endswith(("]", "］", "】")):
             bare = bare[:-1]
         bare = _unquote(bare)
-        if any(char.isalnum() for char in bare):
-            return "" if _NO_QUESTION.fullmatch(bare) else bare
+        if _NO_QUESTION.fullmatch(bare):
+            return ""
+        if any(map(str.isalnum, bare)):
+            return bare
     return ""
 
 
 def _unquote(text: str) -> str:
     """Return a text without the quotes, markup or parentheses around all of it."""
     bare = text.strip(_WRAPPING)
-    closing = _QUOTES.get(bare[:1], "")
-    if closing and bare.endswith(closing) and not {bare[0], closing} & set(bare[1:-1]):
-        return _unquote(bare[1:-1])
-    return bare.strip('"') if bare.count('"') == 1 else bare
+    inner = bare[1:-1]
+    closing = _QUOTES.get(bare[:1])
+    if closing and bare.endswith(closing) and not {bare[0], closing} & set(inner):
+        return _unquote(inner)
+    if bare.count('"') == 1:
+        return bare.strip('"')
+    return bare
 
 
 def _bare_question(text: str, prompt: str) -> Plan | None:
@@ -258,42 +333,61 @@ def _bare_question(text: str, prompt: str) -> Plan | None:
     if text.count("?") != 1 or _TOKEN.search(text):
         return None
     line = _unquote(text.rstrip().rpartition("\n")[2])
-    question = line.removesuffix("?")
-    if line.endswith("?") and not _ASKS.match(question):  # "The next question is: Where ...", but "Who directed A: B?"
-        question = next((part for part in re.split(r": |\bis (?=[A-Z])", question)[1:] if _ASKS.match(part)), "")
-    question = question.strip(_AROUND_REASON)
-    names_something = any(word[0].isupper() or word[0].isdigit() for word in question.split()[1:])
-    if not line.endswith("?") or not names_something or not _ASKS.match(question) or _NO_SEARCH.search(question):
+    if not line.endswith("?"):
         return None
-    return None if question in prompt else Plan("subq", f"{question}?")
+    question = _asking_part(line.removesuffix("?")).strip(_AROUND_REASON)
+    later_words = question.split()[1:]
+    names_something = any(word[0].isupper() or word[0].isdigit() for word in later_words)
+    if not names_something or _NO_SEARCH.search(question) or question in prompt:
+        return None
+    return Plan("subq", f"{question}?")
+
+
+def _asking_part(line: str) -> str:
+    """Return the part of a line that asks: of "The next question is: Where ..." the second; "" for none."""
+    if _ASKS.match(line):
+        return line  # also "Who directed A: B"
+    parts = re.split(r": |\bis (?=[A-Z])", line)
+    return next(filter(_ASKS.match, parts[1:]), "")
 
 
 def _in_json(text: str) -> Plan | None:
+    """Return the plan that the first JSON object with an action states."""
     for _, item in json_objects(text):
-        search = next((_text(item[key]) for key in _SEARCH_KEYS if _text(item.get(key))), "")
-        word = next((_text(item[key]) for key in _ACTION_KEYS if _text(item.get(key))), "")
-        action = "" if "?" in word else re.sub(r"[^A-Z]", "", word.upper())
-        flagged: list[Action] = [stop for key, stop in _FLAGS.items() if _is_yes(item.get(key))]
-        lacks = any(_text(value) for key, value in item.items() if "missing" in key)
-        reason = next((_text(item[key]) for key in ("reason", "thought", "reasoning") if _text(item.get(key))), "")
-        reason = reason[:_LONGEST_REASON]
-        stop = _STOPS.get(action) or next(iter(flagged), None)
+        search = first_text(item, _SEARCH_KEYS)
+        word = first_text(item, _ACTION_KEYS)
+        action = (
+            ""
+            if "?" in word
+            else re.sub(
+                r"[^A-Z]",
+                "",
+                word.upper(),
+            )
+        )
+        reason = first_text(item, _REASON_KEYS)[:_LONGEST_REASON]
+        stop = _STOPS.get(action) or _flagged(item)
         if stop is not None:
-            return None if search or lacks else Plan(stop, reason=reason)  # not one that stops and searches
-        if action in _SEARCHES or not word:
-            by_name = next((_text(item[key]) for key in _TEXT_KEYS if action and _text(item.get(key))), "")
-            if subquery := first_question(search or by_name):
-                return Plan("subq", subquery, reason)
-        elif plan := _in_tokens(word):
-            return plan
+            missing = first_text(item, filter(_NAMES_LACK.search, item))
+            if search or missing:
+                return None  # it stops and searches
+            return Plan(stop, reason=reason)
+        if word and action not in _SEARCHES:
+            plan = _in_tokens(word)
+            if plan is not None:
+                return plan
+            continue
+        if not search and action:
+            search = first_text(item, _TEXT_KEYS)
+        if subquery := first_question(search):
+            return Plan("subq", subquery, reason)
     return None
 
 
-def _is_yes(value: Value) -> bool:
-    return value is True or _text(value).casefold() in ("yes", "true")
-
-
-def _text(value: Value) -> str:
-    """Return a text, or the first of several; "" for anything else."""
-    first = value[0] if isinstance(value, list) and value else value
-    return first.strip() if isinstance(first, str) else ""
+def _flagged(item: dict[str, Value]) -> Action | None:
+    """Return the stop that a key of its own switches on, as in {"sufficient": true}."""
+    for key, stop in _FLAGS.items():
+        value = item.get(key)
+        if value is True or first_text(item, [key]).casefold() in ("yes", "true"):
+            return stop
+    return None

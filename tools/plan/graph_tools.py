@@ -1,4 +1,4 @@
-"""The four tools of a search over the question's graph: what a model is told of each, and what each returns as text.
+"""The four tools of a search over the question's graph: the description that a model sees, and the result as text.
 
 A planner that calls tools (ras_agent.tools.plan.tool_planner) and the environment that such planners are trained in
 (ras_agent.gym) offer the same tools, so both describe and render them here.
@@ -7,14 +7,13 @@ A planner that calls tools (ras_agent.tools.plan.tool_planner) and the environme
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ras_agent.prompts import as_line, fact_block, passage_block
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import JSON, Passage, Step, Triple
+from ras_agent.records import JSON, Passage, Step
 from ras_agent.text.canonical import canonical_key
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -25,7 +24,7 @@ _NOTHING = "(nothing)"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as a model is told of it.
+    """A tool as it is described to a model.
 
     argument: the one that every call has. more: (name, meaning) of arguments that a call may leave out.
     """
@@ -38,11 +37,30 @@ class Tool:
 
     def schema(self, *, everything: bool = False) -> JSON:
         """Return the tool in the form of OpenAI's chat API: with its one needed argument, or with all of them."""
-        arguments = ((self.argument, self.meaning), *(self.more if everything else ()))
-        properties = {name: {"type": "string", "description": meaning} for name, meaning in arguments}
-        parameters = {"type": "object", "properties": properties, "required": [self.argument]}
-        function = {"name": self.name, "description": self.about, "parameters": parameters}
-        return {"type": "function", "function": function}
+        arguments = self.arguments if everything else self.arguments[:1]
+        properties = {}
+        for name, meaning in arguments:
+            properties[name] = {
+                "type": "string",
+                "description": meaning,
+            }
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.about,
+                "parameters": {
+                    "type": "object",
+                    "properties": properties,
+                    "required": [self.argument],
+                },
+            },
+        }
+
+    @property
+    def arguments(self) -> tuple[tuple[str, str], ...]:
+        """Return (name, meaning) of each argument, the needed one first."""
+        return ((self.argument, self.meaning), *self.more)
 
 
 SEARCH = Tool("search", "Search the texts; their facts join the graph of the question.", "query", "What to search for.")
@@ -75,22 +93,22 @@ def argument_of(tool: Tool, arguments: Mapping[str, object]) -> str:
     A number is its text, several texts are one. Under another key it is read where the key is a usual one, or where
     the call has no other text.
     """
-    keys = (tool.argument, *_OTHER_KEYS)
-    value = next((arguments[key] for key in keys if key in arguments), None)
-    if value is None:
-        texts = [item for item in arguments.values() if isinstance(item, str)]
-        value = texts[0] if len(texts) == 1 else None
-    return argument_text(value)
+    for key in (tool.argument, *_OTHER_KEYS):
+        if arguments.get(key) is not None:
+            return argument_text(arguments[key])
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    return argument_text(texts[0]) if len(texts) == 1 else ""
 
 
 def argument_text(value: object) -> str:
-    """Return the argument of a call as one line of text; "" for what is neither text, nor a number, nor texts."""
+    """Return the argument of a call as one line of text; "" for anything but a text, a number or a list of them."""
     if isinstance(value, list):
         return "; ".join(filter(None, map(argument_text, value)))
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number:
+    if isinstance(value, str):
+        return " ".join(value.split())
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"{value:g}"
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    return ""
 
 
 def documented(tool: Tool) -> Callable[[_Method], _Method]:
@@ -98,12 +116,13 @@ def documented(tool: Tool) -> Callable[[_Method], _Method]:
 
     Trainers make the schema that a model is shown of the method's signature and this docstring.
     """
+    lines = [tool.about, "", "Args:"]
+    for name, meaning in tool.arguments:
+        lines.append(f"    {name}: {meaning}")
+    lines += ["", "Returns:", "    What the model is shown."]
 
     def decorate(method: _Method) -> _Method:
-        arguments = textwrap.indent(
-            "\n".join(f"{name}: {meaning}" for name, meaning in ((tool.argument, tool.meaning), *tool.more)), "    "
-        )
-        method.__doc__ = f"{tool.about}\n\nArgs:\n{arguments}\n\nReturns:\n    What the model is shown."
+        method.__doc__ = "\n".join(lines)
         return method
 
     return decorate
@@ -111,30 +130,36 @@ def documented(tool: Tool) -> Callable[[_Method], _Method]:
 
 def search_result(step: Step, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
     """Render a search's result: titles with their numbers in `passages`, from 1, and the facts new to the graph."""
-    numbers = {passage.id: number for number, passage in enumerate(passages, start=1)}
-    titles = [f"[{numbers[hit.passage.id]}] {as_line(hit.passage.title or hit.passage.id)}" for hit in step.hits]
-    if not titles:
+    if not step.hits:
         return _NOTHING
-    new = (graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id)
-    return "\n".join(["Passages:", *titles, "New facts:", _facts(new)])
+    ids = [passage.id for passage in passages]
+    lines = ["Passages:"]
+    for hit in step.hits:
+        number = ids.index(hit.passage.id) + 1
+        lines.append(f"[{number}] {as_line(hit.passage.title or hit.passage.id)}")
+    new = graph.with_ids(step.new_triple_ids)
+    lines += ["New facts:", fact_block(new) or _NOTHING]
+    return "\n".join(lines)
 
 
 def neighbours_result(entity: str, graph: QuestionGraph) -> str:
     """Render the facts of the graph that name the entity."""
-    about = graph.touching(canonical_key(entity))
-    return fact_block(about) or "(no fact names this entity: take a name from the facts, or search)"
+    facts = graph.touching(canonical_key(entity))
+    return fact_block(facts) or "(no fact names this entity: take a name from the facts, or search)"
 
 
 def read_result(name: str, passages: Sequence[Passage]) -> str:
     """Render the passage of `passages` with that number, title or id."""
-    bare = re.sub(r"\A(?:passage|no)\b\.?\s*", "", name.strip("[](){}#. "), flags=re.IGNORECASE)
-    number = bare.strip("[]()#. ")
+    bare = name.strip("[](){}#. ")
+    number = re.sub(
+        r"\A(?:passage|no)\b\.?\s*",
+        "",
+        bare,
+        flags=re.IGNORECASE,
+    ).strip("[]()#. ")
     key = canonical_key(name)
     for place, passage in enumerate(passages, start=1):
-        if number == str(place) or key in (canonical_key(passage.title), canonical_key(passage.id)):
+        names = (canonical_key(passage.title), canonical_key(passage.id))
+        if number == str(place) or key in names:
             return passage_block([passage], place)
     return "(no such passage was found: take a title or number from a search's result)"
-
-
-def _facts(facts: Iterable[Triple]) -> str:
-    return fact_block(facts) or _NOTHING

@@ -1,11 +1,11 @@
-"""A planner on any chat model: the model sees what has been asked and found, and replies with an action (grammar)."""
+"""A planner on any chat model: the model sees the searches and their results, and replies with an action (grammar)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from ras_agent.budget import current_ledger
@@ -20,7 +20,7 @@ from ras_agent.prompts import (
     task_block,
     text_history_block,
 )
-from ras_agent.prompts.fit import Evidence, did_not_fit, fit
+from ras_agent.prompts.fit import Evidence, fit, fit_version
 from ras_agent.prompts.templates import examples_in
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import evidence_by_use
@@ -35,7 +35,7 @@ from ras_agent.tools.chat.form import FormUse
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
-from ras_agent.tools.plan.grammar import EXAMPLE, REPLY_FORM, first_question, parse_plan
+from ras_agent.tools.plan.grammar import EXAMPLE, REPLY_FORM, ended, first_question, parse_plan
 from ras_agent.tools.roles import RoleOptions
 
 _PROBLEM = "it holds none of the three moves"
@@ -49,14 +49,14 @@ class LLMPlanner:
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     few_shot: whether worked examples come before the question.
     task: a task's own instruction, shown above the question.
-    layout: what the history shows of each search: "evidence" (also None) is the facts that no earlier one found;
-        "chain" is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but the
-        search.
+    layout: the part of each search that the history shows: "evidence" (also None) is the facts that no earlier one
+        found; "chain" is all its facts, as in RAS (eq. 2); "chain-of-text" is its passages; "searches" is nothing but
+        the search.
     follows_any: whether a reply that states no move, after the second try, is the next search, as in RAS's code.
     finds_dialect: whether a model whose reply is in the dialect of a search-trained planner is asked in it from then
-        on. shown_in_dialect: what it is shown of each search then; None for `layout`, and where that is None too, for
-        what that dialect shows.
-    keeps_thoughts: whether what the model thought stays in the dialogue of such a dialect.
+        on. shown_in_dialect: the layout of the history then; None for `layout`, and where that is None too, for the
+        dialect's own.
+    keeps_thoughts: whether the model's thoughts stay in the dialogue of such a dialect.
     prompts_dir: a folder whose files override the packaged prompts (plan, plan-few-shot, repair).
     form: when the server holds replies to their form.
     """
@@ -79,12 +79,26 @@ class LLMPlanner:
         form: FormUse = "auto",
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._by_need = ByNeed.load("plan", prompts_dir, few_shot=few_shot, example=EXAMPLE, form=REPLY_FORM, use=form)
-        self._task, self._follows_any = task, follows_any
+        self._by_need = ByNeed.load(
+            "plan",
+            prompts_dir,
+            few_shot=few_shot,
+            example=EXAMPLE,
+            form=REPLY_FORM,
+            use=form,
+        )
+        self._task = task
         self._layout: EvidenceLayout = layout or "evidence"
-        self._finds_dialect, self._prompts_dir = finds_dialect, prompts_dir
-        self._shown_in_dialect: EvidenceLayout | None = shown_in_dialect or layout
-        self._keeps_thoughts = keeps_thoughts
+        self._follows_any = follows_any
+        self._finds_dialect = finds_dialect
+        self._in_dialect = partial(
+            DialoguePlanner,
+            self._chat,
+            task=task,
+            layout=shown_in_dialect or layout,
+            keeps_thoughts=keeps_thoughts,
+            prompts_dir=prompts_dir,
+        )
 
     @property
     def name(self) -> str:
@@ -95,97 +109,195 @@ class LLMPlanner:
 
         After the first search, a model that wants no retrieval is taken to find the facts sufficient.
         """
-        return converse(self._chat, self._dialogue(question, graph, steps))
+        return converse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, steps))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     def _dialect_found(self, steps: Sequence[Step]) -> Dialect | None:
         """Return the dialect in which this planner has asked in this run; None for this project's own form."""
-        parts = [step.dialogue for step in steps if step.dialogue and step.dialogue.model == self.name]
-        return dialect(parts[0].form) if parts and self._finds_dialect else None
-
-    def _in_dialect(self, row: Dialect) -> DialoguePlanner:
-        return DialoguePlanner(
-            self._chat,
-            row,
-            task=self._task,
-            layout=self._shown_in_dialect,
-            keeps_thoughts=self._keeps_thoughts,
-            prompts_dir=self._prompts_dir,
-        )
+        if not self._finds_dialect:
+            return None
+        for step in steps:
+            if step.dialogue and step.dialogue.model == self.name:
+                return dialect(step.dialogue.form)
+        return None
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         if (row := self._dialect_found(steps)) is not None:
-            return (yield from self._in_dialect(row).dialogue(question, graph, steps))
-        asking, evidence = self._by_need.asking(), Evidence()
-        in_text, repeated = self._layout == "chain-of-text", self._layout == "chain"
-        passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits} if in_text else {}
-        bare = self._layout == "searches"
-        facts, passages = () if in_text or bare else graph.facts, tuple(passages_by_id.values())
-        by_subquery = graph.by_subquery(steps)
-        times = Counter(name for step in steps for name in step.triple_ids) if repeated else Counter[str]()
-        times.update(hit.passage.id for step in steps for hit in step.hits)
-
-        def prompt(shown: Prompt, facts: Sequence[Triple], passages: Sequence[Passage]) -> tuple[Turn, ...]:
-            graph_shown = graph if len(facts) == len(graph) else QuestionGraph(tuple(facts))
-            if bare:
-                history = searches_block(steps)
-            elif in_text:
-                history = text_history_block(passages, steps)
-            else:
-                history = history_block(graph_shown, steps, repeated=repeated)
-            return shown.fill(history=history, task=task_block(self._task), question=as_data(question))
+            return (
+                yield from self._in_dialect(row).dialogue(
+                    question,
+                    graph,
+                    steps,
+                )
+            )
+        asking = self._by_need.asking()
+        history = _History(
+            question,
+            self._task,
+            self._layout,
+            graph,
+            steps,
+        )
+        evidence = Evidence()
 
         def render(asking: Asking, room: int) -> Request:
             nonlocal evidence
-            ranked = partial(evidence_by_use, question, graph, passages, steps)
 
             def fit_to(version: Prompt) -> Evidence:
-                left = room - estimate_turns(prompt(version, (), ()))
-                return fit(facts, passages, left, ranked, steps, times, self._chat.evidence_tokens)
+                left = room - estimate_turns(history.turns(version, Evidence()))
+                return history.fit(left, self._chat.evidence_tokens)
 
-            shown, *shorter = asking.prompt.versions()
-            evidence = fit_to(shown)
-            while shorter and evidence.left_out and not evidence.by_budget:
-                shown = shorter.pop(0)
-                evidence = fit_to(shown)
-            turns = prompt(shown, evidence.facts, evidence.passages)
-            return Request(turns, graph=by_subquery, form=asking.form, stop=STOPS)
+            shown, evidence = fit_version(asking.prompt, fit_to)
+            return Request(
+                history.turns(shown, evidence),
+                graph=graph.by_subquery(steps),
+                form=asking.form,
+                stop=STOPS,
+            )
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, partial(render, asking))
-        if evidence.left_out:
-            most = self._chat.evidence_tokens if evidence.by_budget else None
-            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window, most))
-        shown = request.turns[-1].text
-        read = partial(_plan_in, shown=shown, searched=bool(steps or graph.facts))
+        request, reply = yield from fitted(
+            self._chat,
+            MAX_TOKENS,
+            partial(render, asking),
+        )
+        evidence.note(self._chat.window)
+        searched = bool(steps or graph.facts)
+        read = partial(
+            _plan_in,
+            shown=request.turns[-1].text,
+            searched=searched,
+        )
         try:
-            plan = read(reply, request.turns)
+            return ended(read(reply, request.turns), steps)
         except ParseError:
             row = dialect_of_reply(reply.text, reply.truncated) if self._finds_dialect else None
-            if row is not None:
-                current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
-                return (yield from self._in_dialect(row).dialogue(question, graph, steps))
-            asked = request, reply
-            request, second = yield from self._by_need.again(self._chat, asking, asked, _PROBLEM, render)
-            try:
-                plan = read(second, request.turns)
-            except ParseError:
-                text = first_question(without_thinking(second.text)) if self._follows_any else ""
-                if not text:
-                    raise
-                plan = Plan("subq", text, "the reply states no move, so it is the next search")
-        return replace(plan, action="sufficient") if steps and plan.action == "no_retrieval" else plan
+        if row is not None:
+            current_ledger().note(f"the planner's model writes {row.name}: set dialect={row.name} to spare a call")
+            return (
+                yield from self._in_dialect(row).dialogue(
+                    question,
+                    graph,
+                    steps,
+                )
+            )
+        asked = (request, reply)
+        request, reply = yield from self._by_need.again(
+            self._chat,
+            asking,
+            asked,
+            _PROBLEM,
+            render,
+        )
+        try:
+            return ended(read(reply, request.turns), steps)
+        except ParseError:
+            text = first_question(without_thinking(reply.text))
+            if not self._follows_any or not text:
+                raise
+            return Plan("subq", text, "the reply states no move, so it is the next search")
+
+
+@dataclass(frozen=True)
+class _History:
+    """The question and its searches so far, as a prompt of the planner shows them in a layout."""
+
+    question: str
+    task: str
+    layout: EvidenceLayout
+    graph: QuestionGraph
+    steps: Sequence[Step]
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        if self.layout != "chain-of-text":
+            return ()
+        by_id = {hit.passage.id: hit.passage for step in self.steps for hit in step.hits}
+        return tuple(by_id.values())
+
+    @cached_property
+    def times(self) -> Counter[str]:
+        """Count how often a prompt repeats the facts and the passages, by their ids."""
+        times = Counter[str]()
+        for step in self.steps:
+            times.update(hit.passage.id for hit in step.hits)
+            if self.layout == "chain":
+                times.update(step.triple_ids)
+        return times
+
+    def fit(self, room: int, most: int) -> Evidence:
+        """Return the evidence that fits into `room` tokens, and into `most`."""
+        facts: tuple[Triple, ...] = ()
+        if self.layout in ("evidence", "chain", "dialogue"):
+            facts = self.graph.facts
+        ranked = partial(
+            evidence_by_use,
+            self.question,
+            self.graph,
+            self.passages,
+            self.steps,
+        )
+        return fit(
+            facts,
+            self.passages,
+            room,
+            ranked,
+            self.steps,
+            self.times,
+            most,
+        )
+
+    def turns(self, prompt: Prompt, evidence: Evidence) -> tuple[Turn, ...]:
+        """Render the prompt with the evidence."""
+        if self.layout == "searches":
+            history = searches_block(self.steps)
+        elif self.layout == "chain-of-text":
+            history = text_history_block(evidence.passages, self.steps)
+        else:
+            graph = self.graph
+            if len(evidence.facts) < len(graph):
+                graph = QuestionGraph(evidence.facts)
+            history = history_block(
+                graph,
+                self.steps,
+                repeated=self.layout == "chain",
+            )
+        return prompt.fill(
+            history=history,
+            task=task_block(self.task),
+            question=as_data(self.question),
+        )
 
 
 def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool) -> Plan:
-    """Return the plan that a reply to `turns` states. Raises ParseError for none, and for that of an example.
+    """Return the plan that a reply to `turns` states.
 
-    shown: the question, and what was found. searched: whether anything was; before, the question itself is a plan.
+    shown: the question and the evidence. searched: whether there is any evidence; before, the question itself is a
+    plan. Raises ParseError for a reply without a plan, and for a plan that copies an example.
     """
     plan = parse_plan(reply.text, shown if searched else "")
-    if plan.action == "subq" and copies(plan.subquery, (EXAMPLE, *examples_in(turns)), [shown]):
+    examples = (EXAMPLE, *examples_in(turns))
+    if plan.action == "subq" and copies(
+        plan.subquery,
+        examples,
+        [shown],
+    ):
         raise ParseError(f"{nothing_in(reply.text, 'no action')}: it copies a worked example")
     return plan
 
@@ -193,12 +305,14 @@ def _plan_in(reply: Reply, turns: Sequence[Turn], *, shown: str, searched: bool)
 def llm_planner(model: object, options: RoleOptions) -> LLMPlanner | DialoguePlanner:
     """Return the planner on a chat model, for the options of an agent.
 
-    One whose dialect is set, or told by its name, plans in it; so does any in a dialogue.
+    A model whose dialect is set, or known by its name, plans in it; in the layout "dialogue" any model plans so.
     """
     chat = as_chat(model, options.chat)
-    by_name = dialect_of_model(chat.name)
-    row = dialect(options.dialect) if options.dialect else by_name
-    if (row is not None and row is not OWN) or options.layout == "dialogue":
+    if options.dialect:
+        row: Dialect | None = dialect(options.dialect)
+    else:
+        row = dialect_of_model(chat.name)
+    if row not in (None, OWN) or options.layout == "dialogue":
         return DialoguePlanner(
             chat,
             row or OWN,

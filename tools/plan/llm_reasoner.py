@@ -6,15 +6,14 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ras_agent.budget import current_ledger
 from ras_agent.errors import ParseError
 from ras_agent.prompts import Turn, as_data, as_line, load, passage_block, task_block
-from ras_agent.prompts.fit import ByUse, Evidence, did_not_fit, fit
+from ras_agent.prompts.fit import ByUse, Evidence, fit
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.question_graph.usefulness import passages_by_use
 from ras_agent.records import Passage
 from ras_agent.text.canonical import canonical_key
-from ras_agent.text.loose_json import is_json, json_objects
+from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -63,7 +62,11 @@ class LLMReasoner:
         settings: ChatSettings | None = None,
     ) -> None:
         self._chat = as_chat(model, settings)
-        self._prompt = load("next-sentence", prompts_dir, few_shot=few_shot)
+        self._prompt = load(
+            "next-sentence",
+            prompts_dir,
+            few_shot=few_shot,
+        )
         self._repair = load("repair", prompts_dir)
         self._task = task
 
@@ -73,11 +76,25 @@ class LLMReasoner:
 
     def next_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """Return the next sentence. Raises ParseError if neither the first reply nor the second holds a new one."""
-        return converse(self._chat, self._dialogue(question, passages, thoughts))
+        return converse(
+            self._chat,
+            self._dialogue(
+                question,
+                passages,
+                thoughts,
+            ),
+        )
 
     async def anext_sentence(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> str:
         """Do the same as `next_sentence`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, passages, thoughts))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                question,
+                passages,
+                thoughts,
+            ),
+        )
 
     def _dialogue(self, question: str, passages: Sequence[Passage], thoughts: Sequence[str]) -> Dialogue[str]:
         evidence = Evidence()
@@ -91,21 +108,40 @@ class LLMReasoner:
             )
 
         def by_use() -> ByUse:
-            return (), passages_by_use(passages, QuestionGraph(), (question, *thoughts))
+            ranked = passages_by_use(
+                passages,
+                QuestionGraph(),
+                (question, *thoughts),
+            )
+            return (), ranked
 
         def render(room: int) -> Request:
             nonlocal evidence
-            left, most = room - estimate_turns(prompt(())), self._chat.evidence_tokens
-            evidence = fit((), passages, left, by_use, most=most)
+            left = room - estimate_turns(prompt(()))
+            evidence = fit(
+                (),
+                passages,
+                left,
+                by_use,
+                most=self._chat.evidence_tokens,
+            )
             return Request(prompt(evidence.passages))
 
-        request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
-        if evidence.left_out:
-            most = self._chat.evidence_tokens if evidence.by_budget else None
-            current_ledger().note(did_not_fit(evidence.left_out, self._chat.window, most))
+        request, reply = yield from fitted(
+            self._chat,
+            MAX_TOKENS,
+            render,
+        )
+        evidence.note(self._chat.window)
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
-            reply = yield repair(request, reply, self._repair, "it holds no new sentence", _FORM)
+            reply = yield repair(
+                request,
+                reply,
+                self._repair,
+                "it holds no new sentence",
+                _FORM,
+            )
             sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             raise ParseError(nothing_in(reply.text, "no new sentence"))
@@ -124,30 +160,40 @@ def llm_reasoner(model: object, options: RoleOptions) -> LLMReasoner:
 
 
 def first_new_sentence(reply: str, thoughts: Sequence[str]) -> str:
-    """Return the first sentence of a reply that is not among the thoughts, which models like to repeat; "" for none.
+    """Return the first sentence of a reply that is not among the thoughts, which models like to repeat.
 
-    A thought is known again by its canonical key, whatever its case and punctuation. What announces the sentence,
-    labels it or wraps it in JSON is left out; a refusal ("I cannot ...") is no sentence.
+    It is "" for a reply without one. A repeated thought is known by its canonical key, whatever its case and
+    punctuation. Words that announce the sentence, label it or wrap it in JSON are left out; a refusal ("I cannot ...")
+    is no sentence.
 
     >>> first_new_sentence("Bell lived in Edinburgh. The Water of Leith flows there.", ["Bell lived in Edinburgh."])
     'The Water of Leith flows there.'
     """
-    keys = {canonical_key(thought) for thought in thoughts}
+    known = set(map(canonical_key, thoughts))
     text = _unwrap(without_thinking(reply))
     for start, end in sentence_spans(text):
         # a no-break space stays: it is what keeps a passage's "answer is" from ending the chain (ras_agent.marks)
-        sentence = re.sub(r"[ \t\n\r\f\v]+", " ", text[start:end]).strip(_WRAPPING)
-        sentence = _LABEL.sub("", sentence).strip(_WRAPPING)
-        if any(map(str.isalpha, sentence)) and canonical_key(sentence) not in keys and not _REFUSES.match(sentence):
+        spaced = re.sub(
+            r"[ \t\n\r\f\v]+",
+            " ",
+            text[start:end],
+        )
+        sentence = _LABEL.sub("", spaced.strip(_WRAPPING)).strip(_WRAPPING)
+        if _REFUSES.match(sentence) or canonical_key(sentence) in known:
+            continue
+        if any(map(str.isalpha, sentence)):
             return sentence
     return ""
 
 
 def _unwrap(text: str) -> str:
     """Return a reply without JSON around it, and without the chatter that announces what comes."""
-    if is_json(text):
-        for _, item in json_objects(text):
-            sentence = next((item[key] for key in _KEYS if isinstance(item.get(key), str)), None)
-            return str(sentence or "")
-        return ""
-    return _CHATTER.sub("", text, count=1)
+    if not is_json(text):
+        return _CHATTER.sub(
+            "",
+            text,
+            count=1,
+        )
+    for _, item in json_objects(text):
+        return first_text(item, _KEYS)
+    return ""

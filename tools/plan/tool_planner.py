@@ -23,8 +23,8 @@ from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, c
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.models import with_tools
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
-from ras_agent.tools.plan.dialects import TOOL_JSON, read_react, read_tags
-from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example, parse_plan
+from ras_agent.tools.plan.dialects import TOOL_JSON, read_own, read_react, read_tags
+from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example
 from ras_agent.tools.plan.graph_tools import (
     FINISH,
     MOST_LOOKS,
@@ -36,7 +36,7 @@ from ras_agent.tools.plan.graph_tools import (
     read_result,
     search_result,
 )
-from ras_agent.tools.plan.transcript import Transcript
+from ras_agent.tools.plan.transcript import Transcript, Turns
 from ras_agent.tools.roles import RoleOptions
 
 MAX_TOKENS = 2048
@@ -67,18 +67,20 @@ class _Move:
 
     def call(self, name: str) -> ToolCall:
         """Return the call, to be answered by `name`."""
-        return ToolCall(self.tool, {_BY_NAME[self.tool].argument: as_data(self.argument)}, name)
+        key = _BY_NAME[self.tool].argument
+        arguments = {key: as_data(self.argument)}
+        return ToolCall(self.tool, arguments, name)
 
 
 class LLMToolPlanner:
     """Planner on a chat model that can call tools.
 
-    What it has said and called stays in its dialogue in its own words, with its own ids: each prompt begins with the
+    The model's replies and calls stay in its dialogue in its own words, with its own ids: each prompt begins with the
     whole of the one before.
 
     model: a LangChain chat model, a string such as "openai:gpt-4o-mini", or a Chat.
     task: a task's own instruction, shown above the question.
-    keeps_thoughts: whether what the model thought stays in the dialogue.
+    keeps_thoughts: whether the model's thoughts stay in the dialogue.
     prompts_dir: a folder whose files override the packaged prompts (react, repair).
     """
 
@@ -96,7 +98,8 @@ class LLMToolPlanner:
         with_tools(self._chat.model, _TOOLS)
         self._prompt = load("react", prompts_dir)
         self._repair = load("repair", prompts_dir)
-        self._task, self._keeps_thoughts = task, keeps_thoughts
+        self._task = task
+        self._keeps_thoughts = keeps_thoughts
 
     @property
     def name(self) -> str:
@@ -104,21 +107,34 @@ class LLMToolPlanner:
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next search, or the end. Raises ParseError for a model that calls no tool when asked twice."""
-        return converse(self._chat, self._dialogue(question, graph, steps))
+        return converse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     async def aplan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Do the same as `plan`, for coroutines."""
-        return await aconverse(self._chat, self._dialogue(question, graph, steps))
+        return await aconverse(
+            self._chat,
+            self._dialogue(
+                question,
+                graph,
+                steps,
+            ),
+        )
 
     def _dialogue(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Dialogue[Plan]:
         passages_by_id = {hit.passage.id: hit.passage for step in steps for hit in step.hits}
         passages = tuple(passages_by_id.values())
-        transcript = Transcript.so_far(
-            _FORM_NAME,
+        transcript = self._so_far(
+            question,
+            graph,
             steps,
-            lambda: self._prompt.fill(task=task_block(self._task), question=as_data(question)),
-            lambda step: Turn("assistant", "", (_Move("search", step.subquery).call(f"call_{step.hop}"),)),
-            lambda step, said: _answered(said, search_result(step, graph, passages)),
+            passages,
         )
         looks: list[_Move] = []
 
@@ -130,30 +146,85 @@ class LLMToolPlanner:
         while True:
             request, reply = yield from self._asked(render)
             may_look = len(looks) < MOST_LOOKS
-            said, move = self._said(reply, transcript), _move_in(reply, request, may_look=may_look)
+            said = self._said(reply, transcript)
+            move = _move_in(reply, request, may_look=may_look)
             if move is None:
-                (asked,) = self._repair.fill(problem="it calls none of the tools that can help now", form=_EXAMPLE)
-                transcript = transcript.adding(said, *_refused(said, may_look), asked)
-                again = replace(request, turns=transcript.turns, form=REPLY_FORM, varied=True)
+                asked_again = self._repair.fill(
+                    problem="it calls none of the tools that can help now",
+                    form=_EXAMPLE,
+                )
+                transcript = transcript.adding(
+                    said,
+                    *_refused(said, may_look),
+                    *asked_again,
+                )
+                again = replace(
+                    request,
+                    turns=transcript.turns,
+                    form=REPLY_FORM,
+                    varied=True,
+                )
                 reply = _with_calls((yield again))
                 said = self._said(reply, transcript)
                 move = _move_in(reply, again, may_look=may_look)
-                if move is not None and copies_example(move.argument, question):
-                    move = None
-            if move is None:
-                raise ParseError(_unread(reply))
+                if move is None or copies_example(move.argument, question):
+                    raise ParseError(_unread(reply))
             transcript = transcript.adding(said)
             if move.tool == "search":
-                return transcript.recorded_in(Plan("subq", move.argument, _reason(looks)), self.name)
+                plan = Plan(
+                    "subq",
+                    move.argument,
+                    _reason(looks),
+                )
+                return transcript.recorded_in(plan, self.name)
             if move.tool == "finish":
-                return transcript.recorded_in(Plan("sufficient", reason=move.argument), self.name)
+                plan = Plan("sufficient", reason=move.argument)
+                return transcript.recorded_in(plan, self.name)
             looks.append(move)
-            transcript = transcript.adding(*_answered(said, _look(move, graph, passages)))
+            result = _look(move, graph, passages)
+            transcript = transcript.adding(*_answered(said, result))
+
+    def _so_far(
+        self, question: str, graph: QuestionGraph, steps: Sequence[Step], passages: Sequence[Passage]
+    ) -> Transcript:
+        """Return the transcript up to the next turn of the model."""
+
+        def opening() -> Turns:
+            return self._prompt.fill(
+                task=task_block(self._task),
+                question=as_data(question),
+            )
+
+        def search(step: Step) -> Turn:
+            call = _Move("search", step.subquery).call(f"call_{step.hop}")
+            return Turn("assistant", "", (call,))
+
+        def found(step: Step, said: Turn) -> Turns:
+            return _answered(
+                said,
+                search_result(
+                    step,
+                    graph,
+                    passages,
+                ),
+            )
+
+        return Transcript.so_far(
+            _FORM_NAME,
+            steps,
+            opening,
+            search,
+            found,
+        )
 
     def _asked(self, render: Callable[[int], Request]) -> Generator[Request, Reply, tuple[Request, Reply]]:
         """Ask for the next call. Raises ModelCallError, which says what to take for a model that calls no tools."""
         try:
-            request, reply = yield from fitted(self._chat, MAX_TOKENS, render)
+            request, reply = yield from fitted(
+                self._chat,
+                MAX_TOKENS,
+                render,
+            )
         except ModelCallError as error:
             if not _NO_TOOLS.search(str(error)):
                 raise
@@ -162,10 +233,19 @@ class LLMToolPlanner:
 
     def _said(self, reply: Reply, transcript: Transcript) -> Turn:
         """Return the model's own turn: its words, and its calls with their ids."""
-        calls = (replace(call, id=call.id or f"call_{len(transcript.turns)}_{n}") for n, call in enumerate(reply.calls))
+        calls = []
+        for number, call in enumerate(reply.calls):
+            name = call.id or f"call_{len(transcript.turns)}_{number}"
+            calls.append(replace(call, id=name))
         if not self._keeps_thoughts:
-            return Turn("assistant", without_thinking(reply.text).strip(), tuple(calls))
-        return Turn("assistant", reply.text, tuple(calls), reply.thoughts)
+            spoken = without_thinking(reply.text).strip()
+            return Turn("assistant", spoken, tuple(calls))
+        return Turn(
+            "assistant",
+            reply.text,
+            tuple(calls),
+            reply.thoughts,
+        )
 
 
 def tool_planner(spec: object, options: RoleOptions) -> Planner:
@@ -198,10 +278,14 @@ def tool_planner(spec: object, options: RoleOptions) -> Planner:
 
 
 def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
-    """Return the reply's first call that can be followed, or the plan that it states in words; None for neither."""
+    """Return the reply's first call that can be followed, or the plan that it states in words.
+
+    It is None for a reply with neither, and for a look where the model may not look.
+    """
     move = next(filter(None, map(_move_of, reply.calls)), None)
     if move is not None:
-        return move if may_look or move.tool in ("search", "finish") else None
+        is_decision = move.tool in ("search", "finish")
+        return move if may_look or is_decision else None
     plan = _plan_in_words(reply, request.turns[-1].text)
     if plan is None:
         return None
@@ -211,65 +295,95 @@ def _move_in(reply: Reply, request: Request, *, may_look: bool) -> _Move | None:
 
 
 def _plan_in_words(reply: Reply, shown: str) -> Plan | None:
-    """Return the plan that a reply states in this project's form, in that of ReAct, or between tags; None for none."""
+    """Return the plan that a reply states in this project's form, in that of ReAct, or between tags."""
     text = without_thinking(reply.text)
-    try:
-        return parse_plan(text, shown)
-    except ParseError:
-        pass
-    reading = read_react(text, reply.truncated)
-    if reading is None:
-        reading = read_tags(SEARCH_TAGS, ANSWER_TAGS, text, reply.truncated)
+    reading = (
+        read_own(text, reply.truncated, shown)
+        or read_react(text, reply.truncated)
+        or read_tags(
+            SEARCH_TAGS,
+            ANSWER_TAGS,
+            text,
+            reply.truncated,
+        )
+    )
     return reading.plan if reading else None
 
 
 def _with_calls(reply: Reply) -> Reply:
-    """Return a reply whose calls are apart from its text, also from a server that leaves them in it."""
+    """Return a reply with its calls apart from its text, also from a server that leaves them in the text."""
     if reply.calls or reply.unread:
         return reply
-    words, calls = calls_in_text(after_thoughts(reply.text), tuple(_BY_NAME))
-    return replace(reply, text=words, calls=tuple(calls)) if calls else reply
+    spoken = after_thoughts(reply.text)
+    words, calls = calls_in_text(spoken, tuple(_BY_NAME))
+    if not calls:
+        return reply
+    return replace(
+        reply,
+        text=words,
+        calls=tuple(calls),
+    )
 
 
 def _move_of(call: ToolCall) -> _Move | None:
     """Return the move that a call states; None for one that cannot be followed."""
-    name = tool_named(call.name, tuple(_BY_NAME)) if call.name else _tool_with(call.arguments)
+    if call.name:
+        name = tool_named(call.name, tuple(_BY_NAME))
+    else:
+        name = _tool_with(call.arguments)
     if not name:
         return None
     argument = argument_of(_BY_NAME[name], call.arguments)
-    return _Move(name, argument) if argument or name == "finish" else None
+    if not argument and name != "finish":
+        return None
+    return _Move(name, argument)
 
 
 def _tool_with(arguments: Mapping[str, object]) -> str:
-    """Return the one tool that has an argument of a call without a name; "" for none."""
-    return next((tool.name for tool in _OFFERED if tool.argument in arguments), "")
+    """Return the one tool that has an argument of a call without a name; "" if no tool has it."""
+    for tool in _OFFERED:
+        if tool.argument in arguments:
+            return tool.name
+    return ""
 
 
 def _unread(reply: Reply) -> str:
     """Say why no call in a reply could be followed."""
     if reply.unread:
-        return f"the call of {reply.unread[0].name!r} cannot be read: its arguments are no JSON object: " + repr(
-            reply.unread[0].arguments["raw"][:200]
-        )
+        call = reply.unread[0]
+        raw = call.arguments["raw"][:200]
+        return f"the call of {call.name!r} cannot be read: its arguments are no JSON object: {raw!r}"
     if reply.calls:
-        return f"no tool that can help now is called: {reply.calls[0].name!r} with {reply.calls[0].arguments!r:.200}"
+        call = reply.calls[0]
+        return f"no tool that can help now is called: {call.name!r} with {call.arguments!r:.200}"
     return nothing_in(reply.text, "no call of a tool")
 
 
-def _answered(said: Turn, result: str) -> tuple[Turn, ...]:
+def _answered(said: Turn, result: str) -> Turns:
     """Return the answers to the calls of a turn: the first that can be followed has the result, one call at a time.
 
     Words that call nothing are answered by the user.
     """
-    followed = next((call for call in said.calls if _move_of(call)), said.calls[0] if said.calls else None)
-    if followed is None:
+    if not said.calls:
         return (Turn("user", result),)
-    return tuple(Turn("tool", result if call is followed else _ONE_AT_A_TIME, (call,)) for call in said.calls)
+    followed = next(filter(_move_of, said.calls), said.calls[0])
+    answers = []
+    for call in said.calls:
+        text = result if call is followed else _ONE_AT_A_TIME
+        answers.append(
+            Turn(
+                "tool",
+                text,
+                (call,),
+            )
+        )
+    return tuple(answers)
 
 
-def _refused(said: Turn, may_look: bool) -> tuple[Turn, ...]:
-    """Return the answers to calls of which none can be followed."""
-    return tuple(Turn("tool", _NOT_POSSIBLE if may_look else _NO_MORE_LOOKS, (call,)) for call in said.calls)
+def _refused(said: Turn, may_look: bool) -> Turns:
+    """Return the answers to calls of which no one can be followed."""
+    text = _NOT_POSSIBLE if may_look else _NO_MORE_LOOKS
+    return tuple(Turn("tool", text, (call,)) for call in said.calls)
 
 
 def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str:
@@ -280,4 +394,5 @@ def _look(move: _Move, graph: QuestionGraph, passages: Sequence[Passage]) -> str
 
 def _reason(looks: Sequence[_Move]) -> str:
     """Name the entities and passages that were looked at before a search, for the trace."""
-    return "; ".join(f"looked at {look.tool} {look.argument!r}" for look in looks)
+    names = (f"looked at {look.tool} {look.argument!r}" for look in looks)
+    return "; ".join(names)

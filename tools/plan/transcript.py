@@ -1,6 +1,6 @@
 """A planner's dialogue over the hops of a run, to which each call only adds.
 
-What was said is in the plans that it led to (`Plan.dialogue`), so a planner holds nothing between its calls: the
+The turns are in the plans that they led to (`Plan.dialogue`), so a planner holds nothing between its calls: the
 dialogue of a run that goes on after a pause, or in another process, is the same.
 """
 
@@ -17,17 +17,19 @@ from ras_agent.review import notes
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.window import estimate_turns
 
-_SHORTEST, _SHORTEST_LAST = 32, 512
-"""The tokens that are left of what a search found, where a window has no room for it; and of what the last found"""
+_SHORTEST = 32
+"""The tokens that are left of a search's result, where a window has no room for it"""
+_SHORTEST_LAST = 512
+"""The tokens that are left of the last search's result"""
 
 Turns = tuple[Turn, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Holds the turns of a dialogue: those that earlier plans have recorded, then those that are new since.
+    """The turns of a dialogue: those that earlier plans have recorded, then those that are new since.
 
-    form: the name of its dialect, so that no planner goes on with what was said in another.
+    form: the name of its dialect, so that no planner goes on with a dialogue in another.
     """
 
     form: str
@@ -46,19 +48,32 @@ class Transcript:
         """Return the dialogue up to the next turn of the model.
 
         opening: the prompt before the first plan. search: the turn that stands for a search which the model has not
-        made itself. found: what a step's search found, as turns that answer the model's own.
+        made itself. found: the result of a step's search, as turns that answer the model's own.
         """
         recorded: list[Turn] = []
         new: list[Turn] = []
-        for place, step in enumerate(steps):
+        last: Step | None = None
+
+        def result() -> Turns:
+            if last is None:
+                return opening()
+            said = (recorded + new)[-1]
+            return found(last, said)
+
+        for step in steps:
             if step.dialogue is not None and step.dialogue.form == form:
                 recorded += map(Turn.of_message, step.dialogue.messages)
                 new = []
-                continue
-            new += found(steps[place - 1], (recorded + new)[-1]) if place else opening()
-            new.append(search(step))
-        new += found(steps[-1], (recorded + new)[-1]) if steps else opening()
-        return cls(form, tuple(recorded), tuple(new))
+            else:
+                new += result()
+                new.append(search(step))
+            last = step
+        new += result()
+        return cls(
+            form,
+            tuple(recorded),
+            tuple(new),
+        )
 
     @property
     def turns(self) -> Turns:
@@ -71,46 +86,75 @@ class Transcript:
     def recorded_in(self, plan: Plan, model: str) -> Plan:
         """Return a plan that records what is new in the dialogue that led to it, with the model of that name."""
         messages = tuple(turn.to_message() for turn in self.new)
-        return replace(plan, dialogue=DialoguePart(self.form, model, messages))
+        dialogue = DialoguePart(self.form, model, messages)
+        return replace(plan, dialogue=dialogue)
 
     def fitting(
         self, room: int, window: int, around: Callable[[Turn], tuple[str, str]] = lambda turn: ("", "")
     ) -> Transcript:
-        """Return the dialogue with at most `room` tokens, as far as what was found can be shortened.
+        """Return the dialogue with at most `room` tokens, as far as the results of searches can be shortened.
 
         The last is shortened first: then a later prompt still begins with this one. The oldest is next. The ledger
-        notes it, with the model's `window`. around: the text in front of what was found in a turn, and behind it, which
-        stays.
+        notes it, with the model's `window`. around: returns the texts in front of the result in a turn and behind it,
+        which stay.
         """
         excess = estimate_turns(self.turns) - room
         if excess <= 0:
             return self
         turns = list(self.turns)
-        said = [n for n, turn in enumerate(turns) if turn.role == "assistant"]
-        places = [n for n in range(said[0] if said else len(turns), len(turns)) if turns[n].role in ("user", "tool")]
+        results = _places_of_results(turns)
         count = 0
-        for place in (*reversed(places[-1:]), *places[:-1]):
+        for place in (*results[-1:], *results[:-1]):
             if excess <= 0:
                 break
-            least = _SHORTEST_LAST if place == places[-1] else _SHORTEST
-            shorter = _shortened(turns[place], excess, least, around(turns[place]))
-            excess -= estimate_turns([turns[place]]) - estimate_turns([shorter])
-            count += shorter != turns[place]
+            turn = turns[place]
+            least = _SHORTEST_LAST if place == results[-1] else _SHORTEST
+            shorter = _shortened(
+                turn,
+                excess,
+                least,
+                around(turn),
+            )
+            if shorter == turn:
+                continue
+            excess -= estimate_turns([turn]) - estimate_turns([shorter])
             turns[place] = shorter
+            count += 1
         if count:
-            what = "1 result was" if count == 1 else f"{count} results were"
-            current_ledger().note(f"{what} cut to fit into the model's window of {window:,} tokens")
-        return replace(self, recorded=tuple(turns[: len(self.recorded)]), new=tuple(turns[len(self.recorded) :]))
+            cut = "1 result was" if count == 1 else f"{count} results were"
+            current_ledger().note(f"{cut} cut to fit into the model's window of {window:,} tokens")
+        border = len(self.recorded)
+        return replace(
+            self,
+            recorded=tuple(turns[:border]),
+            new=tuple(turns[border:]),
+        )
+
+
+def _places_of_results(turns: Sequence[Turn]) -> list[int]:
+    """Return the places of the turns that answer the model."""
+    places = []
+    answers = False
+    for place, turn in enumerate(turns):
+        if turn.role == "assistant":
+            answers = True
+        elif answers and turn.role != "system":
+            places.append(place)
+    return places
 
 
 def _shortened(turn: Turn, excess: int, least: int, around: tuple[str, str]) -> Turn:
     before, behind = around
     text = turn.text.removeprefix(before).removesuffix(behind)
-    kept = max(estimate_turns([replace(turn, text=text)]) - excess, least)
-    return replace(turn, text=f"{before}{cut_to_tokens(text, kept)}{behind}")
+    size = estimate_turns([replace(turn, text=text)])
+    kept = cut_to_tokens(text, max(size - excess, least))
+    return replace(turn, text=f"{before}{kept}{behind}")
 
 
 def new_notes(turns: Iterable[Turn]) -> str:
-    """Return a person's notes on this run, as a block, if none of the turns shows them yet."""
+    """Return a person's notes on this run, as a block; "" if the turns show all of them."""
     said = "\n".join(turn.text for turn in turns)
-    return "" if all(fenced(NOTE_FENCE, as_data(note)) in said for note in notes()) else task_block("")
+    blocks = (fenced(NOTE_FENCE, as_data(note)) for note in notes())
+    if all(block in said for block in blocks):
+        return ""
+    return task_block("")

@@ -39,7 +39,9 @@ class Address:
         options = parse_qsl(query, keep_blank_values=True)
         schemas = [value for name, value in options if name == "schema"]
         others = [(name, value) for name, value in options if name != "schema"]
-        address = cls(f"{url}?{urlencode(others)}" if others else url, *(schemas[:1] or [_USUAL]))
+        if others:
+            url = f"{url}?{urlencode(others)}"
+        address = cls(url, next(iter(schemas), _USUAL))
         if len(schemas) > 1 or not _is_plain(address.schema):
             raise SettingsError(
                 f"{cls(address.url)}: the schema of an index is one name of small letters, digits and '_', such as "
@@ -51,11 +53,15 @@ class Address:
         url, _, query = self.url.partition("?")
         scheme, _, rest = url.partition("://")
         authority, slash, database = rest.partition("/")
-        user, at, host = authority.rpartition("@")
-        schema = [] if self.schema == _USUAL else [("schema", self.schema)]
-        parameters = [(name, value) for name, value in parse_qsl(query) if name in _SHOWN] + schema
-        options = f"?{urlencode(parameters, safe='/')}" if parameters else ""
-        return f"{scheme}://{user.partition(':')[0]}{at}{host}{slash}{database}{options}"
+        login, at, host = authority.rpartition("@")
+        user, _, _ = login.partition(":")
+        shown = f"{scheme}://{user}{at}{host}{slash}{database}"
+        parameters = [(name, value) for name, value in parse_qsl(query) if name in _SHOWN]
+        if self.schema != _USUAL:
+            parameters.append(("schema", self.schema))
+        if parameters:
+            shown += f"?{urlencode(parameters, safe='/')}"
+        return shown
 
 
 def _is_plain(name: str) -> bool:
@@ -68,7 +74,9 @@ def place_of(place: str | Path | Address) -> Path | Address:
     """Parse where an index is: the address of a database, or a path. Raises SettingsError for a wrong address."""
     if isinstance(place, str) and place.startswith(_SCHEMES):
         return Address.parse(place)
-    return place if isinstance(place, Address) else Path(place)
+    if isinstance(place, Address):
+        return place
+    return Path(place)
 
 
 def address_of(place: str | Address) -> Address:

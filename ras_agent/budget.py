@@ -57,13 +57,17 @@ class Limits:
     @property
     def loop_seconds(self) -> float | None:
         """Return the seconds after which the loop ends, so that an answer can be made within max_seconds."""
-        limit = self.max_seconds
-        return None if limit is None else limit - min(limit * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
+        if self.max_seconds is None:
+            return None
+        for_answer = min(self.max_seconds * _FOR_ANSWER, _MOST_SECONDS_FOR_ANSWER)
+        return self.max_seconds - for_answer
 
     @property
     def loop_tokens(self) -> int | None:
         """Return the tokens that may be used before the answer."""
-        return None if self.max_tokens is None else self.max_tokens - int(self.max_tokens * _FOR_ANSWER)
+        if self.max_tokens is None:
+            return None
+        return self.max_tokens - int(self.max_tokens * _FOR_ANSWER)
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -110,19 +114,22 @@ class Ledger:
 
     def seconds_left(self) -> float:
         """Return the seconds that the running role may take; infinity without max_seconds."""
-        limit = self.limits.max_seconds if self.role == _ANSWERER else self.limits.loop_seconds
-        return inf if limit is None else self.started + limit - monotonic()
+        limit = self.limits.loop_seconds
+        if self.role == _ANSWERER:
+            limit = self.limits.max_seconds
+        if limit is None:
+            return inf
+        return self.started + limit - monotonic()
 
     def tokens_left(self) -> float:
         """Return the tokens that the running role may use, less those of its open calls; infinity for no limit."""
-        limit = self.limits.max_tokens if self.role == _ANSWERER else self.limits.loop_tokens
+        limit = self.limits.loop_tokens
+        if self.role == _ANSWERER:
+            limit = self.limits.max_tokens
         if limit is None:
             return inf
-        return (
-            limit
-            - sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
-            - self._open_tokens
-        )
+        used = sum(call.input_tokens + call.output_tokens for call in (*self.earlier, *self.calls))
+        return limit - used - self._open_tokens
 
     def admit(self, prompt: int = 0, reply: int = 0) -> int:
         """Reserve a call of `prompt` tokens whose reply may take `reply` tokens, and return how many of these it gets.
@@ -173,9 +180,10 @@ class Ledger:
         """Remember that the last reply of the running role could not be read, with its call."""
         with self._lock:
             self.in_need.add(self.role)
-            last = next((n for n in reversed(range(len(self.calls))) if self.calls[n].role == self.role), None)
-            if last is not None:
-                self.calls[last] = replace(self.calls[last], unread=True)
+            for number, call in reversed(list(enumerate(self.calls))):
+                if call.role == self.role:
+                    self.calls[number] = replace(call, unread=True)
+                    break
 
     def release(self, reserved: int = 0) -> None:
         """Close a reserved call that was never made or returned nothing."""
@@ -198,8 +206,18 @@ def record_call(model: str, input_tokens: int = 0, output_tokens: int = 0, *, se
     It enters `out["usage"]` with the running role and hop, and the limits of the run count it: they end the loop before
     the next step. Outside a run it does nothing.
     """
-    if (ledger := _ledger.get()) is not None:
-        ledger.add(Call(ledger.role, ledger.hop, model, input_tokens, output_tokens, seconds=seconds))
+    ledger = _ledger.get()
+    if ledger is None:
+        return
+    call = Call(
+        role=ledger.role,
+        hop=ledger.hop,
+        model=model,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        seconds=seconds,
+    )
+    ledger.add(call)
 
 
 def metered(ledger: Ledger) -> ScopedValue[Ledger]:

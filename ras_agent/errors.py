@@ -13,7 +13,10 @@ def did_you_mean(name: str, choices: Iterable[str], spell: Callable[[str], str] 
     "did you mean 'max_hops'?"
     """
     close = get_close_matches(name.lower().replace("-", "_"), choices, n=3)
-    return f"did you mean {' or '.join(map(spell, close))}?" if close else ""
+    if not close:
+        return ""
+    spelt = map(spell, close)
+    return f"did you mean {' or '.join(spelt)}?"
 
 
 _DRIVERS = ("psycopg", "psycopg_pool", "sqlite3")
@@ -27,7 +30,9 @@ def is_drivers(error: BaseException) -> bool:
 def message_of(error: BaseException) -> str:
     """Return what an error says; of a driver's, the first line, since the others quote what was to be stored."""
     message = str(error).strip()
-    return message.partition("\n")[0] if is_drivers(error) else message
+    if is_drivers(error):
+        message, _, _ = message.partition("\n")
+    return message
 
 
 class RasError(Exception):
@@ -38,17 +43,25 @@ class MissingExtra(RasError, ImportError):
     """Raised when an optional dependency is not installed; the message holds the install line."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        other = " (or 'ras-agent[gpu]' for a graphics processor)" if extra == "faiss" else ""
-        super().__init__(f"{feature} needs an extra: pip install 'ras-agent[{extra}]'{other}")
-        self.feature, self.extra = feature, extra
+        message = f"{feature} needs an extra: pip install 'ras-agent[{extra}]'"
+        if extra == "faiss":
+            message += " (or 'ras-agent[gpu]' for a graphics processor)"
+        super().__init__(message)
+        self.feature = feature
+        self.extra = extra
 
 
 class UnknownName(RasError, ValueError):
     """Raised for a name that is not registered; the message lists the known names."""
 
     def __init__(self, kind: str, name: object, choices: tuple[str, ...], suggestion: str = "") -> None:
-        remedy = f"did you mean {suggestion}?" if suggestion else did_you_mean(str(name), choices)
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}{remedy and f'; {remedy}'}")
+        message = f"unknown {kind} {name!r}; known: {', '.join(sorted(choices))}"
+        remedy = did_you_mean(str(name), choices)
+        if suggestion:
+            remedy = f"did you mean {suggestion}?"
+        if remedy:
+            message += f"; {remedy}"
+        super().__init__(message)
 
 
 class ParseError(RasError, ValueError):

@@ -33,7 +33,9 @@ def as_text(value: object) -> str | None:
         return value
     if value is None or isinstance(value, Mapping):
         return None
-    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,9 @@ class Condition:
         """Tell whether one value of the key, as text, is among those asked for."""
         return text in self.texts or any(text.startswith(prefix) for prefix in self.prefixes)
 
+    def __str__(self) -> str:
+        return f"{self.key} = {' or '.join(self.texts)}"
+
     @property
     def prefixes(self) -> tuple[str, ...]:
         """Return what ids may begin with: the values of `id` and `document_id` that end with a star."""
@@ -72,8 +77,15 @@ def texts_of(passage: Passage, key: str) -> list[str]:
 
 def value_texts(value: object) -> list[str]:
     """Return a value of the metadata, or each item of a list, as texts."""
-    items = value if isinstance(value, list | tuple | set | frozenset) else [value]
-    return [text for item in items if (text := as_text(item)) is not None]
+    texts = map(as_text, _items(value))
+    return [text for text in texts if text is not None]
+
+
+def _items(value: object) -> list[object]:
+    """Return the items of a list, or a list of the one value."""
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    return [value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +105,19 @@ class Filter:
         if source is None:
             return cls()
         if isinstance(source, Mapping):
-            return cls(tuple(sorted({_condition(key, value) for key, value in source.items()}, key=_order)))
+            conditions = [_condition(key, value) for key, value in source.items()]
+            return cls().both(cls(tuple(conditions)))
         if isinstance(source, Sequence) and not isinstance(source, str):
             return cls().both(*map(cls.of, source))
         raise FilterError(f'a filter is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
 
     def both(self, *others: Filter) -> Self:
         """Return the filter that admits a passage if this filter and all `others` admit it."""
-        conditions = {*self.conditions, *(condition for other in others for condition in other.conditions)}
-        return type(self)(tuple(sorted(conditions, key=_order)))
+        conditions = set(self.conditions)
+        for other in others:
+            conditions.update(other.conditions)
+        in_order = sorted(conditions, key=_order)
+        return type(self)(tuple(in_order))
 
     def matches(self, passage: Passage) -> bool:
         """Tell whether `passage` is admitted."""
@@ -112,7 +128,7 @@ class Filter:
         return bool(self.conditions)
 
     def __str__(self) -> str:
-        return ", ".join(f"{condition.key} = {' or '.join(condition.texts)}" for condition in self.conditions)
+        return ", ".join(map(str, self.conditions))
 
 
 ALL = Filter()
@@ -139,22 +155,29 @@ def read_metadata(source: object) -> dict[str, Any]:
     Values are what a filter compares; None, or an empty text, removes a field. Raises FilterError.
     """
     if isinstance(source, list | tuple) and all(isinstance(part, str) for part in source):
-        source = {key: values[0] if len(values) == 1 else values for key, values in read_filter(source).items()}
+        source = {key: _one_or_all(values) for key, values in read_filter(source).items()}
     if not isinstance(source, Mapping):
         raise FilterError(f'metadata is a JSON object such as {{"team": "x"}}, got {source!r:.200}')
     for key in ASSIGNED:
         if key in source:
             raise FilterError(f"metadata: {key!r} is what a passage itself says; choose another name")
-    fields = {
-        key: None if value == "" else list(value) if isinstance(value, tuple | set | frozenset) else value
-        for key, value in source.items()
-    }
+    fields: dict[str, Any] = {}
+    for key, value in source.items():
+        if isinstance(value, tuple | set | frozenset):
+            value = list(value)
+        fields[key] = None if value == "" else value
     try:
         Filter.of({key: value for key, value in fields.items() if value is not None})
         json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:  # no number, or half a character
         raise FilterError(f"metadata: {error}") from error
     return fields
+
+
+def _one_or_all(values: list[str]) -> str | list[str]:
+    if len(values) == 1:
+        return values[0]
+    return values
 
 
 def takes_filter(retriever: object) -> bool:
@@ -166,7 +189,7 @@ def takes_filter(retriever: object) -> bool:
 def _condition(key: object, value: object) -> Condition:
     if not isinstance(key, str) or not key:
         raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
-    listed = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    listed = _items(value)
     if not listed:
         raise FilterError(f"filter key {key!r} has no value: leave the key away, or name what it may be")
     texts: dict[str, Scalar] = {}
@@ -177,8 +200,8 @@ def _condition(key: object, value: object) -> Condition:
                 f"got {item!r:.200}"
             )
         texts.setdefault(as_text(item) or "", item)
-    ordered = sorted(texts)
-    return Condition(key, tuple(ordered), tuple(texts[text] for text in ordered))
+    ordered = dict(sorted(texts.items()))
+    return Condition(key, tuple(ordered), tuple(ordered.values()))
 
 
 def _order(condition: Condition) -> tuple[str, tuple[str, ...]]:

@@ -32,22 +32,31 @@ class GraphFeatures:
     @property
     def groups(self) -> int:
         """Return the number of sub-graphs."""
-        return int(self.group.max()) + 1 if len(self.group) else 0
+        if not len(self.group):
+            return 0
+        return int(self.group.max()) + 1
 
     @classmethod
     def join(cls, graphs: Sequence[Self], width: int) -> Self:
         """Join `graphs` into one graph that has all their sub-graphs. width: d, for no graphs at all."""
-        graphs = [graph for graph in graphs if len(graph.nodes)]
-        nodes = np.cumsum([0, *(len(graph.nodes) for graph in graphs)])
-        groups = np.cumsum([0, *(graph.groups for graph in graphs)])
-        no_vectors, no_ids = np.empty((0, width), np.float32), np.empty(0, np.int64)
-        index = [graph.edge_index + first for graph, first in zip(graphs, nodes[:-1], strict=True)]
-        group = [graph.group + first for graph, first in zip(graphs, groups[:-1], strict=True)]
+        nodes = [np.empty((0, width), np.float32)]
+        edges = [np.empty((0, width), np.float32)]
+        edge_index = [np.empty((2, 0), np.int64)]
+        group = [np.empty(0, np.int64)]
+        nodes_before = 0
+        groups_before = 0
+        for graph in graphs:
+            nodes.append(graph.nodes)
+            edges.append(graph.edges)
+            edge_index.append(graph.edge_index + nodes_before)
+            group.append(graph.group + groups_before)
+            nodes_before += len(graph.nodes)
+            groups_before += graph.groups
         return cls(
-            np.concatenate([no_vectors, *(graph.nodes for graph in graphs)]),
-            np.concatenate([no_vectors, *(graph.edges for graph in graphs)]),
-            np.concatenate([np.empty((2, 0), np.int64), *index], axis=1),
-            np.concatenate([no_ids, *group]),
+            nodes=np.concatenate(nodes),
+            edges=np.concatenate(edges),
+            edge_index=np.concatenate(edge_index, axis=1),
+            group=np.concatenate(group),
         )
 
 
@@ -72,10 +81,13 @@ class GraphBatch:
         import torch
 
         union = GraphFeatures.join(graphs, width)
-        owner = np.repeat(np.arange(len(graphs)), [graph.groups for graph in graphs])
-
-        def moved(array: object) -> Tensor:
-            return torch.as_tensor(array).to(device)
-
-        nodes, edges = moved(union.nodes), moved(union.edges)
-        return cls(nodes, edges, moved(union.edge_index), moved(union.group), moved(owner), len(graphs))
+        groups = [graph.groups for graph in graphs]
+        owner = np.repeat(np.arange(len(graphs)), groups)
+        return cls(
+            nodes=torch.as_tensor(union.nodes).to(device),
+            edges=torch.as_tensor(union.edges).to(device),
+            edge_index=torch.as_tensor(union.edge_index).to(device),
+            group=torch.as_tensor(union.group).to(device),
+            graph=torch.as_tensor(owner).to(device),
+            size=len(graphs),
+        )

@@ -18,9 +18,11 @@ class RecentResults(Generic[K, V]):
     """
 
     def __init__(self, most: int, size: Callable[[V], int] = lambda _: 1) -> None:
-        self._most, self._size, self._lock = most, 0, Lock()
-        self._size_of: Callable[[V], int] = lambda result: max(1, size(result))  # or empty ones would never go
+        self._most = most
+        self._size = 0
+        self._size_of = size
         self._held: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
 
     def of(self, keys: Sequence[K], compute: Callable[[list[K]], Iterable[V]]) -> list[V]:
         """Return the result of each key. compute: called outside the lock with the keys that are not held, each once.
@@ -29,16 +31,26 @@ class RecentResults(Generic[K, V]):
         """
         with self._lock:
             results = {key: self._held[key] for key in keys if key in self._held}
-        new = [key for key in dict.fromkeys(keys) if key not in results]
+        missing = dict.fromkeys(keys).keys() - results.keys()
+        new = [key for key in dict.fromkeys(keys) if key in missing]
         if new:
-            results.update(zip(new, compute(new), strict=True))
+            computed = compute(new)
+            results.update(zip(new, computed, strict=True))
         with self._lock:
             for key, result in results.items():
-                if key not in self._held:
-                    self._held[key] = result
-                    self._size += self._size_of(result)
-                results[key] = self._held[key]
-                self._held.move_to_end(key)
+                results[key] = self._hold(key, result)
             while self._size > self._most:
-                self._size -= self._size_of(self._held.popitem(last=False)[1])
+                _, oldest = self._held.popitem(last=False)
+                self._size -= self._counted(oldest)
         return [results[key] for key in keys]
+
+    def _hold(self, key: K, result: V) -> V:
+        """Return the result that is held under `key` and is now the one used last: an earlier one, or `result`."""
+        if key not in self._held:
+            self._held[key] = result
+            self._size += self._counted(result)
+        self._held.move_to_end(key)
+        return self._held[key]
+
+    def _counted(self, result: V) -> int:
+        return max(1, self._size_of(result))  # an empty result would never go

@@ -124,7 +124,8 @@ def entry_points(**selected: str) -> Any:
     of them has: they are read anew only where the search path or one of its folders has changed, as it has once a
     package is installed.
     """
-    return _entry_points(tuple((folder, _changed(folder)) for folder in sys.path)).select(**selected)
+    search_path = tuple((folder, _changed(folder)) for folder in sys.path)
+    return _entry_points(search_path).select(**selected)
 
 
 @lru_cache(maxsize=1)
@@ -143,7 +144,8 @@ def _changed(folder: str) -> int:
 
 def names(kind: str) -> tuple[str, ...]:
     """List all names of a kind: built in, registered, and installed as entry points."""
-    return tuple(dict.fromkeys([*_table(kind), *(entry.name for entry in entry_points(group=f"ras_agent.{kind}"))]))
+    installed = [entry.name for entry in entry_points(group=f"ras_agent.{kind}")]
+    return tuple(dict.fromkeys([*_table(kind), *installed]))
 
 
 def is_registered(kind: str, name: str) -> bool:
@@ -156,14 +158,20 @@ def is_registered(kind: str, name: str) -> bool:
 def find(kind: str, name: str) -> Any:
     """Return the plug-in of that name. Raises UnknownName, whose message lists the registered ones."""
     plugin = _table(kind).get(name)
-    if plugin is None:
-        for entry in entry_points(group=f"ras_agent.{kind}", name=name):
-            return entry.load()
-        if not is_registered(kind, name):
-            mixes = (f"mixes of them such as {'+'.join(list(_table(kind))[:2])!r}",) if kind in _JOINED else ()
-            raise UnknownName(kind, name, (*names(kind), *mixes))
-        return _import(_JOINED[kind])(name.split("+"))
-    return _import(plugin) if isinstance(plugin, str) else plugin
+    if isinstance(plugin, str):
+        return _import(plugin)
+    if plugin is not None:
+        return plugin
+    for entry in entry_points(group=f"ras_agent.{kind}", name=name):
+        return entry.load()
+    if is_registered(kind, name):
+        join = _import(_JOINED[kind])
+        return join(name.split("+"))
+    known = list(names(kind))
+    if kind in _JOINED:
+        mix = "+".join(known[:2])
+        known.append(f"mixes of them such as {mix!r}")
+    raise UnknownName(kind, name, tuple(known))
 
 
 def find_a(record: type[_Record], kind: str, name: str) -> _Record:

@@ -63,8 +63,9 @@ _ALWAYS = ("action", "by", "at", "hop")
 
 def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
     """Return the places of "plan,facts" or of a list, each once, in the order of a run. Raises SettingsError."""
-    given = wanted.split(",") if isinstance(wanted, str) else wanted or ()
-    named = [name.strip() for name in given if name.strip()]
+    if isinstance(wanted, str):
+        wanted = wanted.split(",")
+    named = [name.strip() for name in wanted or () if name.strip()]
     for name in named:
         if name not in PLACES:
             raise SettingsError(f"unknown place for a review {name!r}; known: {', '.join(PLACES)}")
@@ -73,7 +74,9 @@ def places(wanted: str | Iterable[str] | None) -> tuple[Place, ...]:
 
 def person(name: str = "") -> str:
     """Return how a person is named where something comes from him: "person", or "person:Ada"."""
-    return f"{_PERSON}:{name}" if name else _PERSON
+    if not name:
+        return _PERSON
+    return f"{_PERSON}:{name}"
 
 
 def is_person(name: str) -> bool:
@@ -108,36 +111,49 @@ class Review:
 
     def to_dict(self) -> JSON:
         """Return the interrupt's value: plain JSON with the keys that belong to the place."""
-        data: JSON = {"type": "review", "at": self.at, "hop": self.hop, "question": self.question}
-        data |= {"actions": list(self.actions), "error": self.error}
+        data: JSON = {
+            "type": "review",
+            "at": self.at,
+            "hop": self.hop,
+            "question": self.question,
+            "actions": list(self.actions),
+            "error": self.error,
+        }
         if self.at == "plan":
-            plan = self.plan.to_dict() if self.plan else None
-            return data | {"plan": plan, "stop_reason": self.stop_reason}
-        if self.at == "facts":
-            facts = [{"id": fact.id, **fact.to_dict(), "quote": quote} for fact, quote in self.facts]
-            passages = [{"id": name, "title": title} for name, title in self.passages]
-            return data | {"subquery": self.subquery, "facts": facts, "passages": passages}
-        citations = [citation.to_dict() for citation in self.citations]
-        answer = {"answer": self.answer, "citations": citations, "abstained": self.abstained}
-        return data | answer | {"stop_reason": self.stop_reason}
+            data["plan"] = self.plan and self.plan.to_dict()
+            data["stop_reason"] = self.stop_reason
+        elif self.at == "facts":
+            data["subquery"] = self.subquery
+            data["facts"] = [{"id": fact.id, **fact.to_dict(), "quote": quote} for fact, quote in self.facts]
+            data["passages"] = [{"id": name, "title": title} for name, title in self.passages]
+        else:
+            data["answer"] = self.answer
+            data["citations"] = [citation.to_dict() for citation in self.citations]
+            data["abstained"] = self.abstained
+            data["stop_reason"] = self.stop_reason
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the review that `to_dict` wrote."""
+        plan = data.get("plan")
+        facts = [(Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())]
+        passages = [(passage["id"], passage["title"]) for passage in data.get("passages", ())]
+        citations = map(Citation.from_dict, data.get("citations", ()))
         return cls(
-            data["at"],
-            data["hop"],
-            data["question"],
-            tuple(data["actions"]),
-            data.get("error", ""),
-            Plan.from_dict(data["plan"]) if data.get("plan") else None,
-            data.get("stop_reason", ""),
-            data.get("subquery", ""),
-            tuple((Triple.from_dict(fact), fact["quote"]) for fact in data.get("facts", ())),
-            tuple((passage["id"], passage["title"]) for passage in data.get("passages", ())),
-            data.get("answer", ""),
-            tuple(map(Citation.from_dict, data.get("citations", ()))),
-            data.get("abstained", False),
+            at=data["at"],
+            hop=data["hop"],
+            question=data["question"],
+            actions=tuple(data["actions"]),
+            error=data.get("error", ""),
+            plan=plan and Plan.from_dict(plan),
+            stop_reason=data.get("stop_reason", ""),
+            subquery=data.get("subquery", ""),
+            facts=tuple(facts),
+            passages=tuple(passages),
+            answer=data.get("answer", ""),
+            citations=tuple(citations),
+            abstained=data.get("abstained", False),
         )
 
 
@@ -192,19 +208,22 @@ def decisions_of(given: object, review: Review) -> tuple[Decision, ...]:
 
     Raises ReviewError, which names the key, for anything that cannot be done there.
     """
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        if review.at != "facts":
-            raise ReviewError(f"decision: a list of decisions can be taken at facts alone, and this is {review.at}")
-        taken = [_decision(one, review, f"decision {number}") for number, one in enumerate(given, start=1)]
-        if not taken:
-            raise ReviewError('decision: an empty list decides nothing; {"action": "approve"} approves')
-        gone: set[str] = set()
-        for number, one in enumerate(taken, start=1):
-            if one.fact in gone:
-                raise ReviewError(f"decision {number}.fact: an earlier decision has changed {one.fact!r} already")
-            gone |= {one.fact} - {""}
-        return tuple(taken)
-    return (_decision(given, review, "decision"),)
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        return (_decision(given, review, "decision"),)
+    if review.at != "facts":
+        raise ReviewError(f"decision: only facts take a list of decisions, and this is {review.at}")
+    if not given:
+        raise ReviewError('decision: an empty list decides nothing; {"action": "approve"} approves')
+    taken: list[Decision] = []
+    changed: set[str] = set()
+    for number, one in enumerate(given, start=1):
+        decision = _decision(one, review, f"decision {number}")
+        if decision.fact in changed:
+            raise ReviewError(f"decision {number}.fact: an earlier decision has changed {decision.fact!r} already")
+        if decision.fact:
+            changed.add(decision.fact)
+        taken.append(decision)
+    return tuple(taken)
 
 
 def _decision(given: object, review: Review, where: str) -> Decision:
@@ -218,15 +237,18 @@ def _decision(given: object, review: Review, where: str) -> Decision:
     allowed = tuple(key.removesuffix("?") for key in said)
     for key in given:
         if key not in (*_ALWAYS, *allowed):
-            able = f"{action} takes {', '.join(allowed)}" if allowed else f"{action} takes nothing else"
-            raise ReviewError(f"{where}.{key!s:.80}: unknown at {review.at}; {able}")
+            able = ", ".join(allowed) or "nothing else"
+            raise ReviewError(f"{where}.{key!s:.80}: unknown at {review.at}; {action} takes {able}")
     for key in ("at", "hop"):
         if key in given and given[key] != getattr(review, key):
             raise ReviewError(
                 f"{where}.{key}: it is meant for {key} {given[key]!r:.80}, and the run waits at {review.at} of hop "
                 f"{review.hop}"
             )
-    read = {key: _read(key, given[key], f"{where}.{key}") for key in ("by", *allowed) if given.get(key) is not None}
+    read: dict[str, Any] = {}
+    for key in ("by", *allowed):
+        if given.get(key) is not None:
+            read[key] = _read(key, given[key], f"{where}.{key}")
     for key in said:
         if not key.endswith("?") and not read.get(key):
             raise ReviewError(f"{where}.{key}: {action} at {review.at} needs it, and it is missing or blank")
@@ -250,8 +272,10 @@ def _read(key: str, value: object, where: str) -> Any:
     most = _LONGEST_NAME if key == "by" else _LONGEST_TEXT
     if len(value) > most:
         raise ReviewError(f"{where}: {len(value):,} characters, and it may have {most:,}")
-    text = encodable(value).strip()
-    return " ".join(text.split()) if key in ("by", "subject", "predicate", "object") else text
+    text = encodable(value)
+    if key in ("by", "subject", "predicate", "object"):
+        return " ".join(text.split())
+    return text.strip()
 
 
 def _check(decision: Decision, review: Review, where: str) -> None:
@@ -294,5 +318,6 @@ def overruled() -> tuple[Triple, ...]:
 
     The graph holds what a person said instead. A role that reads the passages too finds these facts stated there.
     """
-    facts = (review for review in current_ledger().reviews if review["at"] == "facts" and review.get("before"))
-    return tuple(Triple.from_dict(review["before"]) for review in facts)
+    reviews = current_ledger().reviews
+    changed = [review["before"] for review in reviews if review["at"] == "facts" and review.get("before")]
+    return tuple(map(Triple.from_dict, changed))

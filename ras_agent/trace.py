@@ -10,7 +10,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from types import GenericAlias
@@ -84,13 +84,22 @@ class Trace(Record):
     @property
     def outcome(self) -> _Outcome:
         """Say how the run ended: with an answer, with evidence that holds none, or with an answerer that failed."""
-        return "failed" if self.failed else "abstained" if self.abstained else "answered"
+        if self.failed:
+            return "failed"
+        if self.abstained:
+            return "abstained"
+        return "answered"
 
     @classmethod
     def from_state(cls, out: Mapping[str, Any], mode: str = "", roles: Mapping[str, str] | None = None) -> Self:
         """Return the trace of an agent's output state."""
-        known = {name: out[name] for name in cls.__dataclass_fields__ if out.get(name) is not None}
-        return cls.from_dict({**cls("", "").to_dict(), **known, "mode": mode, "roles": dict(roles or {})})
+        data = cls("", "").to_dict()
+        for name in cls.__dataclass_fields__:
+            if out.get(name) is not None:
+                data[name] = out[name]
+        data["mode"] = mode
+        data["roles"] = dict(roles or {})
+        return cls.from_dict(data)
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "trace") -> Self:
@@ -194,15 +203,23 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     except ValidationError as error:
         first, *others = error.errors()
         place = ".".join(map(str, first["loc"]))
-        wrong = first.get("ctx", {}).get("error") or f"{first['msg']}, got {first['input']!r:.80}"
+        context = first.get("ctx", {})
+        wrong = context.get("error") or f"{first['msg']}, got {first['input']!r:.80}"
         more = f" (and {len(others)} more)" if others else ""
         raise TraceError(f"{where}: {place}: {wrong}{more}") from error
-    named = [(f"citations.{n}", citation.passage_id) for n, citation in enumerate(wire["citations"])]
-    named += [(f"steps.{n}.hits", hit["passage_id"]) for n, step in enumerate(wire["steps"]) for hit in step["hits"]]
-    for place, passage_id in named:
+    for place, passage_id in _passages_named(wire):
         if passage_id not in wire["passages"]:
             raise TraceError(f"{where}: {place}: passage {passage_id!r} is not under passages")
     return wire
+
+
+def _passages_named(wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each place that names a passage, and the id that it names."""
+    for number, citation in enumerate(wire["citations"]):
+        yield f"citations.{number}", citation.passage_id
+    for number, step in enumerate(wire["steps"]):
+        for hit in step["hits"]:
+            yield f"steps.{number}.hits", hit["passage_id"]
 
 
 def _finite(value: Any, in_metadata: bool = False) -> Any:
@@ -210,7 +227,9 @@ def _finite(value: Any, in_metadata: bool = False) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         if in_metadata:
             return None
-        return 0.0 if math.isnan(value) else math.copysign(sys.float_info.max, value)
+        if math.isnan(value):
+            return 0.0
+        return math.copysign(sys.float_info.max, value)
     if isinstance(value, Mapping):
         return {key: _finite(item, in_metadata or key == "metadata") for key, item in value.items()}
     if isinstance(value, list | tuple):

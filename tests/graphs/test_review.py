@@ -325,7 +325,7 @@ def test_a_note_leads_back_to_the_answerer_or_to_the_planner(asked, fakes):
             {**APPROVE, "at": "facts"},
             "decision.at: it is meant for at 'facts', and the run waits at plan of hop 1",
         ),
-        ("plan", [APPROVE], "decision: a list of decisions can be taken at facts alone, and this is plan"),
+        ("plan", [APPROVE], "decision: only facts take a list of decisions, and this is plan"),
         ("facts", [], 'decision: an empty list decides nothing; {"action": "approve"} approves'),
         (
             "facts",

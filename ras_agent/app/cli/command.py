@@ -80,10 +80,11 @@ Commands = Mapping[str, Command | Group]
 def each_command(commands: Commands) -> Iterator[tuple[str, Command]]:
     """Yield every command with its whole name, such as "kg build"."""
     for name, command in commands.items():
-        if isinstance(command, Group):
-            yield from ((f"{name} {part}", inner) for part, inner in command.commands.items())
-        else:
+        if isinstance(command, Command):
             yield name, command
+            continue
+        for part, inner in command.commands.items():
+            yield f"{name} {part}", inner
 
 
 class LazyGroup(TyperGroup):
@@ -108,13 +109,23 @@ class LazyGroup(TyperGroup):
         """Return the name of the command to run, the command, and the remaining words of the command line."""
         name, entry, rest = super().resolve_command(ctx, args)
         command = self.described.get(name or "")
-        return name, typer_command(command, self.model, name) if isinstance(command, Command) else entry, rest
+        if isinstance(command, Command):
+            entry = typer_command(command, self.model, name)
+        return name, entry, rest
 
 
 def _list_entry(name: str, command: Command | Group) -> TyperCommand:
     """Return a command's line in the list of commands."""
-    about = inspect.getdoc(command.run) if isinstance(command, Command) else command.help
-    return TyperCommand(name, help=about, rich_help_panel=command.panel, rich_markup_mode=LOOK["rich_markup_mode"])
+    if isinstance(command, Command):
+        about = inspect.getdoc(command.run)
+    else:
+        about = command.help
+    return TyperCommand(
+        name,
+        help=about,
+        rich_help_panel=command.panel,
+        rich_markup_mode=LOOK["rich_markup_mode"],
+    )
 
 
 def typer_command(command: Command, model: type[Settings] = Settings, name: str | None = None) -> TyperCommand:
@@ -132,19 +143,7 @@ def typer_command(command: Command, model: type[Settings] = Settings, name: str 
 def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     """Return the function that typer calls with the values of the command's options, `--config` and `--debug`."""
     work = command.options.work
-    own_fields = {field.name: field for field in _fields(command.options)}
-    types = get_type_hints(command.options, include_extras=True)
-    settings = [setting for setting in describe(model, work).values() if setting.name not in own_fields] if work else []
-    parameters: list[inspect.Parameter] = []
-    for field in own_fields.values():
-        if field.name == "settings":
-            parameters += [_setting_option(setting, work) for setting in settings]
-        elif field.name != "flags":
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            parameters.append(_parameter(field.name, types[field.name], default))
-    if work:
-        parameters.append(_parameter("config", Config, None))
-    parameters += [_parameter("debug", _DEBUG, False), _parameter("help_all", _HELP_ALL, False)]
+    settings = _settings_of(command, model)
 
     def run(*, debug: bool, help_all: bool, **values: Any) -> None:  # callbacks have seen these two
         values = {name: _as_text(value) for name, value in values.items()}
@@ -155,14 +154,18 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
             command.run(command.options(**values))
             return
         config = values.pop("config")
-        flags = {setting.name: values.pop(setting.name) for setting in settings}
-        flags = {name: value for name, value in flags.items() if value not in (None, [])}
+        flags: dict[str, Any] = {}
+        for setting in settings:
+            value = values.pop(setting.name)
+            if value not in (None, []):
+                flags[setting.name] = value
         values["settings"] = _read_settings(config, flags, model, work)
-        if "flags" in own_fields:
+        if _has_field(command.options, "flags"):
             values["flags"] = frozenset(flags)
         with _log_and_spans(values["settings"]):
             command.run(command.options(**values))
 
+    parameters = _parameters(command, settings)
     run.__doc__ = inspect.getdoc(command.run)
     # typer reads the options here; a function's type has no attribute for them
     vars(run)["__signature__"] = inspect.Signature(parameters)
@@ -170,13 +173,46 @@ def _function(command: Command, model: type[Settings]) -> Callable[..., None]:
     return run
 
 
+def _settings_of(command: Command, model: type[Settings]) -> list[Setting]:
+    """Return the settings that are options of a command: those of its work that no field of its own replaces."""
+    work = command.options.work
+    if not work:
+        return []
+    settings = describe(model, work).values()
+    return [setting for setting in settings if not _has_field(command.options, setting.name)]
+
+
+def _has_field(options: type[Options], name: str) -> bool:
+    return any(field.name == name for field in fields(options))
+
+
+def _parameters(command: Command, settings: list[Setting]) -> list[inspect.Parameter]:
+    """Return the parameters of the function that typer calls, each with its option in the annotation."""
+    types = get_type_hints(command.options, include_extras=True)
+    work = command.options.work
+    parameters: list[inspect.Parameter] = []
+    for field in _fields(command.options):
+        if field.name == "settings":
+            parameters += [_setting_option(setting, work) for setting in settings]
+        elif field.name != "flags":
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            parameters.append(_parameter(field.name, types[field.name], default))
+    if work:
+        parameters.append(_parameter("config", Config, None))
+    parameters.append(_parameter("debug", _DEBUG, False))
+    parameters.append(_parameter("help_all", _HELP_ALL, False))
+    return parameters
+
+
 def _fields(options: type[Options]) -> list[Field[Any]]:
     """Return the fields of a class: its own first, then those that it inherits."""
-
-    def depth(name: str) -> int:
-        return next(place for place, base in enumerate(options.__mro__) if name in inspect.get_annotations(base))
-
-    return sorted(fields(options), key=lambda field: depth(field.name))
+    by_name = {field.name: field for field in fields(options)}
+    ordered: dict[str, Field[Any]] = {}
+    for base in options.__mro__:
+        for name in inspect.get_annotations(base):
+            if name in by_name:
+                ordered.setdefault(name, by_name[name])
+    return list(ordered.values())
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
@@ -187,9 +223,14 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
     """Return the command-line option of a setting. Its value is None where it is not given, so that a file's counts."""
     about = escape(help_of(setting))
     if setting.default not in (None, "", False):
-        default = f"{setting.default:g}" if setting.type is float else setting.default
+        default = setting.default
+        if setting.type is float:
+            default = f"{default:g}"
         about += f" [dim]\\[default: {default}][/dim]"
-    reading: dict[str, Any] = {"parser": read_place, "metavar": "PLACE"} if setting.name in PLACES else {}
+    reading: dict[str, Any] = {}
+    if setting.name in PLACES:
+        reading["parser"] = read_place
+        reading["metavar"] = "PLACE"
     option = typer.Option(
         *setting.flags,
         help=about,
@@ -198,13 +239,17 @@ def _setting_option(setting: Setting, work: Work | None) -> inspect.Parameter:
         show_default=False,  # the text has it; None means here that no flag was given
         **reading,
     )
-    kind: Any = list[str] if setting.repeated else setting.type
+    kind: Any = setting.type
+    if setting.repeated:
+        kind = list[str]
     return _parameter(setting.name, Annotated[kind | None, option], None)
 
 
 def help_of(setting: Setting) -> str:
     """Return a setting's help text, with the values that are allowed."""
-    return setting.help + (f" One of {', '.join(setting.choices)}." if setting.choices else "")
+    if not setting.choices:
+        return setting.help
+    return f"{setting.help} One of {', '.join(setting.choices)}."
 
 
 def read_place(text: str) -> Path | Address:
@@ -222,7 +267,9 @@ def _as_text(value: Any) -> Any:
     """
     if isinstance(value, list):
         return [_as_text(item) for item in value]
-    return os.fsencode(value).decode("utf-8", "replace") if type(value) is str else value
+    if type(value) is not str:
+        return value
+    return os.fsencode(value).decode("utf-8", "replace")
 
 
 def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Settings], work: Work) -> Settings:
@@ -251,7 +298,9 @@ def _log_and_spans(settings: Settings) -> Iterator[None]:
         if settings.log is not None:
             from ras_agent.logs import LOGGER, log_to
 
-            place = "-" if settings.log.name == "-" else settings.log
+            place: str | Path = settings.log
+            if settings.log.name == "-":
+                place = "-"
             try:
                 handler = log_to(place, text=settings.log_text)
             except OSError as error:

@@ -120,20 +120,31 @@ class Drawing:
         self._passages.update((hit.passage.id, hit.passage) for hit in hits)
         if hop != self._hop:  # no plan came first: a single-shot run, or IRCoT, whose thought is the sub-query
             self._draw_hop(hop, Text(inert(subquery), "italic" if self._thought else "bold"))
-        self._subquery, self._thought = subquery, ""
+        self._subquery = subquery
+        self._thought = ""
         digits = _digits(hits)
-        items = [Text.assemble(_name(hit.passage), " ", (f"{hit.score:.{digits}f}", "dim")) for hit in hits]
-        packed = pack(items, self._width(), " · ") if items else Text("none", "yellow")
-        self._print_with_label("hits", packed)
+        items: list[Text] = []
+        for hit in hits:
+            score = f"{hit.score:.{digits}f}"
+            items.append(Text.assemble(_name(hit.passage), " ", (score, "dim")))
+        body = Text("none", "yellow")
+        if items:
+            body = pack(items, self._width(), " · ")
+        self._print_with_label("hits", body)
         self._doing(f"hop {hop}: reading facts")
 
     def _draw_growth(self, delta: GraphDelta) -> None:
-        added = delta.added if self._verbose else _nearest_first(delta.added, self._subquery)
-        limit = None if self._verbose else _LONGEST_NAME
-        facts = [fact_line(fact.subject, fact.predicate, fact.object, limit=limit) for fact in added]
-        body = Text("\n").join(facts) if self._verbose else pack(facts, self._width(), " ", lines=_FACT_LINES)
+        if not delta.added:
+            body = Text("nothing new", "dim")
+        elif self._verbose:
+            facts = [fact_line(fact.subject, fact.predicate, fact.object) for fact in delta.added]
+            body = Text("\n").join(facts)
+        else:
+            nearest = _nearest_first(delta.added, self._subquery)
+            facts = [fact_line(fact.subject, fact.predicate, fact.object, limit=_LONGEST_NAME) for fact in nearest]
+            body = pack(facts, self._width(), " ", lines=_FACT_LINES)
+        self._print_with_label(f"facts +{len(delta.added)}", body)
         size = f"{quantity(delta.facts, 'fact')}, {quantity(delta.entities, 'entity', 'entities')}"
-        self._print_with_label(f"facts +{len(facts)}", body if facts else Text("nothing new", "dim"))
         if delta.conflicts > self._conflicts:
             size += f", {delta.conflicts} in conflict"
         self._print_with_label("graph", Text(size, "dim"))
@@ -155,17 +166,15 @@ class Drawing:
 
     def _draw_answer(self, answer: Answer, grounded: bool) -> None:
         self._doing("")
-        bearing = [citation for citation in answer.citations if citation.supported is not False]
-        marks = "" if _CITED.search(answer.text) else "".join(f"[{citation.number}]" for citation in bearing)
+        marks = _marks(answer)
         if self._answer is not None and self._streamed == answer.text:
-            self._answer.add(f" {marks}" if marks else "")
+            self._answer.add(marks)
             self.end()
         else:
             self.end()
             text = inert_lines(answer.text).strip() or "(no answer)"
-            body = Text.assemble(
-                (text, "yellow" if answer.abstained else "bold"), (f" {marks}" if marks else "", "cyan")
-            )
+            look = "yellow" if answer.abstained else "bold"
+            body = Text.assemble((text, look), (marks, "cyan"))
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
         if not (grounded or answer.abstained):
             hang(self._console, Text(), Text(self._doubt(answer), "yellow"), MARGIN)
@@ -208,6 +217,16 @@ class Drawing:
         return max(self._console.width - _LABELLED, 20)
 
 
+def _marks(answer: Answer) -> str:
+    """Return " [1][2]" for the citations that support an answer without marks of its own, else ""."""
+    if _CITED.search(answer.text):
+        return ""
+    supporting = [citation for citation in answer.citations if citation.supported is not False]
+    if not supporting:
+        return ""
+    return " " + "".join(f"[{citation.number}]" for citation in supporting)
+
+
 def _name(passage: Passage) -> str:
     return inert(passage.title, limit=_LONGEST_NAME) or inert(passage.id, limit=_LONGEST_NAME)
 
@@ -221,7 +240,10 @@ def _nearest_first(facts: Sequence[Triple], subquery: str) -> list[Triple]:
 def _digits(hits: Sequence[Hit]) -> int:
     """Return how many decimals to print of scores: BM25's are tens, cosines are below one, fused ranks are tiny."""
     best = max((abs(hit.score) for hit in hits), default=0.0)
-    return 1 if best >= 10 else 2 if best >= 1 else 3 if best >= 0.1 else 4
+    for digits, least in ((1, 10), (2, 1), (3, 0.1)):
+        if best >= least:
+            return digits
+    return 4
 
 
 def _sentence_number(text: str, offset: int) -> int:
@@ -244,7 +266,13 @@ def replayed(trace: Trace) -> Iterator[Event]:
     last = trace.steps[-1].hop if trace.steps else 0
     yield from _events_before(trace, last + 1)
     yield from _failures_of(trace, last, "answerer")
-    answer = Answer(trace.answer, trace.citations, trace.abstained, trace.confidence, failed=trace.failed)
+    answer = Answer(
+        text=trace.answer,
+        citations=trace.citations,
+        abstained=trace.abstained,
+        confidence=trace.confidence,
+        failed=trace.failed,
+    )
     yield Answered(answer, trace.stop_reason, trace.grounded)
 
 
@@ -260,26 +288,37 @@ def _failures_of(trace: Trace, hop: int, *roles: str) -> Iterator[Failed]:
 
 def _growth(graph: QuestionGraph, step: Step) -> GraphDelta:
     """Return how the graph grew at the step, computed from the readings of the hops up to it."""
-    readings = [
-        replace(reading, sources=sources)
-        for reading in graph.readings
-        if (sources := tuple(source for source in reading.sources if source.hop <= step.hop))
-    ]
+    readings: list[Triple] = []
+    for reading in graph.readings:
+        sources = tuple(source for source in reading.sources if source.hop <= step.hop)
+        if sources:
+            readings.append(replace(reading, sources=sources))
     then = QuestionGraph(tuple(readings), graph.hidden_facts)
-    added = tuple(graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id)
-    return GraphDelta(step.hop, added, len(then), len(then.entities), len(then.conflicts))
+    added = [graph.by_id[name] for name in step.new_triple_ids if name in graph.by_id]
+    return GraphDelta(
+        hop=step.hop,
+        added=tuple(added),
+        facts=len(then),
+        entities=len(then.entities),
+        conflicts=len(then.conflicts),
+    )
 
 
 def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
     """Return for example "9 facts, 0 conflicts · 2 hops · 0 LLM calls · 0.21 s"."""
     usage = trace.usage
-    tokens = f" ({usage.input_tokens:,} + {usage.output_tokens:,} tokens)" if usage.calls else ""
+    calls = quantity(len(usage.calls), "LLM call")
+    if usage.calls:
+        calls += f" ({usage.input_tokens:,} + {usage.output_tokens:,} tokens)"
     replayed = sum(call.replayed for call in usage.calls)
+    if replayed:
+        calls += f", {replayed} from cache"
+    digits = 1 if trace.seconds >= 1 else 2
     parts = [
         f"{quantity(len(trace.graph), 'fact')}, {quantity(len(trace.graph.conflicts), 'conflict')}",
         quantity(len(trace.steps), "hop"),
-        f"{quantity(len(usage.calls), 'LLM call')}{tokens}{f', {replayed} from cache' if replayed else ''}",
-        f"{trace.seconds:.{1 if trace.seconds >= 1 else 2}f} s",
+        calls,
+        f"{trace.seconds:.{digits}f} s",
     ]
     if trace.stop_reason not in _EXPECTED:
         parts.append(f"stopped by {trace.stop_reason}")
@@ -287,4 +326,6 @@ def summary(trace: Trace, saved: Sequence[Path] = ()) -> str:
         parts.append(quantity(len(trace.reviews), "review"))
     if trace.failures:
         parts.append(quantity(len(trace.failures), "failure"))
-    return " · ".join([*parts, *(f"{path} written" for path in saved)])
+    for path in saved:
+        parts.append(f"{path} written")
+    return " · ".join(parts)

@@ -18,7 +18,7 @@ import os
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ras_agent.errors import MissingExtra, SettingsError, UnknownName
 from ras_agent.silence import SECONDS, TCP, impatient
@@ -156,6 +156,18 @@ async def aopen_store(spec: str) -> AsyncIterator[BaseStore | None]:
         async with _postgres(target) as pool, AsyncPostgresStore(pool) as store:
             await store.setup()
             yield store
+
+
+def prober(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """Return a checkpointer over the same place that tells whether it answers, however many runs write to it.
+
+    That of PostgreSQL takes one call after another; a second one has the second connection of its pool.
+    """
+    pool = getattr(checkpointer, "conn", None)
+    if not hasattr(pool, "connection"):
+        return checkpointer
+    kind: Any = type(checkpointer)
+    return cast("BaseCheckpointSaver[Any]", kind(pool, serde=checkpointer.serde))
 
 
 def _private(path: str) -> str:

@@ -13,6 +13,10 @@ from typing import Any, TypeVar, cast
 SECONDS = 5
 """In which a database has to take a connection, and to answer on it."""
 
+_TO_CANCEL = 0.5
+# of one look at the connection, these count at most: a pause of this process is no silence of the server
+_LONGEST_LOOK = 0.5
+
 TCP: dict[str, Any] = {
     "connect_timeout": SECONDS,
     "keepalives_idle": SECONDS,
@@ -29,8 +33,9 @@ def impatient(base: type[C], is_working: Callable[[int], bool] = lambda _: False
     """Return a class of connections, psycopg's Connection or AsyncConnection, that give up on a silent server.
 
     After SECONDS without a byte for a statement the connection is closed, and OperationalError raised, unless
-    `is_working`, which is given the server's process id, says that the server is still at it. `opened_before` tells of
-    each connection whether it is older than the last silence: it may be one of those that a fail-over has left behind.
+    `is_working`, which is given the server's process id, says that the server is still at it. A statement that was
+    cancelled has less: _TO_CANCEL to be called off, and as much to end. `opened_before` tells of each connection
+    whether it is older than the last silence: it may be one of those that a fail-over has left behind.
     """
     from psycopg import OperationalError
 
@@ -40,31 +45,49 @@ def impatient(base: type[C], is_working: Callable[[int], bool] = lambda _: False
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             self._opened = monotonic()
+            self._cancelled = False
 
         @property
         def opened_before(self) -> bool:
             return self._opened <= silent_at
 
+        def cancel_safe(self, *, timeout: float = _TO_CANCEL) -> Any:
+            """Cancel the statement under way. psycopg asks for it where a task that waits is cancelled."""
+            self._cancelled = True
+            return super().cancel_safe(timeout=min(timeout, _TO_CANCEL))
+
         def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
             return super().wait(self._watched(gen), *args, **kwargs)
 
         def _watched(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-            nonlocal silent_at
+            silence = 0.0
             try:
                 wanted = next(gen)
-                since = monotonic()
                 while True:
+                    asked = monotonic()
                     ready = yield wanted
+                    silence += min(monotonic() - asked, _LONGEST_LOOK)
                     if ready:
-                        since = monotonic()
-                    elif monotonic() - since > SECONDS:
-                        if not is_working(self.pgconn.backend_pid):
-                            silent_at = monotonic()
-                            self.pgconn.finish()
-                            raise OperationalError(f"the server was silent for {SECONDS} seconds")
-                        since = monotonic()
+                        silence = 0.0
+                    elif silence > (_TO_CANCEL if self._cancelled else SECONDS):
+                        self._check_working()
+                        silence = 0.0
                     wanted = gen.send(ready)
             except StopIteration as end:
                 return end.value
+            finally:
+                self._cancelled = False
+
+        def _check_working(self) -> None:
+            """Close the connection, unless its server is at work for somebody who waits. Raises OperationalError."""
+            nonlocal silent_at
+            if self._cancelled:
+                self.pgconn.finish()
+                raise OperationalError("a cancelled statement did not end")
+            if is_working(self.pgconn.backend_pid):
+                return
+            silent_at = monotonic()
+            self.pgconn.finish()
+            raise OperationalError(f"the server was silent for {SECONDS} seconds")
 
     return cast("type[C]", Impatient)

@@ -27,7 +27,7 @@ from ras_agent.app.serve.errors import ApiError, without_server
 from ras_agent.app.serve.runs import Ended, Run, outputs_of
 from ras_agent.budget import Limits
 from ras_agent.calling import Threads, Turns, acall
-from ras_agent.checkpoints import aopen_checkpointer, aopen_store
+from ras_agent.checkpoints import aopen_checkpointer, aopen_store, prober
 from ras_agent.filters import Filter
 from ras_agent.graphs.conversation import question_of
 from ras_agent.graphs.parts import AgentParts
@@ -86,6 +86,7 @@ class Service:
         self.parsing_forms = defaultdict[str, Threads](_parser_of_forms)
         self._limits = replace(parts.limits, max_seconds=parts.limits.max_seconds or _MAX_SECONDS)
         self._parts, self._checkpointer = parts, checkpointer
+        self._prober = prober(checkpointer)
         self._notes: BaseStore = parts.store or InMemoryStore()  # what persons say of threads is kept as threads are
         # an agent for each choice of places where a person decides
         self._agent = lru_cache(None)(lambda review: assemble_agent(replace(parts, review=review), checkpointer))
@@ -201,7 +202,7 @@ class Service:
         asked: dict[str, Awaitable[object]] = {
             "index": acall(self.index.database, "state", within=_READY_SECONDS),
             "search": asyncio.wait_for(self.searching.run(bool), _READY_SECONDS),
-            "threads": acall(self._checkpointer, "get_tuple", config, within=_READY_SECONDS),
+            "threads": acall(self._prober, "get_tuple", config, within=_READY_SECONDS),
         }
         if self._parts.store is not None:
             asked["memory"] = acall(self._parts.store, "get", ("ready",), "ready", within=_READY_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 LONGEST_SENTENCE = 2000
 """Characters of a sentence; one without an end is divided. The longest in encyclopaedic text have about 1,000."""
@@ -12,17 +13,20 @@ ITEM = r"(?:[-*•+]|\d{1,2}[.)])[ \t]"
 
 # Each run is read once, whole: possessive repetitions behind a look-back keep this linear in the text's length.
 # A run of end marks with the quotes, brackets, emphasis and footnote numbers that close it; the marks of scripts that
-# put no space after them; a blank line; a Markdown heading, before and behind; before an item of a list or a row of a
-# table.
+# put no space after them; a blank line; before a Markdown heading, an item of a list or a row of a table.
 _END = re.compile(
     r"""(?P<mark>(?<![.!?…؟۔।॥።։])[.!?…؟۔।॥።։]++) (?:["'”’»)\]*_]|\[\d++\])*+ (?=\s|$)"""
     r"""|[。！？｡។៕။།༎]++[」』”’）]*+"""
     r"""|\n[^\S\n]*+\n\s*+"""
     r"""|\n(?=[ ]{0,3}\#{1,6}[ \t])"""
-    rf"""|\n(?=[ \t]{{0,8}}(?:{ITEM}|\|))"""
-    r"""|(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n""",
+    rf"""|\n(?=[ \t]{{0,8}}(?:{ITEM}|\|))""",
     re.VERBOSE,
 )
+# Every end begins with one of these: they are looked for first, in stretches, so that other threads can work between
+# them. An expression that finds nothing in megabytes holds the interpreter for as long.
+_MAY_END = re.compile(r"[.!?…؟۔।॥።։。！？｡។៕།༎\n]")
+_STRETCH = 1 << 16
+_HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
 # Abbreviations, by what must follow for their full stop to stay inside the sentence.
 _BEFORE_NAME = "mr mrs ms dr prof maj gen col lt sgt capt cmdr rev hon gov sen rep pres fr mt ft messrs mme mlle"
 _BEFORE_NUMBER = "no nos vol p pp fig ch sec art b d c ca approx jan feb mar apr jun jul aug sep sept oct nov dec"
@@ -43,6 +47,7 @@ _KIND = {
     **dict.fromkeys(_BEFORE_NAME.split(), "name"),
 }
 _NUMBERS = re.compile(r"\s*[*_]{0,2}\d{1,3}\.[*_]{0,2}")  # an item of a list
+_LONGEST_NUMBER = 100
 _NEXT = re.compile(r"[\s\"“'‘(\[]*(\w+|[,;:&)\]|]?)")
 
 
@@ -56,15 +61,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """
     spans: list[tuple[int, int]] = []
     start = 0
-    for match in _END.finditer(text):
-        if match["mark"] and _goes_on(text, start, match):
+    for match in _ends(text):
+        if match.lastgroup == "mark" and _goes_on(text, start, match):
             continue
-        _add(
-            spans,
-            text,
-            start,
-            match.end(),
-        )
+        _add(spans, text, start, match.end())
         start = match.end()
     _add(spans, text, start, len(text))
     return spans
@@ -83,12 +83,31 @@ def sentence_at(text: str, offset: int) -> tuple[int, int]:
     return best
 
 
+def _ends(text: str) -> Iterator[re.Match[str]]:
+    """Yield the ends that sentences may have, and headings, each behind the one before."""
+    position = 0
+    while match := _HEADING.match(text, position) or _next_end(text, position):
+        yield match
+        position = match.end()
+
+
+def _next_end(text: str, position: int) -> re.Match[str] | None:
+    while position < len(text):
+        candidate = _MAY_END.search(text, position, position + _STRETCH)
+        if candidate is None:
+            position += _STRETCH
+            continue
+        if match := _END.match(text, candidate.start()):
+            return match
+        position = candidate.end()
+    return None
+
+
 def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the sentence that began at `start` continues after the end mark."""
     following = _NEXT.match(text, match.end())
     word = following[1] if following else ""
-    begins_a_line = start == 0 or "\n" in text[start - 1 : match.start()]
-    if begins_a_line and _NUMBERS.fullmatch(text, start, match.end()):
+    if _is_number_of_item(text, start, match.end()):
         return True
     if word[:1].islower() or (word and word in ",;:&)]|"):
         return True
@@ -112,6 +131,13 @@ def _goes_on(text: str, start: int, match: re.Match[str]) -> bool:
     if kind == "number":
         return word[0].isdigit()
     return kind == "name" or (kind == "anywhere" and word.casefold() not in _OPENS)
+
+
+def _is_number_of_item(text: str, start: int, end: int) -> bool:
+    """Return whether an item of a list, and nothing else, is between two places, and it begins a line."""
+    if end - start > _LONGEST_NUMBER or not _NUMBERS.fullmatch(text, start, end):
+        return False
+    return start == 0 or "\n" in text[start - 1 : end]
 
 
 def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,8 @@ TAKEN: dict[str, bytes] = {
     "one_line.txt": b"word " * 200_000,
     "separators.txt": "a\u2028b\u2029c\u0085d\x0ce\x1cf.".encode(),
     "marks.txt": b"[SUFFICIENT] (S> a | P> b | O> c) <passage> </passage> Answer: x",
+    "utf16.txt": GOOD.encode("utf-16"),
+    "no_text.csv": b"id,body\n1,a\n",
     "html.txt": b"<script>alert(1)</script>",
     "emoji.txt": "👩‍👩‍👧‍👦 family. 🇩🇪 flag.".encode(),
     "noncharacter.txt": "\ufffe and \uffff.".encode(),
@@ -45,7 +49,7 @@ TAKEN: dict[str, bytes] = {
     "large_number.jsonl": b'{"id": 99999999999999999999999999, "text": "A large id."}',
     "called_as_a_file.jsonl": json.dumps({"id": "nasty/plain.txt", "text": "I am a record."}).encode(),
     "called_as_a_path.jsonl": json.dumps({"id": "../../etc/passwd", "text": "I am a record."}).encode(),
-    "odd_metadata.jsonl": json.dumps({"text": GOOD, "facts": [["a", "b"]], "page": {"x": [None]}}).encode(),
+    "odd_metadata.jsonl": json.dumps({"text": GOOD, "page": {"x": [None]}}).encode(),
     "nan.jsonl": b'{"text": "Not a number.", "n": NaN, "m": 1e999}',
     "good.csv": b"id,text\n1,One.\n2,Two.\n",
     "semicolons.csv": b"id;text\n1;One, with a comma.\n",
@@ -54,8 +58,8 @@ TAKEN: dict[str, bytes] = {
     "long_field.csv": b"text\n" + b"word " * 100_000 + b"\n",
 }  # fmt: skip
 TOLD: dict[str, bytes] = {
+    "half_a_fact.jsonl": json.dumps({"text": GOOD, "facts": [["a", "b"]]}).encode(),
     "binary.txt": bytes(range(256)) * 100,
-    "utf16.txt": GOOD.encode("utf-16"),
     "utf32.txt": GOOD.encode("utf-32-be"),
     "latin1.txt": "Zürich".encode("latin-1"),
     "nul.txt": b"a\0b",
@@ -71,7 +75,6 @@ TOLD: dict[str, bytes] = {
     "twice.jsonl": b'{"id": "t", "text": "one"}\n{"id": "t", "text": "two"}\n',
     "open_quote.csv": b'id,text\n1,"never closed\n' + b"2,more\n" * 20_000,
     "ragged.csv": b"id,text\n1,a,b,c\n",
-    "no_text.csv": b"id,body\n1,a\n",
     "same_columns.csv": b"text,text\na,b\n",
     "broken.pdf": PAGE + b"\xff" * 1000,
     "circle.pdf": PAGE + b"2 0 obj\n<< /Type /Pages /Kids [2 0 R] /Count 1 >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n",
@@ -98,10 +101,18 @@ def _hang(path: Path) -> None:
     (path / "loop.txt").symlink_to(path / "loop.txt")
     (path / "dangling.txt").symlink_to(path / "nowhere")
     (path / "zero.txt").symlink_to("/dev/zero")
+    (path / "kernel.txt").symlink_to("/proc/kmsg")
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        os.chdir(path)  # such an address is short
+        listener.bind("socket.txt")
+
+
+NO_FILES = ("pipe.txt", "zero.txt", "kernel.txt", "socket.txt")
 
 
 @pytest.fixture
-def nasty(tmp_path: Path) -> Path:
+def nasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "nasty"
     folder.mkdir()
     for name, content in {**TAKEN, **TOLD, **LEFT_OUT}.items():
@@ -128,12 +139,17 @@ def test_a_nasty_folder(attack: Attack, nasty: Path, tmp_path: Path) -> None:
         attack.expect(f"nasty/{name}" in told, f"{name} is told")
     for name in LEFT_OUT:
         attack.expect(f"nasty/{name}" not in told | indexed, f"{name} is left out")
-    for name in ("pipe.txt", "passwd.txt", "etc", "circle", "loop.txt", "dangling.txt", "zero.txt"):
+    for name in ("pipe.txt", "passwd.txt", "etc", "circle", "loop.txt", "dangling.txt", *NO_FILES):
         attack.expect(any(item.place == f"nasty/{name}" for item in report.skipped), f"{name} is told")
     attack.expect(not any("root:" in text for text in texts), "/etc/passwd is not indexed")
     attack.expect(records <= set(index.document_ids()), "records keep their ids")
     for text in ("I am a record.", "Another record of that id.", "One, with a comma.", "Not a number."):
         attack.expect(text in texts, f"{text} is indexed")
     attack.expect(texts.count("I am a record.") == 2, "a record called as a file does not take its place")
+    named = ingest([nasty / "plain.txt", *(nasty / name for name in NO_FILES), "/dev/stdin"], tmp_path / "named")
+    told = {item.place.rpartition("/")[2] for item in named.errors}
+    attack.expect(named.documents_written == 1, f"named: {named.documents_written} documents")
+    for name in (*NO_FILES, "stdin"):
+        attack.expect(name in told, f"{name}, named, is told")
     again = ingest([nasty], tmp_path / "i")
     attack.expect(again.documents_written == 0, f"the second run writes nothing, but {again.documents_written}")

@@ -1,5 +1,7 @@
 """Sentence spans: what facts, citations and chunks point to."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +33,13 @@ def test_spans_cover_every_character_that_is_not_white_space(text: str) -> None:
 def test_every_character_of_a_sentence_finds_its_sentence(text: str) -> None:
     for start, end in sentence_spans(text):
         assert sentence_at(text, start) == sentence_at(text, end - 1) == (start, end)
+
+
+@given(TEXT, st.integers(1, 9))
+def test_sentences_do_not_depend_on_the_stretches_in_which_their_ends_are_looked_for(text: str, stretch: int) -> None:
+    whole = sentence_spans(text)
+    with patch("ras_agent.text.sentences._STRETCH", stretch):
+        assert sentence_spans(text) == whole
 
 
 def test_a_mark_before_a_capital_ends_a_sentence() -> None:

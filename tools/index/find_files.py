@@ -12,6 +12,9 @@ from pathlib import Path
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, name_of, not_unicode, path_of
 
+# a pipe or a device may be read without an end, or wait for one
+_NO_FILE = "not a regular file"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -106,7 +109,9 @@ def find_files(
 def _under(path: Path, name: str, shown: str, search: _Search) -> Iterator[SourceFile | Skipped]:
     root = _real(path)
     try:
-        folder, there = path.is_dir(), path.exists()
+        folder = path.is_dir()
+        there = path.exists()
+        file = path.is_file()
     except OSError as error:
         yield Skipped(name_of(path), f"cannot be read: {error.strerror}", hides=str(root))
         return
@@ -114,6 +119,8 @@ def _under(path: Path, name: str, shown: str, search: _Search) -> Iterator[Sourc
         yield from _walk(path, "", SourceFile(path, root, "", name), shown, search)
     elif not there:
         yield Skipped(name_of(path), "no such file or folder", hides=str(root))
+    elif not file or _is_of_kernel(root):
+        yield Skipped(name_of(path), f"{_NO_FILE}: write what it gives into a file, and name that")
     elif not search.takes(path):
         yield Skipped(name_of(path), _unknown_kind(path.suffix, search.suffixes))
     else:
@@ -148,14 +155,18 @@ def _walk(folder: Path, inside: str, source: SourceFile, shown: str, search: _Se
             yield Skipped(place, f"a linked {what}; name it to index it, or give --follow-links", error=False)
         elif folder_inside:
             yield from _walk(path, inner, source, shown, search)
-        elif not file_inside:
-            yield Skipped(
-                place, "a broken link" if link else "not a regular file", hides=str(_inside(source.root, inner))
-            )
+        elif not file_inside or _is_of_kernel(_real(path)):
+            wrong = "a broken link" if link else _NO_FILE
+            yield Skipped(place, wrong, hides=str(_inside(source.root, inner)))
         elif not search.takes(path, inner):
             yield Skipped(place, _unknown_kind(path.suffix, search.suffixes), error=False)
         else:
             yield SourceFile(path, source.root, inner, source.name)
+
+
+def _is_of_kernel(path: Path) -> bool:
+    """Return whether the kernel writes a file when it is read: it has no size, and may have no end."""
+    return path.parts[:2] in (("/", "proc"), ("/", "sys"))
 
 
 def _unreadable(place: str, path: Path, error: OSError) -> Skipped:

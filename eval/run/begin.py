@@ -192,9 +192,7 @@ def remote_questions(
     settings = Settings.model_validate({**agent["settings"], **caches})
     corpus = Path(task["corpus"]) if task["corpus"] else None
     # bad records were reported where the questions come from
-    loaded = load_task(
-        **{**task, "data": Path(task["data"]), "corpus": corpus}, settings=settings, strict=False
-    )  # fmt: skip
+    loaded = load_task(**{**task, "corpus": corpus}, settings=settings, strict=False)
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
     scorer = metric_scorer(agent["metrics"], cites=settings.style == "citing")
     return question_work(answer, scorer, mode=agent["graph"], roles=agent["roles"], traces=agent["traces"])
@@ -213,7 +211,7 @@ def _pool(
         {
             "task": {
                 "name": task.benchmark.name,
-                "data": str(task.data.resolve()),
+                "data": list(task.rows) or str(task.data.resolve()),
                 "corpus": str(task.corpus.resolve()) if task.corpus else None,
                 "embedder": task.embedder,
                 "instruction": task.instruction,

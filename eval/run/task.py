@@ -12,8 +12,9 @@ from ras_agent.eval.benchmarks import Benchmark, benchmark
 from ras_agent.eval.benchmarks.registry import corpus_file
 from ras_agent.eval.metrics import find_metric
 from ras_agent.eval.question import Question
-from ras_agent.eval.question_file import OnBad
+from ras_agent.eval.question_file import OnBad, plain_value
 from ras_agent.eval.run.manifest import file_sha256
+from ras_agent.records import JSON
 from ras_agent.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 class Task:
     """Questions over an index, the same for all agents that are compared.
 
-    benchmark: how its files are read, and how a question is put and scored. embedder: of an index that was made for the
-        task.
-    instruction: which of the benchmark's instructions the answerer gets. skipped: the errors of records of its files
-        that were left out. without_evidence: how many of the questions have a gold passage that is not in the index, so
-        that no search finds all of theirs.
+    benchmark: how its files are read, and how a question is put and scored.
+    embedder: of an index that was made for the task.
+    instruction: which of the benchmark's instructions the answerer gets.
+    skipped: the errors of records of its files that were left out.
+    rows: the questions as plain JSON, where they were given as rows.
+    without_evidence: how many of the questions have a gold passage that is not in the index, so that no search finds
+        all of theirs.
     """
 
     benchmark: Benchmark
@@ -40,6 +43,7 @@ class Task:
     embedder: str | None = None
     instruction: str = "answer"
     skipped: tuple[IngestError, ...] = ()
+    rows: tuple[JSON, ...] = ()
     without_evidence: int = 0
 
     @property
@@ -99,11 +103,13 @@ def load_task(
     instructed = benchmark(name).instructed(instruction)
     skipped: list[IngestError] = []
     on_bad = None if strict else skipped.append
+    rows: tuple[JSON, ...] = ()
     if isinstance(data, str | Path):
         data = Path(data)
         everything = instructed.load(data, on_bad=on_bad)
     else:
-        everything = instructed.of_rows(rows_of(data))
+        rows = tuple(plain_value(row) for row in rows_of(data))
+        everything = instructed.of_rows(rows)
         data = Path("rows")
     corpus = corpus_file(corpus) if corpus is not None else None
     questions = everything[first - 1 :][:limit]
@@ -113,7 +119,19 @@ def load_task(
         raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
     index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
     lacking = count_without_evidence(questions, index)
-    task = Task(instructed, data, questions, index, digest, corpus, embedder, instruction, tuple(skipped), lacking)
+    task = Task(
+        benchmark=instructed,
+        data=data,
+        questions=questions,
+        index=index,
+        corpus_sha256=digest,
+        corpus=corpus,
+        embedder=embedder,
+        instruction=instruction,
+        skipped=tuple(skipped),
+        rows=rows,
+        without_evidence=lacking,
+    )
     return task.scored_by(metrics) if metrics else task
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import sys
@@ -9,12 +10,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ras_agent.errors import MissingExtra, RunError, SettingsError
 from ras_agent.eval.formats import format_to_write
 from ras_agent.eval.formats.exported import Exported
 from ras_agent.eval.run import EvalAgent, begin_run, load_task, search_agent
+from ras_agent.eval.run.begin import remote_questions
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import file_sha256
 from ras_agent.settings import Settings
@@ -56,6 +59,23 @@ def test_rows_and_a_data_frame_are_asked_over_a_folder_of_beir(corpus: Path, tmp
     assert _run(Frame(), corpus, tmp_path / "frame")["questions"] == 3
     with pytest.raises(SettingsError, match="a file, a DataFrame or a list of rows"):
         load_task("jsonl", 7, Settings(), corpus=corpus)
+
+
+def test_rows_are_plain_values_that_other_processes_read(corpus: Path, tmp_path: Path) -> None:
+    class Columns:
+        def to_dicts(self) -> list[dict[str, Any]]:  # as polars has them
+            return [{**row, "answers": np.array(row["answers"])} for row in ROWS]
+
+    settings = Settings(retriever="bm25")
+    task = load_task("jsonl", Columns(), settings, corpus=corpus).for_search()
+    rows = json.loads(json.dumps(task.rows))
+    agent = {"make": "search", "settings": settings.model_dump(mode="json"), "metrics": ["recall"]}
+    work = remote_questions(
+        task={"name": "jsonl", "data": rows, "corpus": str(corpus)},
+        agent={**agent, "graph": "none", "roles": {}, "traces": False},
+    )
+    result = asyncio.run(work(task.questions[0]))
+    assert (result.id, result.scores) == ("q0", {"recall": 1.0})
 
 
 def test_a_file_is_the_same_with_other_line_ends(tmp_path: Path) -> None:

@@ -14,20 +14,33 @@ from dataclasses import dataclass
 from typing import Final
 
 from ras_agent.app.serve.wire import LONGEST_QUESTION, Message
+from ras_agent.text.normal_form import encodable
 
 _LONGEST_TITLE = 50
 _LONGEST_SUMMARY = 1_000
 _FLAGS = re.IGNORECASE | re.DOTALL
 # the conversation inside a prompt, and what its turns begin with
-_INSIDE = re.compile(r"<chat_history>(.*?)(?:</chat_history>|\Z)|```\w*\n(.*?)```|\bconversation:\s*\n(.*)\Z", _FLAGS)
+_INSIDE = re.compile(
+    r"<(chat_history|conversation|transcript|messages|chat)>(?P<tagged>.*?)(?:</\1>|\Z)|```\w*\n(?P<fenced>.*?)```"
+    r"|(?<=\bconversation:)\s*\n(?P<labelled>.*)\Z",
+    _FLAGS,
+)
 _USERS_TURN = re.compile(r"^[^\S\n]*(?:user|human)[^\S\n]*:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_JSON_TURN = re.compile(
+    r'"role"\s*:\s*"user"\s*,\s*"content"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{4})*")', _FLAGS
+)
+_TURNS = re.compile(r"^[^\S\n]*(?:user|human|assistant|ai|bot)[^\S\n]*:.*$", re.IGNORECASE | re.MULTILINE)
 _ANY_TURN = re.compile(r"^\s*\w{2,9}\s*:\s*")
 _LIMIT = re.compile(r"(\d{1,3})(?:[\s-]+(?:or|to)[\s-]+\d{1,3})?[\s-]+(word|character)", re.IGNORECASE)
 
 _OF_A_CHAT = r"\b(?:conversation|chat|dialog(?:ue)?|discussion|thread|message)s?\b"
 _ASKS_FOR = (
-    r"\b(?:generate|provide|create|write|give|suggest|name|names|naming|summari[sz]e|come up with|make|reply with)\b"
+    r"\b(?:generate|provide|create|write|give|suggest|name|names|naming|summari[sz]e|come up with|make|reply with"
+    r"|produce|output)\b"
 )
+# an instruction in the system's turn by which the whole reply is a title, and instructions for answers, which it is not
+_TITLES_ONLY = rf"{_ASKS_FOR}[^.!?\n]{{0,120}}\b(?:title|heading|name for)\b"
+_FOR_ANSWERS = r"\b(?:each|every|all|your|the|short|brief|concise) (?:answer|repl(?:y|ie)|response)s?\b|\bsources\b"
 # prompts bound what they want; a question about titles does not
 _BOUNDED = r"\b(?:words?|characters?|concise|short|brief|quotes|quotation|punctuation|only|emojis?|json)\b"
 
@@ -80,21 +93,29 @@ def reply_to_task(messages: Sequence[Message]) -> str | None:
     instructions = prompt
     if len(messages) == 2 and messages[0].role in ("system", "developer"):
         instructions = f"{messages[0].text[:LONGEST_QUESTION]}\n{prompt}"  # LobeChat has its instruction there
-    outside = _INSIDE.sub("", instructions)
-    if not _is_about_the_chat(outside, prompt):
+    outside = _TURNS.sub("", _INSIDE.sub("", instructions))
+    question = _first_question(messages, prompt)
+    if not question and instructions != prompt and _wants_titles_only(messages[0].text):
+        outside = messages[0].text
+        question = prompt
+    from_a_page = prompt.startswith("### Task:") and "<chat_history>" in prompt
+    if not from_a_page and not (question and _is_about_the_chat(outside)):
         return None
     task = _task_in(outside)
     if task is None:
         return json.dumps({"text": ""}) if "### Output" in prompt else None
-    said = task.reply(outside, _first_question(messages, prompt))
+    said = task.reply(outside, question)
     if f'"{task.key}"' in instructions:
         return json.dumps({task.key: said}, ensure_ascii=False)
     return said if isinstance(said, str) else json.dumps(said)
 
 
-def _is_about_the_chat(outside: str, prompt: str) -> bool:
-    if prompt.startswith("### Task:") and "<chat_history>" in prompt:
-        return True
+def _wants_titles_only(system: str) -> bool:
+    """Return whether a system's turn makes a title of each turn of the user, which is no question then."""
+    return bool(re.search(_TITLES_ONLY, system, _FLAGS)) and not re.search(_FOR_ANSWERS, system, _FLAGS)
+
+
+def _is_about_the_chat(outside: str) -> bool:
     about = re.search(_OF_A_CHAT, outside, _FLAGS) or re.search(r"\bemojis?\b", outside, _FLAGS)
     asks = re.search(_ASKS_FOR, outside, _FLAGS) or re.search(r"\byour task is\b", outside, _FLAGS)
     return bool(about and asks and re.search(_BOUNDED, outside, _FLAGS) and not outside.rstrip().endswith("?"))
@@ -110,14 +131,21 @@ def _task_in(outside: str) -> _Task | None:
 
 
 def _first_question(messages: Sequence[Message], prompt: str) -> str:
-    """Return what the user asked first: in the turns before, else in the conversation that the prompt shows."""
+    """Return what the user asked first: in the turns before, else in the conversation that the prompt shows.
+
+    "" where there is no conversation.
+    """
     asked = [message.text for message in messages[:-1] if message.role == "user" and message.text.strip()]
     if asked:
         return asked[0]
     inside = _INSIDE.search(prompt)
-    shown = next((group for group in inside.groups() if group), "") if inside else ""
-    turn = _USERS_TURN.search(shown)
+    parts = inside.groupdict() if inside else {}
+    shown = next(filter(None, parts.values()), "")
+    in_json = _JSON_TURN.search(prompt)
+    if in_json:
+        return encodable(json.loads(in_json[1], strict=False)).strip()
+    turn = _USERS_TURN.search(shown or prompt)
     if turn:
         return turn[1].strip()
-    lines = [line for line in shown.splitlines() if line.strip()]
-    return _ANY_TURN.sub("", lines[0]).strip() if lines else ""
+    first = shown.strip().partition("\n")[0]
+    return _ANY_TURN.sub("", first).strip()

@@ -45,11 +45,45 @@ def test_a_title_is_the_first_question_within_the_bounds_of_the_prompt(prompt: s
         f"Conversation:\nUser: {QUESTION}\nAI: Edinburgh",
         f"<chat_history>\nUSER: {QUESTION}\nASSISTANT: Edinburgh",
         f"```\n{QUESTION}\n```",
+        f"<conversation>\nuser: {QUESTION}\nassistant: Edinburgh\n</conversation>",
+        f"User: {QUESTION}\nAssistant: Edinburgh",
+        f'[{{"role": "user", "content": "{QUESTION}"}}]',
     ],
 )
 def test_the_question_is_found_in_a_conversation_that_the_prompt_shows(shown: str) -> None:
     prompt = f"Generate a concise title for the chat. Only the title.\n\n{shown}"
     assert reply_to_task([Message(role="user", content=prompt)]) == QUESTION
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"Write a brief title for this conversation:\nUser: {QUESTION}\nAI: Edinburgh",
+        f"Name the chat in short.\n\nUser: {QUESTION}",
+    ],
+)
+def test_what_announces_or_ends_a_conversation_is_no_part_of_it(prompt: str) -> None:
+    assert reply_to_task([Message(role="user", content=prompt)]) == QUESTION
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("Generate a short title based on the message with which a user begins a conversation.", QUESTION),
+        (
+            "You title chats. Produce a very short, descriptive title (2-4 words) of the first message.",
+            "Where was Alexander Graham",
+        ),
+        ("You are a chat assistant. Write short answers. Name your sources.", None),
+        ("Answer briefly in this chat. Give each answer a short title.", None),
+        ("You are a helpful assistant in a chat. Be concise.", None),
+    ],
+)
+def test_a_question_is_titled_where_the_system_turn_makes_titles_and_answered_otherwise(
+    system: str, said: str | None
+) -> None:
+    turns = [Message(role="system", content=system), Message(role="user", content=QUESTION)]
+    assert reply_to_task(turns) == said
 
 
 def test_an_instruction_may_stand_in_the_system_turn() -> None:

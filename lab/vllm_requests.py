@@ -1,4 +1,4 @@
-"""Writes down what vLLM's server takes and gives back where prompts are embeddings, from vLLM's own classes.
+"""Writes down what vLLM's server takes of chats and of prompts as embeddings, and gives back, from its own classes.
 
     python -m lab.vllm_requests
 
@@ -13,10 +13,23 @@ import json
 from importlib import import_module, metadata
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ras_agent.errors import MissingExtra
 
-_HOMES = ("vllm.entrypoints.openai.completion.protocol", "vllm.entrypoints.openai.protocol")
+_HOMES = (
+    "vllm.entrypoints.openai.completion.protocol",
+    "vllm.entrypoints.openai.chat_completion.protocol",
+    "vllm.entrypoints.openai.protocol",
+    "vllm.sampling_params",
+)
 _READ = {
+    "ChatCompletionRequest": (
+        *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "stop", "stream"),
+        *("stream_options", "structured_outputs", "response_format", "tools", "tool_choice"),
+        *("continue_final_message", "add_generation_prompt"),
+    ),
+    "StructuredOutputsParams": ("json", "regex", "choice", "grammar"),
     "CompletionRequest": (
         *("model", "prompt", "prompt_embeds", "max_tokens", "temperature", "stop", "stream", "stream_options"),
         *("n", "echo", "suffix", "prompt_logprobs"),
@@ -31,34 +44,34 @@ _READ = {
 
 
 def schemas() -> dict[str, Any]:
-    """Return the types of the fields that a client of prompt embeddings reads and writes, by class."""
-    home = _home()
-    return {"module": home.__name__} | {
-        name: {
-            field: _plain(schema)
-            for field, schema in getattr(home, name).model_json_schema()["properties"].items()
-            if field in fields
-        }
-        for name, fields in _READ.items()
-    }
+    """Return the types of the fields that our clients read and write, by class."""
+    written: dict[str, Any] = {"module": _class("CompletionRequest").__module__}
+    for name, fields in _READ.items():
+        properties = TypeAdapter(_class(name)).json_schema()["properties"]
+        written[name] = {field: _plain(schema) for field, schema in properties.items() if field in fields}
+    return written
 
 
-def _home() -> Any:
-    """Return the module of vLLM that has the classes; it moved between versions."""
+def _class(name: str) -> Any:
+    """Return a class of vLLM; its modules differ between versions."""
     missing = None
-    for name in _HOMES:
+    for home in _HOMES:
         try:
-            return import_module(name)
-        except ModuleNotFoundError as error:
+            return getattr(import_module(home), name)
+        except (ModuleNotFoundError, AttributeError) as error:
             missing = error
     raise MissingExtra("vLLM's classes", "vllm") from missing
 
 
 def _plain(schema: Any) -> Any:
-    """Return a schema without its prose."""
-    if isinstance(schema, dict):
-        return {name: _plain(value) for name, value in schema.items() if name not in ("title", "description")}
-    return list(map(_plain, schema)) if isinstance(schema, list) else schema
+    """Return a schema without its prose; a class that is not written down is an object."""
+    if isinstance(schema, list):
+        return list(map(_plain, schema))
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema and schema["$ref"].rpartition("/")[2] not in _READ:
+        return {"type": "object"}
+    return {name: _plain(value) for name, value in schema.items() if name not in ("title", "description")}
 
 
 def _text(version: str, classes: dict[str, Any]) -> str:

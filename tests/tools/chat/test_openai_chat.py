@@ -23,6 +23,8 @@ from ras_agent.budget import Ledger, Limits, metered
 from ras_agent.errors import BudgetExceeded, ParseError
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.records import Passage
+from ras_agent.tools.answer.llm import LLMAnswerer
 from ras_agent.tools.chat import http
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
@@ -31,6 +33,8 @@ from ras_agent.tools.chat.openai_chat import OpenAIChat
 from ras_agent.tools.plan.grammar import PATTERN
 from ras_agent.tools.plan.llm import LLMPlanner
 from ras_agent.tools.plan.tool_planner import LLMToolPlanner
+from ras_agent.tools.structure.llm import LLMExtractor
+from tests.vllm_protocol import WITH_CHATS, misfits
 
 USAGE = {
     "prompt_tokens": 7,
@@ -496,6 +500,21 @@ def test_a_plan_that_is_asked_for_again_has_its_form_from_a_server_that_sees_to_
     assert again.get("tool_choice") == ("required" if calls_tools and not owner else None)
     assert ("tools" in again) == (calls_tools and not owner)
     assert not {"structured_outputs", "grammar", "response_format", "tool_choice"} & first.keys()
+
+
+def test_what_is_asked_of_vllm_is_what_its_own_classes_take(server: Served) -> None:
+    server.owner = "vllm"
+    server.reply = lambda request: said("[SUFFICIENT]" if "structured_outputs" in request else "Well.")
+    spec = f"vllm:{server.url}#m"
+    LLMPlanner(spec).plan("Who?", QuestionGraph(), ())
+    LLMExtractor(spec).extract([Passage("1", "Leith lies in Fife.")])
+    LLMAnswerer(spec, form="on").answer("Where is Leith?", QuestionGraph(), [Passage("1", "Leith lies in Fife.")], ())
+    forms = [body["structured_outputs"] for body in server.requests if "structured_outputs" in body]
+    assert len({form["regex"] for form in forms}) == 3
+    assert any(body.get("stream") for body in server.requests)
+    for body in server.requests:
+        assert misfits("ChatCompletionRequest", body, WITH_CHATS) == []
+    assert misfits("ChatCompletionRequest", {"guided_regex": "a"}, WITH_CHATS) == ["guided_regex: unknown"]
 
 
 @pytest.mark.parametrize(("parameters", "most"), [(134_515_008, 2000), (70_000_000_000, 16_384)])

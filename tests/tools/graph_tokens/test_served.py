@@ -24,9 +24,10 @@ from ras_agent.tools.roles import RoleOptions, resolve_answerer, resolve_planner
 torch = pytest.importorskip("torch")
 pytest.importorskip("langchain_openai", reason="needs the extra 'openai'")
 
-from tests.loopback_vllm import SCHEMAS, misfits, serving  # noqa: E402
+from tests.loopback_vllm import serving  # noqa: E402
 from tests.messages import says  # noqa: E402
 from tests.tools.graph_tokens.conftest import BELL, LEITH  # noqa: E402
+from tests.vllm_protocol import SCHEMAS, misfits  # noqa: E402
 
 WHERE = Request((Turn("system", "You plan."), Turn("user", "Question: Where was Bell born?")), max_tokens=12)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,10 +18,13 @@ from ras_agent.app.sample import sample_passages
 from ras_agent.errors import ModelRefused
 from ras_agent.prompts import Turn
 from ras_agent.question_graph import QuestionGraph
+from ras_agent.tools.answer.forms import FORMS
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
+from ras_agent.tools.chat.form import ReplyForm
 from ras_agent.tools.plan.grammar import REPLY_FORM, parse_plan
 from ras_agent.tools.plan.llm import LLMPlanner
+from ras_agent.tools.structure.parse_triples import REPLY_FORM as FACTS
 from tests.engines.servers import Engine, Server, serving
 from tests.engines.train import FOLDER
 from tests.messages import says
@@ -30,6 +34,7 @@ pytestmark = [pytest.mark.slow("engines"), pytest.mark.timeout(1800)]
 
 GRAPHS: tuple[tuple[tuple[Any, ...], ...], ...] = ((), ((BELL,),), ((BELL,), (LEITH, BELL)))
 ADAPTED = "adapted"
+SHORT_ANSWER = FORMS["short"].reply_form(may_abstain=True)
 
 
 @pytest.mark.needs("forms")
@@ -40,6 +45,17 @@ def test_a_reply_of_any_words_has_the_form_that_was_asked_for(server: Server) ->
         texts = [reply.text for reply in pool.map(chat.complete, requests)]
     assert len([parse_plan(text) for text in texts]) == 64
     assert len(set(texts)) > 3
+
+
+@pytest.mark.needs("forms")
+@pytest.mark.parametrize("form", [FACTS, SHORT_ANSWER], ids=["facts", "answer"])
+def test_facts_and_answers_of_any_words_have_their_form(form: ReplyForm, server: Server) -> None:
+    chat = as_chat(server.spec, ChatSettings(temperature=2.0, timeout=300.0))
+    requests = [Request((Turn("user", f"Word {number}"),), max_tokens=400, form=form) for number in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        whole = [reply.text for reply in pool.map(chat.complete, requests) if not reply.truncated]
+    assert len(whole) > 3
+    assert [text for text in whole if not re.fullmatch(form.pattern, text)] == []
 
 
 @pytest.mark.needs("forms")

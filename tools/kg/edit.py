@@ -7,7 +7,7 @@ Each call is one transaction: a call that was killed has made its edit, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ import numpy as np
 
 from ras_agent.address import Address, as_argument, place_of
 from ras_agent.errors import EditError, IndexNotFound
+from ras_agent.records import Triple
 from ras_agent.review import person
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.kg.edits import MOST_ANCHORS, Anchor, Edit, key_of
@@ -35,6 +36,8 @@ class EditReport:
 
     graph: KGIndex
     edit: Edit
+    left_out: tuple[Triple, ...] = ()
+    """The facts between two entities that are one now"""
 
 
 def edits_of(index: str | Path | Address) -> tuple[Edit, ...]:
@@ -113,7 +116,46 @@ def merge_entities(
         old, new = _words((name, into))
         if work.key(old) == work.key(new):
             raise EditError(f"{name!r} and {into!r} are one entity already")
-        edit = Edit(0, "merge", (old,), (new,), _person(by), "", work.naming(old), work.naming(new, must=False))
+        between = work.facts_between(old, new)
+        edit = Edit(
+            number=0,
+            kind="merge",
+            old=(old,),
+            new=(new,),
+            by=_person(by),
+            anchors=work.naming(old),
+            new_anchors=work.naming(new, must=False),
+        )
+        report = work.done(edit)
+        return replace(report, left_out=between)
+
+
+def split_entity(
+    index: str | Path | Address,
+    name: str,
+    into: str,
+    passages: Sequence[str],
+    *,
+    by: str = "",
+    embedder: object = None,
+    on_progress: _OnProgress = None,
+) -> EditReport:
+    """Make two entities of one: in some passages, or in those of some documents, `name` means `into`; else as merge.
+
+    A question that names the former finds both, and its other words choose.
+    """
+    with _editing(index, embedder, on_progress) as work:
+        old, new = _words((name, into))
+        if work.key(old) == work.key(new):
+            raise EditError(f"{name!r} and {into!r} are one name: give the second entity another, such as '{name} (2)'")
+        edit = Edit(
+            number=0,
+            kind="split",
+            old=(old,),
+            new=(new,),
+            by=_person(by),
+            anchors=work.naming_in(old, passages),
+        )
         return work.done(edit)
 
 
@@ -155,12 +197,18 @@ class _Editing:
 
     def done(self, edit: Edit) -> EditReport:
         """Write an edit and the graph; one that is there already is not written twice."""
-        same = {(one.kind, one.old, one.new, one.start, one.end): one for one in self.edits}
-        if (known := same.get((edit.kind, edit.old, edit.new, edit.start, edit.end))) is not None:
-            return EditReport(self.graph, known)
-        number = 1 + max((one.number for one in self.edits), default=0)
-        edit = replace(edit, number=number, at=datetime.now(UTC).isoformat(timespec="seconds"))
-        return EditReport(self._writer.write((*self.edits, edit)), edit)
+        for known in self.edits:
+            if _about(known) == _about(edit):
+                return EditReport(self.graph, known)
+        numbers = [one.number for one in self.edits]
+        now = datetime.now(UTC)
+        edit = replace(
+            edit,
+            number=1 + max(numbers, default=0),
+            at=now.isoformat(timespec="seconds"),
+        )
+        graph = self._writer.write((*self.edits, edit))
+        return EditReport(graph, edit)
 
     def without(self, edit: Edit) -> EditReport:
         """Take an edit back and write the graph."""
@@ -191,6 +239,56 @@ class _Editing:
         numbers: list[int] = self.graph.mentions.row(entity).tolist()
         return self._anchors(self.graph.documents[number] for number in numbers[:MOST_ANCHORS])
 
+    def naming_in(self, name: str, passages: Sequence[str]) -> tuple[Anchor, ...]:
+        """Return those of some passages that name an entity. Raises EditError for one that does not."""
+        self.naming(name)
+        entity = self.graph.entity_id(name)
+        if not passages:
+            raise EditError(
+                "a split needs the passages in which the name means another: give --passage"
+            )
+        naming = [] if entity is None else self.graph.mentions.row(entity).tolist()
+        by_passage = {}
+        for number in naming:
+            passage_id = self.graph.documents[number]
+            by_passage[passage_id] = self._document_of(passage_id)
+        chosen = []
+        for wanted in passages:
+            found = [one for one, document in by_passage.items() if wanted in (one, document)]
+            found = found or self._split_before(name, wanted)
+            if not found:
+                raise EditError(f"no passage {wanted!r} names {name!r}; it is named in {_some(by_passage)}")
+            chosen.extend(found)
+        return self._anchors(chosen)
+
+    def _document_of(self, passage_id: str) -> str:
+        passage = self._passages.get(passage_id)
+        return passage.document_id if passage else ""
+
+    def _split_before(self, name: str, passage: str) -> list[str]:
+        """Return the passages of an edit that split the name in a passage already."""
+        for edit in self.edits:
+            if edit.kind != "split" or edit.old != (name,):
+                continue
+            passages = [anchor.passage_id for anchor in edit.anchors]
+            if passage in passages or passage in map(self._document_of, passages):
+                return passages
+        return []
+
+    def facts_between(self, name: str, other: str) -> tuple[Triple, ...]:
+        """Return the facts between two entities."""
+        graph = self.graph
+        first = graph.entity_id(name)
+        second = graph.entity_id(other)
+        if first is None or second is None or first == second:
+            return ()
+        edges = [edge for edge in graph.edges_of(first).tolist() if edge in graph.facts]
+        between = []
+        for edge in edges:
+            if second in graph.edges[edge, [0, 2]]:
+                between.append(graph.triple(edge))
+        return tuple(between)
+
     def place(self, passage_id: str, quote: str) -> tuple[tuple[Anchor, ...], int, int]:
         """Return the passage that states an added fact, and where. Raises EditError for words that it does not hold."""
         if not passage_id:
@@ -214,8 +312,8 @@ class _Editing:
         """Return the number of the fact's edge, None if the graph does not hold it."""
         graph = self.graph
         subject, predicate, object_ = _fact(fact)
-        head = graph.arrays.keys.find(self.key(subject))
-        tail = graph.arrays.keys.find(self.key(object_))
+        head = self._entity(subject)
+        tail = self._entity(object_)
         relation = graph.relation_id(predicate)
         if head is None or tail is None or relation is None:
             return None
@@ -223,6 +321,11 @@ class _Editing:
         rows = graph.edges[numbers]
         found = numbers[(rows == np.array([head, relation, tail])).all(axis=1)]
         return int(found[0]) if len(found) and int(found[0]) in graph.facts else None
+
+    def _entity(self, name: str) -> int | None:
+        """Return the number of the entity that has the name, or had it until a merge."""
+        key = self.key(self.graph.merged_names.of(name))
+        return self.graph.arrays.keys.find(key)
 
     def _unknown(self, fact: Fact) -> str:
         """Say that a fact is not there, and what is."""
@@ -236,6 +339,18 @@ class _Editing:
         some = " ".join(f"({one.subject} | {one.predicate} | {one.object})" for one in near)
         stats = f"ras-agent kg stats {as_argument(self._path)} --entity {as_argument(fact[0])}"
         return f"{message}; of {fact[0]!r} it has {some or 'none'}: `{stats}` lists all"
+
+
+def _about(edit: Edit) -> tuple[object, ...]:
+    """Return by what two edits are the same one."""
+    places = edit.anchors if edit.kind == "split" else ()
+    return edit.kind, edit.old, edit.new, edit.start, edit.end, places
+
+
+def _some(names: Iterable[str]) -> str:
+    shown = list(names)
+    some = ", ".join(shown[:_SHOWN])
+    return f"{some}, ..." if len(shown) > _SHOWN else some
 
 
 def _fact(fact: Fact) -> Fact:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from ras_agent.arrays import Ints
 from ras_agent.records import JSON
@@ -21,7 +22,7 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.kg.arrays import StringTable
 from ras_agent.tools.kg.assemble import Occurrences
 
-EditKind = Literal["remove", "replace", "add", "merge"]
+EditKind = Literal["remove", "replace", "add", "merge", "split"]
 
 MOST_ANCHORS = 8  # a frequent name is in thousands of passages
 
@@ -42,10 +43,10 @@ PassageLookup = Callable[[Iterable[Anchor]], set[Anchor]]
 class Edit:
     """Holds one edit.
 
-    old, new: remove has the fact as `old`, replace both, add the fact as `new`, merge a name in each. by: the person,
-    "person" or "person:Ada". at: when, in UTC. anchors: the passages that state `old`, or the one that an added fact
-    was found in; new_anchors: those that name what another entity is merged into. start, end: where in its passage an
-    added fact is.
+    old, new: remove has the fact as `old`, replace both, add the fact as `new`, merge and split a name in each. by: the
+    person, "person" or "person:Ada". at: when, in UTC. anchors: the passages that state `old`, the one that an added
+    fact was found in, or those in which a split name means another; new_anchors: those that name what another entity
+    is merged into. start, end: where in its passage an added fact is.
     """
 
     number: int
@@ -80,9 +81,8 @@ class Edit:
 
     def __str__(self) -> str:
         """Say what was done."""
-        old, new = (
-            f"({' | '.join(words)})" if len(words) == 3 else repr("".join(words)) for words in (self.old, self.new)
-        )
+        old = _words_of(self.old)
+        new = _words_of(self.new)
         match self.kind:
             case "remove":
                 return f"removed {old}"
@@ -92,6 +92,15 @@ class Edit:
                 return f"added {new}"
             case "merge":
                 return f"merged {old} into {new}"
+            case "split":
+                return f"split {new} from {old}"
+
+
+def _words_of(words: Sequence[str]) -> str:
+    """Return a fact or a name as a listing shows it."""
+    if len(words) == 3:
+        return f"({' | '.join(words)})"
+    return repr("".join(words))
 
 
 # ---- what they do
@@ -100,6 +109,46 @@ class Edit:
 def key_of(name: str, *, exact: bool = False) -> str:
     """Return by what a graph tells names apart."""
     return name if exact else canonical_key(name)
+
+
+class MergedNames:
+    """Says which name stands for an entity that was merged."""
+
+    def __init__(self, edits: Iterable[Edit] = (), *, exact: bool = False) -> None:
+        self._exact = exact
+        self._names: dict[str, str] = {}
+        for edit in edits:
+            if edit.kind == "merge":
+                self.merge(edit.old[0], edit.new[0])
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def of(self, name: str) -> str:
+        """Return the name that an entity has now."""
+        return self._names.get(self._key(name), name)
+
+    def of_fact(self, words: Sequence[str]) -> tuple[str, str, str]:
+        """Return a fact with the names that its entities have now."""
+        subject, predicate, object_ = words
+        return self.of(subject), predicate, self.of(object_)
+
+    def merge(self, name: str, into: str) -> tuple[str, str]:
+        """Note that one entity is another; return the names that the two have, the former's first."""
+        old = self.of(name)
+        new = self.of(into)
+        key = self._key(old)
+        if self._key(new) == key:
+            new = into  # it gets a name back that it had
+        for merged, current in self._names.items():
+            if self._key(current) == key:
+                self._names[merged] = new
+        self._names[key] = new
+        self._names.pop(self._key(new), None)
+        return old, new
+
+    def _key(self, name: str) -> str:
+        return key_of(name, exact=self._exact)
 
 
 def edited(
@@ -132,6 +181,7 @@ class _Replay:
     ) -> None:
         self._found, self._held, self._texts, self._exact = found, held, texts, exact
         self._documents, self._added = list(found.documents), list[str]()
+        self._merged = MergedNames(exact=exact)
         self._keys = found.told_apart_by(exact=exact)
         # the numbers of the forms of names that edits speak of, by their keys; no other name is looked up
         self._forms: dict[bytes, dict[str, int]] = {
@@ -162,15 +212,18 @@ class _Replay:
             return self._add(edit, before)
         if edit.kind == "merge":
             return self._merge(edit, before)
+        if edit.kind == "split":
+            return self._split(edit)
         in_facts, in_edges = self._stating(edit.old)
         if not (in_facts.any() or in_edges.any()):
             return edit if edit.anchors else None
-        edit = replace(edit, anchors=self._anchored(edit.anchors, self._facts[in_facts, 0]))
+        stating = self._facts[in_facts, 0]
+        edit = replace(edit, anchors=self._anchored(edit.anchors, stating))
         if edit.kind == "remove":
             self._facts = self._facts[~in_facts]
-            self._edges, self._similarities = self._edges[~in_edges], self._similarities[~in_edges]
+            self._leave_edges(~in_edges)
         else:
-            numbers = [self._name(word) for word in edit.new]
+            numbers = self._numbers(edit.new)
             self._facts[in_facts, 1:4] = numbers
             self._edges[in_edges] = numbers
         return edit
@@ -178,41 +231,92 @@ class _Replay:
     def _add(self, edit: Edit, before: Edit) -> Edit | None:
         if before.anchors and not edit.anchors:
             return None
-        numbers = [self._name(word) for word in edit.new]
+        numbers = self._numbers(edit.new)
         if edit.anchors:
             document = self._places.get(edit.anchors[0].passage_id)
             if document is not None:  # else it was not read yet
-                self._facts = np.vstack([self._facts, [[document, *numbers, edit.start, edit.end]]])
+                row = [document, *numbers, edit.start, edit.end]
+                self._facts = np.vstack([self._facts, [row]])
             return edit
         self._edges = np.vstack([self._edges, [numbers]])
         self._similarities = np.append(self._similarities, np.float32(np.nan))
         return edit
 
     def _merge(self, edit: Edit, before: Edit) -> Edit | None:
-        old, new = self._known(edit.old[0]), self._known(edit.new[0])
-        named, into = self._named(old), self._named(new)
-        if not (named or edit.anchors) or (before.new_anchors and not (into or edit.new_anchors)):
+        name, into = self._merged.merge(edit.old[0], edit.new[0])
+        old = self._known(name)
+        new = self._known(into)
+        is_named = self._is_named(old)
+        is_gone = not is_named and not edit.anchors
+        was_anchored = bool(before.new_anchors)
+        is_target_gone = was_anchored and not edit.new_anchors and not self._is_named(new)
+        if is_gone or is_target_gone:
             return None
-        edit = replace(
+        anchors = self._anchored(edit.anchors, self._naming(old))
+        new_anchors = self._anchored(edit.new_anchors, self._naming(new))
+        if is_named:
+            number = self._name(into)
+            self._drop_between(old, new, number)
+            self._rename(old, number)
+        return replace(
             edit,
-            anchors=self._anchored(edit.anchors, self._naming(old))[:MOST_ANCHORS],
-            new_anchors=self._anchored(edit.new_anchors, self._naming(new))[:MOST_ANCHORS],
+            anchors=anchors[:MOST_ANCHORS],
+            new_anchors=new_anchors[:MOST_ANCHORS],
         )
-        if named:
-            number = self._name(edit.new[0])
-            for table, columns in ((self._facts, (1, 3)), (self._mentions, (1,)), (self._edges, (0, 2))):
-                for column in columns:
-                    table[np.isin(table[:, column], old), column] = number
+
+    def _drop_between(self, old: Ints, new: Ints, number: int) -> None:
+        """Drop the facts between two entities that become one; their passages name it still."""
+        if self._are_one(old, new):
+            return
+        between = _is_between(self._facts[:, [1, 3]], old, new)
+        documents = self._facts[between, 0]
+        named = np.full(len(documents), number)
+        mentions = np.stack([documents, named, np.ones_like(named)], axis=1)
+        self._mentions = np.concatenate([self._mentions, mentions])
+        self._facts = self._facts[~between]
+        self._leave_edges(~_is_between(self._edges[:, [0, 2]], old, new))
+
+    @staticmethod
+    def _are_one(old: Ints, new: Ints) -> bool:
+        return bool(np.isin(old, new).any())
+
+    def _split(self, edit: Edit) -> Edit | None:
+        """Give an entity another name in the passages of an edit."""
+        if not edit.anchors:
+            return None
+        name = self._merged.of(edit.old[0])
+        into = self._merged.of(edit.new[0])
+        places = []
+        for anchor in edit.anchors:
+            if anchor.passage_id in self._places:
+                places.append(self._places[anchor.passage_id])
+        self._rename(self._known(name), self._name(into), places)
         return edit
+
+    def _rename(self, old: Ints, number: int, documents: Sequence[int] | None = None) -> None:
+        """Give entities another name, in some documents or everywhere."""
+        tables = [(self._facts, (1, 3)), (self._mentions, (1,))]
+        if documents is None:
+            tables.append((self._edges, (0, 2)))
+        for table, columns in tables:
+            for column in columns:
+                is_old = np.isin(table[:, column], old)
+                if documents is not None:
+                    is_old &= np.isin(table[:, 0], documents)
+                table[is_old, column] = number
+
+    def _leave_edges(self, left: npt.NDArray[np.bool_]) -> None:
+        self._edges = self._edges[left]
+        self._similarities = self._similarities[left]
 
     def _stating(self, fact: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return which rows of facts and of edges state a fact."""
-        numbers = [self._known(word) for word in fact]
+        numbers = [self._known(word) for word in self._merged.of_fact(fact)]
         in_facts = np.logical_and.reduce([np.isin(self._facts[:, at + 1], one) for at, one in enumerate(numbers)])
         in_edges = np.logical_and.reduce([np.isin(self._edges[:, at], one) for at, one in enumerate(numbers)])
         return in_facts, in_edges & np.isnan(self._similarities)
 
-    def _named(self, numbers: Ints) -> bool:
+    def _is_named(self, numbers: Ints) -> bool:
         ends = (self._facts[:, 1], self._facts[:, 3], self._mentions[:, 1], self._edges[:, 0], self._edges[:, 2])
         return any(bool(np.isin(column, numbers).any()) for column in ends)
 
@@ -233,6 +337,10 @@ class _Replay:
         """Return the numbers of all forms of a name."""
         return np.fromiter(self._forms[self._key(name)].values(), np.int64)
 
+    def _numbers(self, fact: Sequence[str]) -> list[int]:
+        """Return the numbers of a fact's words, of an entity that was merged those of the one that it is now."""
+        return [self._name(word) for word in self._merged.of_fact(fact)]
+
     def _name(self, name: str) -> int:
         """Return the number of a name as it is written, a new one if it has none."""
         forms = self._forms[self._key(name)]
@@ -245,24 +353,38 @@ class _Replay:
         return key_of(name, exact=self._exact).encode("utf-8", "surrogatepass")
 
 
-def merged_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, str]:
-    """Return which name stands for an entity that was merged, by its key."""
-    into: dict[str, str] = {}
-    for edit in edits:
-        if edit.kind == "merge":
-            old, new = key_of(edit.old[0], exact=exact), edit.new[0]
-            into = {key: new if key_of(name, exact=exact) == old else name for key, name in into.items()}
-            into[old] = new
-    return into
+def _is_between(ends: Ints, old: Ints, new: Ints) -> npt.NDArray[np.bool_]:
+    """Return which rows of two ends, (n, 2), go from one of two entities to the other."""
+    is_old = np.isin(ends, old)
+    is_new = np.isin(ends, new)
+    forwards = is_old[:, 0] & is_new[:, 1]
+    backwards = is_new[:, 0] & is_old[:, 1]
+    between: npt.NDArray[np.bool_] = forwards | backwards
+    return between
 
 
 def persons_of(edits: Iterable[Edit], *, exact: bool = False) -> dict[tuple[str, ...], Edit]:
     """Return the last edit that made a fact, by the keys of its subject, predicate and object."""
+    edits = list(edits)
+    merged = MergedNames(edits, exact=exact)
     made: dict[tuple[str, ...], Edit] = {}
     for edit in edits:
-        if edit.kind in ("add", "replace"):
-            made[tuple(key_of(word, exact=exact) for word in edit.new)] = edit
+        if edit.kind not in ("add", "replace"):
+            continue
+        words = merged.of_fact(edit.new)
+        key = tuple(key_of(word, exact=exact) for word in words)
+        made[key] = edit
     return made
+
+
+def split_names(edits: Iterable[Edit], *, exact: bool = False) -> dict[str, list[str]]:
+    """Return the names that were split from an entity, by its key."""
+    names: dict[str, list[str]] = {}
+    for edit in edits:
+        if edit.kind == "split":
+            key = key_of(edit.old[0], exact=exact)
+            names.setdefault(key, []).append(edit.new[0])
+    return names
 
 
 def shown(edit: Edit) -> dict[str, Any]:

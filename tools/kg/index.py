@@ -26,7 +26,7 @@ from ras_agent.tools.index.store import CACHE, PassageIndex, database_at
 from ras_agent.tools.kg.arrays import Edges, KGArrays, SparseRows, Vectors
 from ras_agent.tools.kg.assemble import assemble, occurrences_of, part_of, with_equivalences, without_documents
 from ras_agent.tools.kg.disk import KGManifest, described, digest_of, read_graph
-from ras_agent.tools.kg.edits import Edit, key_of, merged_names, persons_of
+from ras_agent.tools.kg.edits import Edit, MergedNames, key_of, persons_of, split_names
 from ras_agent.tools.kg.equivalence import IMPORTED, Equivalence, comparable, mutual, near_lists
 from ras_agent.tools.kg.facts import read_others
 from ras_agent.tools.kg.graph_state import read_graph_state
@@ -284,13 +284,22 @@ class KGIndex:
         return persons_of(self.edits, exact=self.manifest.exact)
 
     @cached_property
-    def _into(self) -> dict[str, str]:
-        return merged_names(self.edits, exact=self.manifest.exact)
+    def split_names(self) -> dict[str, list[str]]:
+        """Return the names that persons split from an entity, by its key."""
+        return split_names(self.edits, exact=self.manifest.exact)
+
+    @cached_property
+    def merged_names(self) -> MergedNames:
+        """Return which name stands for an entity that persons merged."""
+        return MergedNames(self.edits, exact=self.manifest.exact)
 
     def _merged(self, text: str) -> int | None:
         """Return the entity that a person merged the one with this name into, None if there is none."""
-        name = self._into.get(key_of(text, exact=self.manifest.exact)) if self._into else None
-        return None if name is None else self.arrays.keys.find(key_of(name, exact=self.manifest.exact))
+        if not self.merged_names:
+            return None
+        name = self.merged_names.of(text)
+        key = key_of(name, exact=self.manifest.exact)
+        return self.arrays.keys.find(key)
 
     @cached_property
     def _by_canonical_key(self) -> dict[str, int]:

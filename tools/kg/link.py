@@ -18,6 +18,7 @@ from ras_agent.protocols import Embedder
 from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.index.ties import TIE, best_places
+from ras_agent.tools.kg.aliases import entities_called
 from ras_agent.tools.kg.index import KGIndex
 from ras_agent.tools.kg.other_nodes import DOCUMENT
 
@@ -98,29 +99,40 @@ class _Finder:
 
     def __call__(self, question: str) -> tuple[LinkedEntity, ...]:
         exact: dict[int, LinkedEntity] = {}
-        for kind, names in (self._how.starts or {}).get(question, {}).items():
-            for name in names if kind != DOCUMENT else ():
-                self._put(exact, name)
+        starts = (self._how.starts or {}).get(question, {})
+        for kind, names in starts.items():
+            if kind != DOCUMENT:
+                self._put_nodes(exact, names)
         if exact:
             return tuple(exact.values())
         unknown = []
         for name in self._names(question):
-            if not self._put(exact, name):
+            if not self._put(exact, name, question):
                 unknown.append(name)
         near = self._nearest(unknown)
         nowhere = set(unknown).difference(link.mention for link in near)
         for name in unknown:
-            for part in split_mention(name, self._is_entity) if name in nowhere else ():
-                self._put(exact, part)
+            if name not in nowhere:
+                continue
+            for part in split_mention(name, self._is_entity):
+                self._put(exact, part, question)
         found = [*exact.values(), *near] or self._nearest([question], least=-1.0)
         return tuple(found)
 
-    def _put(self, links: dict[int, LinkedEntity], name: str) -> bool:
-        """Link a name; return False if it is no entity's."""
-        entity = self.graph.entity_id(name)
-        if entity is not None:
-            links.setdefault(entity, LinkedEntity(entity, 1.0, name))
-        return entity is not None
+    def _put_nodes(self, links: dict[int, LinkedEntity], names: Sequence[str]) -> None:
+        """Link names of nodes, which mean no other entity."""
+        for name in names:
+            entity = self.graph.entity_id(name)
+            if entity is not None:
+                links.setdefault(entity, LinkedEntity(entity, 1.0, name))
+
+    def _put(self, links: dict[int, LinkedEntity], name: str, question: str) -> bool:
+        """Link a name to the entities that it may mean; return False if it is no entity's."""
+        entities = entities_called(self.graph, name, question)
+        for entity in entities:
+            weight = 1.0 / len(entities)
+            links.setdefault(entity, LinkedEntity(entity, weight, name))
+        return bool(entities)
 
     def _is_entity(self, text: str) -> bool:
         return self.graph.entity_id(text) is not None

@@ -23,6 +23,7 @@ _WORDS = {
     "replace": ("SUBJECT", "PREDICATE", "OBJECT", "NEW_SUBJECT", "NEW_PREDICATE", "NEW_OBJECT"),
     "add": ("SUBJECT", "PREDICATE", "OBJECT"),
     "merge": ("NAME", "INTO"),
+    "split": ("NAME", "NEW_NAME"),
     "undo": ("[NUMBER]",),
     "list": (),
 }
@@ -38,11 +39,17 @@ class EditOptions(Options):
         list[str] | None,
         typer.Argument(
             help="remove, add: SUBJECT PREDICATE OBJECT; replace: these, and the three that are right; "
-            "merge: NAME INTO; undo: a number of the list, else the last.",
+            "merge: NAME INTO; split: NAME NEW_NAME; undo: a number of the list, else the last.",
             show_default=False,
         ),
     ] = None
-    passage: Annotated[str | None, typer.Option(help="add: the id of the passage that states it.")] = None
+    passage: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="add: the id of the passage that states it; split: a passage, or a document, in which the name means "
+            "another; give it more than once."
+        ),
+    ] = None
     quote: Annotated[str | None, typer.Option(help="add: the words in that passage.")] = None
     by: Annotated[str, typer.Option(help="Your name, which is stored with the edit.")] = ""
     as_json: Annotated[bool, typer.Option("--json", help="list: print JSON.")] = False
@@ -50,7 +57,7 @@ class EditOptions(Options):
 
 
 def edit(options: EditOptions) -> None:
-    """Correct the graph of an index: remove, replace or add a fact, merge two entities, list or undo edits.
+    """Correct the graph of an index: remove, replace or add a fact, merge or split entities, list or undo edits.
 
     Every retriever follows at once, and every later build. An edit goes with
     the text that it is about.
@@ -63,8 +70,12 @@ def edit(options: EditOptions) -> None:
     if not least <= len(words) <= len(parameters):
         usage = f"ras-agent kg edit {as_argument(index)} {' '.join((action, *parameters))}"
         raise SettingsError(f"{action} takes {quantity(len(parameters), 'word')}, got {len(words)}: {usage}")
-    if (options.passage or options.quote) and action != "add":
-        raise SettingsError("--passage and --quote say where an added fact is stated, and nothing is added here")
+    if options.quote and action != "add":
+        raise SettingsError("--quote says where an added fact is stated, and nothing is added here")
+    if options.passage and action not in ("add", "split"):
+        raise SettingsError("--passage says where an added fact is stated, or a split name: nothing is added here")
+    if action == "add" and len(options.passage or ()) > 1:
+        raise SettingsError("an added fact is in one passage: give --passage once")
     if action == "list":
         _print(index, as_json=options.as_json)
         return
@@ -72,6 +83,9 @@ def edit(options: EditOptions) -> None:
     outcome = f"took back edit {_line(report.edit)}" if action == "undo" else f"edit {_line(report.edit)}"
     console = screen(quiet=options.quiet)
     console.print(outcome, soft_wrap=True)
+    for fact in report.left_out:
+        words = " | ".join((fact.subject, fact.predicate, fact.object))
+        console.print(inert(f"left out, since both ends are one entity now: ({words})"), soft_wrap=True)
     manifest = report.graph.manifest
     entities = "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
     console.print(f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
@@ -87,11 +101,13 @@ def _apply(options: EditOptions, words: list[str]) -> EditReport:
         case "replace":
             return edits.replace_fact(index, _fact(words[:3]), _fact(words[3:]), by=by)
         case "add":
-            return edits.add_fact(
-                index, _fact(words), passage_id=options.passage or "", quote=options.quote or "", by=by
-            )
+            passage = "".join(options.passage or ())
+            quote = options.quote or ""
+            return edits.add_fact(index, _fact(words), passage_id=passage, quote=quote, by=by)
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)
+        case "split":
+            return edits.split_entity(index, words[0], words[1], options.passage or (), by=by)
     if words and not words[0].isdecimal():
         listing = f"ras-agent kg edit {as_argument(index)} list"
         raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: {listing}")

@@ -31,15 +31,17 @@ from ras_agent.tools.kg.edit import (
     merge_entities,
     remove_fact,
     replace_fact,
+    split_entity,
     undo_edit,
 )
-from ras_agent.tools.kg.edits import Anchor, Edit, edited, key_of
+from ras_agent.tools.kg.edits import Anchor, Edit, MergedNames, edited, key_of
 from ras_agent.tools.kg.examine import examine
 from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_nt, write_tsv
 from ras_agent.tools.kg.formats.gfm_csv import write_gfm_csv
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker
 from ras_agent.tools.kg.passage_facts import PassageFacts, UnstatedEdge
 from ras_agent.tools.kg.picture import graph_page
 from ras_agent.tools.kg.stats import about, counts
@@ -177,6 +179,47 @@ def test_merged_entities_are_one_by_either_name(index: Path) -> None:
     # a name that was merged once may be merged on
     graph = merge_entities(index, "Bell", "Alexander Graham Bell").graph
     assert graph.entity_id("Aleck Bell") == graph.entity_id("Alexander Graham Bell") is not None
+
+
+def test_a_merge_leaves_no_fact_between_the_two(index: Path) -> None:
+    add_fact(index, ("Aleck Bell", "is a son of", "Bell"), passage_id="docs/aleck.txt")
+    add_fact(index, ("Bell", "wrote to", "Aleck Bell"))
+    report = merge_entities(index, "Aleck Bell", "Bell")
+    assert facts(report.graph) == [PATENTED, ("Bell", "taught in", "Hartford"), WRONG, FLOWS]
+    assert sorted(fact.predicate for fact in report.left_out) == ["is a son of", "wrote to"]
+    assert ("Aleck Bell", "wrote to", "Aleck Bell") not in facts(undo_edit(index).graph)
+
+
+def test_a_fact_about_a_merged_name_goes_to_the_entity(index: Path) -> None:
+    merge_entities(index, "Aleck Bell", "Bell")
+    made = add_fact(index, ("Aleck Bell", "wrote to", "Keller"), by="Ada").graph
+    assert ("Bell", "wrote to", "Keller") in facts(made)
+    assert made.made_by(Triple("Bell", "wrote to", "Keller")) is not None
+    assert facts(remove_fact(index, ("aleck bell", "taught in", "Hartford")).graph) == [
+        PATENTED,
+        WRONG,
+        ("Bell", "wrote to", "Keller"),
+        FLOWS,
+    ]
+
+
+def test_two_people_of_one_name_are_split_and_found_by_it(index: Path) -> None:
+    (index.parent / "docs" / "other.txt").write_text("Bell | is a | pilot\nBell | flew to | Leith")
+    ingest([index.parent / "docs"], index)
+    build(index)
+    graph = split_entity(index, "Bell", "Bell (pilot)", ["docs/other.txt"], by="Ada").graph
+    pilot = [("Bell (pilot)", "flew to", "Leith"), ("Bell (pilot)", "is a", "pilot")]
+    assert [fact for fact in facts(graph) if "pilot" in fact[0]] == pilot
+    assert split_entity(index, "Bell", "Bell (pilot)", ["docs/other.txt"]).edit.number == 1
+    linker = EntityLinker(graph)
+
+    def linked(question: str) -> list[tuple[str, float]]:
+        return [(graph.entities[link.entity], link.weight) for link in linker.link(question)]
+
+    assert linked("Where did Bell live?") == [("Bell", 0.5), ("Bell (pilot)", 0.5)]
+    assert linked("Where did the pilot Bell go?") == [("Bell (pilot)", 1.0)]
+    assert facts(build(index)) == facts(graph)
+    assert ("Bell", "flew to", "Leith") in facts(undo_edit(index).graph)
 
 
 def test_a_part_of_a_graph_knows_only_the_edits_of_its_own_passages(index: Path) -> None:
@@ -348,6 +391,12 @@ def test_a_retriever_that_is_open_follows_edits(name: str, towns: Path, tmp_path
         (lambda at: add_fact(at, RIGHT, quote="zz"), "a quote needs the id of the passage that it is from"),
         (lambda at: merge_entities(at, "Bell", "the bell"), "'Bell' and 'the bell' are one entity already"),
         (lambda at: merge_entities(at, "Nobody", "Bell"), "has no entity 'Nobody'"),
+        (
+            lambda at: split_entity(at, "Bell", "Bell (2)", ["docs/leith.txt"]),
+            "no passage 'docs/leith.txt' names 'Bell'",
+        ),
+        (lambda at: split_entity(at, "Bell", "Bell (2)", []), "a split needs the passages"),
+        (lambda at: split_entity(at, "Bell", "the bell", ["docs/bell.txt"]), "are one name"),
         (lambda at: undo_edit(at, 7), "has no edit 7: `ras-agent kg edit"),
     ],
 )
@@ -412,22 +461,32 @@ def test_edits_do_to_all_facts_what_they_do_to_each(
     facts, names = [fact for fact, _ in read], [name for _, name in read]
     alone: list[Fact] = []
     key = partial(key_of, exact=exact)
+    merged = MergedNames(exact=exact)
     for edit in edits:
+        if edit.kind == "merge":
+            was, now = merged.merge(edit.old[0], edit.new[0])
+            pair = {key(was), key(now)}
+            gone = [fact for fact in facts if len(pair) == 2 and {key(fact[0]), key(fact[2])} == pair]
+            names += [now] * len(gone)
+
+            def renamed(name: str, was: str = was, now: str = now) -> str:
+                return now if key(name) == key(was) else name
+
+            for some in (facts, alone):
+                left = [fact for fact in some if len(pair) == 1 or {key(fact[0]), key(fact[2])} != pair]
+                some[:] = [(renamed(fact[0]), fact[1], renamed(fact[2])) for fact in left]
+            names = list(map(renamed, names))
+            continue
 
         def become(fact: Fact, edit: Edit = edit) -> Fact | None:
-            if edit.kind == "merge":
-                subject, object_ = (edit.new[0] if key(end) == key(edit.old[0]) else end for end in fact[::2])
-                return subject, fact[1], object_
-            if list(map(key, fact)) != list(map(key, edit.old)):
+            if list(map(key, fact)) != list(map(key, merged.of_fact(edit.old))):
                 return fact
-            return edit.new if edit.kind == "replace" else None  # type: ignore[return-value]
+            return merged.of_fact(edit.new) if edit.kind == "replace" else None
 
         if edit.kind == "add":
-            (facts if edit.anchors else alone).append(edit.new)  # type: ignore[arg-type]
+            (facts if edit.anchors else alone).append(merged.of_fact(edit.new))
             continue
         facts, alone = ([new for old in some if (new := become(old))] for some in (facts, alone))
-        if edit.kind == "merge":
-            names = [edit.new[0] if key(name) == key(edit.old[0]) else name for name in names]
     occurrences = stating([fact for fact, _ in read], [name for _, name in read])
     if with_keys:
         occurrences.keys = StringTable.of(map(canonical_key, occurrences.names))

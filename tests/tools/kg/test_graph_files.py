@@ -15,6 +15,7 @@ from ras_agent.tools.kg.formats.export import write_graphml, write_jsonl, write_
 from ras_agent.tools.kg.formats.named import PlacedTriple
 from ras_agent.tools.kg.formats.triples import load_triples
 from ras_agent.tools.kg.index import KGIndex
+from ras_agent.tools.kg.link import EntityLinker
 from tests.messages import says
 
 Facts = list[tuple[str, str, str]]
@@ -86,11 +87,19 @@ def test_neo4j_s_relationships_are_named_by_the_files_of_nodes(tmp_path: Path) -
     ]
 
 
+def linked(graph: KGIndex, question: str) -> list[str]:
+    return [graph.entities[link.entity] for link in EntityLinker(graph).link(question)]
+
+
 def test_two_entities_of_one_label_stay_two_and_are_told_apart_by_a_fact(tmp_path: Path) -> None:
     people = "id:ID,name,job\n1,Li Wei,painter\n2,Li Wei,pilot\n3,Ada,pilot\n"
     knows = ":START_ID,:END_ID,:TYPE\n1,3,KNOWS\n3,2,KNOWS\n"
     found = facts(loaded(tmp_path, people_csv=people, knows_csv=knows))
     assert found[-2:] == [("Li Wei (job painter)", "knows", "Ada"), ("Ada", "knows", "Li Wei (job pilot)")]
+    assert ("Li Wei (job painter)", "is also called", "Li Wei") in found
+    report = add_triples(tmp_path / "i", [tmp_path / "people.csv", tmp_path / "knows.csv"])
+    assert linked(report.graph, "Whom does Li Wei know?") == ["Li Wei (job painter)", "Li Wei (job pilot)"]
+    assert linked(report.graph, "Whom does the pilot Li Wei know?") == ["Li Wei (job pilot)"]
 
 
 RDFS = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -112,6 +121,8 @@ def test_direct_properties_have_labels_and_aliases_and_descriptions_are_facts(tm
         ("Ada Finn", "is also called", "A. Finn"),
         ("Ada Finn", "is described as", "painter of lamps"),
     ]
+    graph = add_triples(tmp_path / "i", tmp_path / "wd.nt").graph
+    assert linked(graph, "Where did A. Finn work?") == ["Ada Finn"]
 
 
 TURTLE = """@prefix x: <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .

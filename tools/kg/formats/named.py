@@ -9,6 +9,10 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 
 
+ALSO_CALLED = "is also called"
+"""The relation of an entity to another name of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedTriple:
     """Holds a fact of a file, and its line there ("films.nt line 3")."""
@@ -35,16 +39,23 @@ Edges = Callable[[], Iterator[Edge | Skipped]]
 
 
 def named_facts(labels: Mapping[str, str], edges: Edges) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts between entities by their names. An id without a label is its own name."""
+    """Yield the facts between entities by their names. An id without a label is its own name.
+
+    An entity whose name has a mark behind it is also called by its label.
+    """
     names = told_apart(labels, edges())
+    marked = {entity for entity, name in names.items() if name != labels[entity]}
     for edge in edges():
         if isinstance(edge, Skipped):
             yield edge
             continue
-        tail = edge.tail
-        if not edge.is_attribute:
-            tail = names.get(tail, tail)
+        ends = [edge.head] if edge.is_attribute else [edge.head, edge.tail]
+        for entity in ends:
+            if entity in marked:
+                marked.remove(entity)
+                yield placed((names[entity], ALSO_CALLED, labels[entity]), edge.place)
         head = names.get(edge.head, edge.head)
+        tail = edge.tail if edge.is_attribute else names.get(edge.tail, edge.tail)
         yield placed((head, edge.relation, tail), edge.place)
 
 

@@ -17,7 +17,7 @@ from ras_agent.errors import IngestError, MissingExtra
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import not_unicode, parse_line, read_lines
 from ras_agent.tools.kg.formats.graph_files import read_csv, read_graphml, read_node_link
-from ras_agent.tools.kg.formats.named import Edge, PlacedTriple, named_facts, placed
+from ras_agent.tools.kg.formats.named import ALSO_CALLED, Edge, PlacedTriple, named_facts, placed
 
 _ROLES = (("head", "subject", "s"), ("relation", "predicate", "p"), ("tail", "object", "o"))
 _HEADERS = {frozenset(name) for name in zip(*_ROLES, strict=True)}
@@ -36,7 +36,7 @@ _LABELS = (
 )
 _GLOSSES = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#type": "is a",
-    "http://www.w3.org/2004/02/skos/core#altLabel": "is also called",
+    "http://www.w3.org/2004/02/skos/core#altLabel": ALSO_CALLED,
     "http://schema.org/description": "is described as",
     "https://schema.org/description": "is described as",
 }

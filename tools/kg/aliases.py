@@ -1,0 +1,74 @@
+"""Finds the entities that a name may mean: by their names, by other names that facts give them, or by a split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ras_agent.text.canonical import canonical_key
+from ras_agent.text.words import FUNCTION_WORDS
+from ras_agent.tools.kg.edits import key_of
+from ras_agent.tools.kg.formats.named import ALSO_CALLED
+from ras_agent.tools.kg.index import KGIndex
+
+_GLOSSES = ("is described as", "is a", "instance of", "occupation")
+
+
+def entities_called(graph: KGIndex, name: str, question: str = "") -> list[int]:
+    """Return the entities that a name may mean, of which the words of a question may choose.
+
+    An entity that is nothing but another's name is not among them.
+    """
+    found: list[int] = []
+    entity = graph.entity_id(name)
+    if entity is not None:
+        owners = _owners(graph, entity)
+        is_name_alone = bool(owners) and len(graph.edges_of(entity)) == len(owners)
+        if not is_name_alone:
+            found.append(entity)
+        found.extend(owners)
+    key = key_of(name, exact=graph.manifest.exact)
+    for split in graph.split_names.get(key, ()):
+        other = graph.entity_id(split)
+        if other is not None:
+            found.append(other)
+    distinct = list(dict.fromkeys(found))
+    if len(distinct) < 2:
+        return distinct
+    return _chosen(graph, distinct, name, question)
+
+
+def _owners(graph: KGIndex, entity: int) -> list[int]:
+    """Return the entities of which another one is a name."""
+    relation = graph.relation_id(ALSO_CALLED)
+    if relation is None:
+        return []
+    edges = graph.edges_of(entity)
+    rows = graph.edges[edges]
+    is_name = (rows[:, 1] == relation) & (rows[:, 2] == entity) & (rows[:, 0] != entity)
+    owners: list[int] = rows[is_name, 0].tolist()
+    return owners
+
+
+def _chosen(graph: KGIndex, entities: Sequence[int], name: str, question: str) -> list[int]:
+    """Return the entities whose names and glosses share the most words with a question, all where none does."""
+    words = _words(question) - _words(name)
+    shared = {}
+    for entity in entities:
+        gloss = _gloss(graph, entity)
+        shared[entity] = len(words & gloss)
+    most = max(shared.values())
+    return [entity for entity in entities if shared[entity] == most]
+
+
+def _gloss(graph: KGIndex, entity: int) -> set[str]:
+    """Return the words of an entity's name, and of the facts that say what it is."""
+    words = _words(graph.entities[entity])
+    relations = {graph.relation_id(gloss) for gloss in _GLOSSES}
+    for head, relation, tail in graph.edges[graph.edges_of(entity)].tolist():
+        if head == entity and relation in relations:
+            words |= _words(graph.entities[tail])
+    return words
+
+
+def _words(text: str) -> set[str]:
+    return set(canonical_key(text).split()) - FUNCTION_WORDS

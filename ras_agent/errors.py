@@ -120,6 +120,10 @@ class TraceError(RasError, ValueError):
     """Raised when a saved trace, or the JSON of an event, cannot be read; the message names the place in it."""
 
 
+class SearchError(RasError, RuntimeError):
+    """Raised when a graph elsewhere cannot be searched; the message names its address and a remedy."""
+
+
 class ModelCallError(RasError, RuntimeError):
     """Raised when a model call has failed and its retries too."""
 

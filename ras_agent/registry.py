@@ -4,6 +4,7 @@
     reasoner, rewriter                        a factory of the role: make(argument, options), see ras_agent.tools.roles
     judge                                     make(), which returns a ras_agent.protocols.Judge
     retriever                                 a factory over an index: make(index, **options)
+    source                                    a retriever without an index, "NAME:ADDRESS": make(address)
     dialect                                   a ras_agent.tools.plan.dialects.Dialect
     graph                                     a ras_agent.graphs.registry.GraphSpec
     metric                                    see ras_agent.eval.metrics.registry
@@ -76,6 +77,11 @@ PLUGINS: dict[str, dict[str, object]] = {
         "ppr": "ras_agent.tools.retrieve.ppr:ppr",
         "pcst": "ras_agent.tools.retrieve.pcst:pcst",
         "paths": "ras_agent.tools.retrieve.paths:paths",
+    },
+    "source": {
+        "langchain": "ras_agent.tools.retrieve.langchain_adapter:named_object",
+        "sparql": "ras_agent.tools.retrieve.sparql:sparql_retriever",
+        "neo4j": "ras_agent.tools.retrieve.neo4j_graph:neo4j_retriever",
     },
     "graph": {
         "ras": "ras_agent.graphs.ras:RAS",

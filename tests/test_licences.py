@@ -101,7 +101,7 @@ def test_an_extra_that_is_apart_is_in_no_other() -> None:
 def test_where_everything_is_installed_everything_is_looked_at() -> None:
     _, missing = _closure(_requirements(*NOT_FOR_USERS, *APART))
     # these need a graphics processor or are large, and no test of CI needs them
-    unseen = missing - {"vllm", "faiss-gpu-cu12", "datasets", "inspect-ai"}
+    unseen = missing - {"vllm", "faiss-gpu-cu12", "datasets", "inspect-ai", "neo4j"}
     if unseen:
         pytest.skip(f"needs all extras: pip install 'ras-agent[dev]', which brings {', '.join(sorted(unseen))}")
 

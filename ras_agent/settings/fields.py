@@ -117,7 +117,8 @@ class Settings(BaseModel):
     retriever: str = _RETRIEVAL(
         "bm25",
         "bm25, dense or hybrid; with a knowledge graph also graph, gfm, ppr, paths or pcst; a+b mixes two; "
-        "langchain:MODULE:ATTRIBUTE is a vector store of yours.",
+        "langchain:MODULE:ATTRIBUTE is a vector store of yours, "
+        "sparql:URL and neo4j:URL are graphs elsewhere.",
         everyday=True,
     )
     k: PositiveInt = _RETRIEVAL(5, "Passages per hop.", everyday=True)
@@ -361,7 +362,7 @@ class Settings(BaseModel):
     @property
     def needs_index(self) -> bool:
         """Tell whether the retriever searches an index and none is named."""
-        return self.index is None and not self.retriever.startswith("langchain:")
+        return self.index is None and ":" not in self.retriever
 
     @field_validator("language")
     @classmethod

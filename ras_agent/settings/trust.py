@@ -59,7 +59,7 @@ def _leads_elsewhere(key: str, value: Any, kind: type) -> bool:
     if key == "index" and isinstance(value, Path):
         return False  # it is only read
     if key == "retriever":
-        return _is_code(value)
+        return ":" in str(value)
     if key in _MODEL_SETTINGS or kind is Path:
         return value not in _LOCAL_ROLES
     return False
@@ -105,6 +105,9 @@ def refuse_keys(config: Path | None, destinations: Mapping[str, str], environmen
             server = f"{url.scheme}://{host}"
             problem = f"{name!r} names the server {server}, and VLLM_API_KEY is set; a key goes"
             raise _untrusted(config, problem, unset="VLLM_API_KEY")
+        if provider == "neo4j" and name == "retriever" and environment.get("NEO4J_PASSWORD"):
+            problem = f"{name!r} names a database, and NEO4J_PASSWORD is set; a password goes"
+            raise _untrusted(config, problem, unset="NEO4J_PASSWORD")
         if name in PLACES and environment.get("PGPASSWORD") and isinstance(place_of(value), Address):
             problem = f"{name!r} names the database {value}, and PGPASSWORD is set; a password goes"
             raise _untrusted(config, problem, unset="PGPASSWORD")

@@ -244,9 +244,7 @@ class _Editing:
         self.naming(name)
         entity = self.graph.entity_id(name)
         if not passages:
-            raise EditError(
-                "a split needs the passages in which the name means another: give --passage"
-            )
+            raise EditError("a split needs the passages in which the name means another: give --passage")
         naming = [] if entity is None else self.graph.mentions.row(entity).tolist()
         by_passage = {}
         for number in naming:

@@ -203,6 +203,14 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Quer
     return taken
 
 
+def phrases_of(question: str) -> list[str]:
+    """Return all runs of words of a question that may be names, the longest first."""
+    words = list(_WORD.finditer(question))
+    phrases = [phrase.text for phrase in _phrases(question, words, least=1)]
+    names = [question[start:end] for start, end in name_spans(question)]
+    return list(dict.fromkeys((*names, *phrases)))
+
+
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:
     """Return the entities that a name is made of, the longest first at each place: "Scotland Edinburgh" is two.
 

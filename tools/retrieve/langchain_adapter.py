@@ -30,12 +30,8 @@ _WITH_OPERATORS = frozenset(("Chroma", "PGVector", "PineconeVectorStore"))
 """LangChain's vector stores that take {"key": {"$in": [...]}}, and "$and" of several"""
 
 
-NAMED = "langchain:"
-"""Begins the name of a retriever that is an object of a Python module, langchain:module:attribute."""
-
-
-def named_object(name: str) -> BaseRetriever | BaseTool:
-    """Import the LangChain vector store, retriever or tool that `langchain:module:attribute` names.
+def named_object(path: str) -> BaseRetriever | BaseTool:
+    """Import the LangChain vector store, retriever or tool at `module:attribute`.
 
     A function is called without arguments and makes it. The module may be in the working directory, from which nothing
     that is installed is replaced. Raises SettingsError where nothing of that kind is there.
@@ -44,7 +40,8 @@ def named_object(name: str) -> BaseRetriever | BaseTool:
     from langchain_core.tools import BaseTool
     from langchain_core.vectorstores import VectorStore
 
-    module, colon, attribute = name.removeprefix(NAMED).partition(":")
+    name = f"langchain:{path}"
+    module, colon, attribute = path.partition(":")
     if not (module and colon and attribute):
         raise SettingsError(f"expected 'langchain:module:attribute', such as langchain:my_store:store, got {name!r}")
     try:

@@ -20,10 +20,8 @@ from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.retrieve.function_adapter import FunctionRetriever
 from ras_agent.tools.retrieve.langchain_adapter import (
-    NAMED,
     LangChainRetriever,
     langchain_retriever,
-    named_object,
 )
 from ras_agent.tools.retrieve.registered import taken_by
 from ras_agent.tools.retrieve.search import LiveRetriever
@@ -42,15 +40,17 @@ def resolve_retriever(
     spec: a Retriever; a function of the query; a LangChain BaseRetriever or vector store; a LangChain tool that takes
         a query, such as one of an
         MCP server; a registered name ("bm25", "dense", "hybrid", entry points of `ras_agent.retriever`), built over
-        `index` with `options`, which follows the commits of the index; or "langchain:module:attribute", a LangChain
-        vector store or retriever of a Python module, without an index.
+        `index` with `options`, which follows the commits of the index; or a source without an index,
+        "langchain:module:attribute", "sparql:https://host/path", "neo4j:bolt://host".
     index: an open index, where one is, or texts, which are then indexed in memory (see `open_for`). For the last two
         the option `embedder` is how to embed (see ras_agent.tools.embed.embedders.resolve_embedder).
     Raises UnknownName, SettingsError for a name without an index, IndexNotFound, IndexMismatch, MissingExtra, or
     TypeError for an object that is no retriever.
     """
-    if isinstance(spec, str) and spec.startswith(NAMED):
-        return resolve_retriever(named_object(spec))
+    if isinstance(spec, str) and ":" in spec:
+        source, _, address = spec.partition(":")
+        make = find("source", source)
+        return resolve_retriever(make(address))
     if isinstance(spec, str):
         find("retriever", spec)  # an unknown name is reported before an index is read
         if index is None:
@@ -87,7 +87,7 @@ def open_for(
     embedded by `embedder`, if any, and indexed in memory. language: of the texts, which they are indexed for; an index
     that was made for another is IndexMismatch.
     """
-    if not isinstance(spec, str) or spec.startswith(NAMED) or index is None:
+    if not isinstance(spec, str) or ":" in spec or index is None:
         return index
     find("retriever", spec)  # an unknown name is reported before an index is read
     if not isinstance(index, PassageIndex | str | Path | Address):
@@ -126,7 +126,7 @@ def retriever_options(settings: Settings, name: object = None) -> dict[str, Any]
 
 def takes_option(name: str, option: str) -> bool:
     """Tell whether the retriever of that name declares that it takes an option. Raises UnknownName."""
-    return not name.startswith(NAMED) and option in taken_by(find("retriever", name))
+    return ":" not in name and option in taken_by(find("retriever", name))
 
 
 def reads_graph(name: str) -> bool:

@@ -27,7 +27,7 @@ _OWN_KEYS = frozenset(("node-documents",))  # what an export of ours counts, and
 
 
 @dataclass(slots=True)
-class _Graph:
+class NodesAndEdges:
     """Holds what a file of nodes and edges says: labels by id, edges, and what could not be read."""
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class _GraphML:
     """Parser of GraphML, which knows the line of each node and edge."""
 
     def __init__(self, label: str) -> None:
-        self.graph = _Graph()
+        self.graph = NodesAndEdges()
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
@@ -151,14 +151,14 @@ def read_node_link(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
         found = found["elements"]
     if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
         raise IngestError(f'{path}: expected an object with "nodes" and "links" or "edges": write node-link JSON')
-    graph = _Graph()
+    graph = NodesAndEdges()
     _add_nodes(found["nodes"], graph, label)
     links = found.get("links", found.get("edges"))
     _add_links(links or (), graph, label)
     return graph.facts()
 
 
-def _add_nodes(nodes: Iterable[Any], graph: _Graph, label: str) -> None:
+def _add_nodes(nodes: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
     for number, node in enumerate(nodes, start=1):
         place = f"{label} node {number}"
         entity = _id_of(node, "id")
@@ -170,7 +170,7 @@ def _add_nodes(nodes: Iterable[Any], graph: _Graph, label: str) -> None:
         graph.add_node(entity, values, place)
 
 
-def _add_links(links: Iterable[Any], graph: _Graph, label: str) -> None:
+def _add_links(links: Iterable[Any], graph: NodesAndEdges, label: str) -> None:
     for number, link in enumerate(links, start=1):
         place = f"{label} edge {number}"
         head = _id_of(link, "source")
@@ -202,17 +202,22 @@ def _data_of(item: Any) -> Mapping[str, Any]:
 
 
 def _values_of(item: Any, ids: Sequence[str]) -> dict[str, str]:
-    """Return the other values of a node or an edge as texts; lists and objects as JSON."""
-    values = {}
-    data = _data_of(item)
-    for key, value in data.items():
-        if key in ids or value is None or isinstance(value, bool):
+    """Return the other values of a node or an edge."""
+    texts = texts_of(_data_of(item))
+    return {key: text for key, text in texts.items() if key not in ids}
+
+
+def texts_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as texts; lists and objects as JSON."""
+    texts = {}
+    for key, value in values.items():
+        if value is None or isinstance(value, bool):
             continue
         if isinstance(value, str):
-            values[key] = value
+            texts[key] = value
         else:
-            values[key] = json.dumps(value, ensure_ascii=False)
-    return values
+            texts[key] = json.dumps(value, ensure_ascii=False, default=str)
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +237,7 @@ def read_csv(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[Pl
     table = _table(path, label)
     if not _is_neo4j(table.header):
         return _plain_facts(table, path)
-    graph = _Graph()
+    graph = NodesAndEdges()
     for other in others or (path,):
         if other == path:
             _read_neo4j(table, graph)
@@ -243,7 +248,7 @@ def read_csv(path: Path, label: str, others: Sequence[Path] = ()) -> Iterator[Pl
     return _facts_at(graph, label)
 
 
-def _facts_at(graph: _Graph, label: str) -> Iterator[PlacedTriple | Skipped]:
+def _facts_at(graph: NodesAndEdges, label: str) -> Iterator[PlacedTriple | Skipped]:
     """Yield the facts of one file, whose entities are named by the edges of all files."""
     beginning = f"{label} line "
     for fact in graph.facts():
@@ -317,7 +322,7 @@ def _space_of(column: str) -> str:
     return column.partition("(")[2].rstrip(")")
 
 
-def _read_neo4j(table: _Table, graph: _Graph) -> None:
+def _read_neo4j(table: _Table, graph: NodesAndEdges) -> None:
     """Add nodes, or relationships, to a graph."""
     for place, row in table.rows:
         ends: dict[str, str] = {}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.index.load import Skipped
 
-
 ALSO_CALLED = "is also called"
 """The relation of an entity to another name of it."""
 

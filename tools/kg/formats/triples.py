@@ -27,16 +27,17 @@ _LITERAL = r'"((?:[^"\\\n\r]|\\.)*)"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*)|\^\^<([^<>
 _STATEMENT = re.compile(rf"\s*(?:{_TERM})\s*<([^<>\"\x00-\x20]*)>\s*(?:{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 _CHARACTERS = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
-_LABELS = (
+LABELS = (
     "http://www.w3.org/2000/01/rdf-schema#label",
     "http://www.w3.org/2004/02/skos/core#prefLabel",
     "http://schema.org/name",
     "https://schema.org/name",
     "http://xmlns.com/foaf/0.1/name",
 )
+ALSO_LABELS = ("http://www.w3.org/2004/02/skos/core#altLabel",)
 _GLOSSES = {
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#type": "is a",
-    "http://www.w3.org/2004/02/skos/core#altLabel": ALSO_CALLED,
+    ALSO_LABELS[0]: ALSO_CALLED,
     "http://schema.org/description": "is described as",
     "https://schema.org/description": "is described as",
 }
@@ -87,7 +88,7 @@ def _n_triples(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             except ValueError as error:
                 yield Skipped(place, f"not an N-Triples statement: {error}")
 
-    return _of_statements(statements, label)
+    return facts_of_statements(statements, label)
 
 
 def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
@@ -109,7 +110,7 @@ def _rdf(path: Path, label: str) -> Iterator[PlacedTriple | Skipped]:
             after = f"{label} statement {number + 1}"
             yield Skipped(after, f"cannot be read, nor what comes behind it: {error}")
 
-    return _of_statements(statements, label)
+    return facts_of_statements(statements, label)
 
 
 def _statement_of(quad: Any) -> Statement:
@@ -129,18 +130,19 @@ def _term_of(term: Any) -> Term:
     return Term(getattr(term, "value", str(term)), "iri")
 
 
-def _of_statements(
+def facts_of_statements(
     statements: Callable[[], Iterator[tuple[Statement, str] | Skipped]], label: str
 ) -> Iterator[PlacedTriple | Skipped]:
-    """Yield the facts of statements by the names of their terms."""
+    """Yield the facts of statements, which are read twice, by the names of their terms."""
     # labels are collected first: one may come after the statements that need it
     labels = labels_of(item[0] for item in statements() if not isinstance(item, Skipped))
     names: dict[str, str] = {}
     for item in statements():
-        if isinstance(item, Skipped):
+        if isinstance(item, Skipped) or _is_label(item[0]):
             continue
-        for term in (item[0].subject, item[0].object):
-            if term.kind != "literal" and not _is_label(item[0]):
+        subject, _, object_ = item[0]
+        for term in (subject, object_):
+            if term.kind != "literal":
                 names[term.value] = _name(term, labels, label)
 
     def edges() -> Iterator[Edge | Skipped]:
@@ -243,7 +245,7 @@ def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str
             continue
         own = object_.language.partition("-")[0]
         rank = 0 if own == language else 1 if not own else 2
-        rank += 3 * _LABELS.index(statement.predicate.value)
+        rank += 3 * LABELS.index(statement.predicate.value)
         before = ranked.get(subject.value)
         if before is None or rank < before[0]:
             ranked[subject.value] = (rank, object_.value)
@@ -251,7 +253,7 @@ def labels_of(statements: Iterable[Statement], language: str = "en") -> dict[str
 
 
 def _is_label(statement: Statement) -> bool:
-    return statement.predicate.value in _LABELS and statement.object.kind == "literal"
+    return statement.predicate.value in LABELS and statement.object.kind == "literal"
 
 
 def relation_of(statement: Statement, labels: Mapping[str, str], language: str = "en") -> str | None:
@@ -265,10 +267,15 @@ def relation_of(statement: Statement, labels: Mapping[str, str], language: str =
     own = statement.object.language.partition("-")[0]
     if predicate in _GLOSSES:
         return _GLOSSES[predicate] if own in ("", language) else None
-    label = labels.get(predicate) or labels.get(_DIRECT.sub("/entity/", predicate))
+    label = labels.get(predicate) or labels.get(direct_property(predicate))
     if label is not None:
         return label
     return _HUMP.sub(" ", _end(predicate))
+
+
+def direct_property(predicate: str) -> str:
+    """Return the property that a direct property of Wikidata stands for; any other predicate as it is."""
+    return _DIRECT.sub("/entity/", predicate)
 
 
 def _name(term: Term, labels: Mapping[str, str], file: str) -> str:

@@ -1,0 +1,86 @@
+"""Searches a knowledge graph where it is: `sparql:https://host/sparql`, `neo4j:bolt://host`.
+
+A question's names are looked up among the labels of the graph; the facts next to these entities become passages, one
+or more for each subject, which are ranked by BM25. Nothing is stored, and nothing is written there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ras_agent.records import Hit, Passage
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.index.store import PassageIndex
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.link import phrases_of, query_mentions
+from ras_agent.tools.kg.passage_facts import knowledge_passages
+from ras_agent.tools.retrieve.ranking import check_query
+from ras_agent.tools.retrieve.registered import retriever_over
+
+MOST_FACTS = 300
+"""How many facts of an entity are read, in each direction."""
+_MOST_ENTITIES = 8
+_MOST_PHRASES = 60
+
+
+class GraphSource(Protocol):
+    """Graph elsewhere, which is asked for entities and facts."""
+
+    where: str
+    """Its address, without a password"""
+
+    def entities(self, names: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return the ids of the entities with these names, by the names' canonical keys. Raises SearchError."""
+        ...
+
+    def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
+        """Return the facts that begin or end at some entities. Raises SearchError."""
+        ...
+
+
+class LiveGraph:
+    """Retriever over a graph elsewhere."""
+
+    def __init__(self, name: str, source: GraphSource) -> None:
+        self.name = name
+        self._source = source
+
+    def retrieve(self, query: str, k: int = 5) -> list[Hit]:
+        """Return at most `k` hits; none for a query that names no entity. Raises ValueError, SearchError."""
+        check_query(query, k)
+        passages = self._passages(query)
+        if not passages:
+            return []
+        index = PassageIndex.in_memory(passages)
+        bm25 = retriever_over(index, "bm25")
+        return list(bm25.retrieve(query, k))
+
+    def _passages(self, query: str) -> list[Passage]:
+        entities = self._entities(query)
+        if not entities:
+            return []
+        where = self._source.where
+        facts = self._source.facts(entities)
+        triples = [fact for fact in facts if isinstance(fact, PlacedTriple)]
+        passages = []
+        for passage in knowledge_passages(triples, where):
+            metadata = {**passage.metadata, "source": where}
+            passages.append(replace(passage, metadata=metadata))
+        return passages
+
+    def _entities(self, query: str) -> list[str]:
+        """Return the ids of the entities that a query names, of names that overlap the longest."""
+        phrases = phrases_of(query)
+        known = self._source.entities(phrases[:_MOST_PHRASES])
+
+        def is_known(text: str) -> bool:
+            return canonical_key(text) in known
+
+        ids: dict[str, None] = {}
+        for mention in query_mentions(query, is_known):
+            key = canonical_key(mention.text)
+            ids.update(dict.fromkeys(known.get(key, ())))
+        return list(ids)[:_MOST_ENTITIES]

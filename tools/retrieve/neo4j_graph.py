@@ -1,0 +1,158 @@
+"""Asks Neo4j for entities and facts: `neo4j:bolt://host` through its driver, `neo4j:https://host:7473` by HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+from ras_agent.errors import MissingExtra, SearchError
+from ras_agent.protocols import Retriever
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.kg.formats.graph_files import NodesAndEdges, texts_of
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph
+from ras_agent.tools.retrieve.remote import PATIENCE, RemoteAddress, post, remote_address
+
+_HTTP = ("https", "http")
+_BOLT = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+_DATABASE = "neo4j"
+_NAMES = "name,title,label"
+_RETRIES = 3.0  # seconds
+_LONGEST = 1000  # characters of a value: vectors and whole texts are no facts
+_FIND = """\
+MATCH (n) WHERE any(key IN $keys WHERE toLower(toString(n[key])) IN $names)
+RETURN elementId(n), [key IN $keys WHERE n[key] IS NOT NULL | toString(n[key])] LIMIT 50"""
+_NODES = "MATCH (n) WHERE elementId(n) = $id RETURN elementId(n), labels(n), properties(n)"
+_EDGES = """\
+MATCH (n)-[r]-(m) WHERE elementId(n) = $id
+RETURN elementId(m), labels(m), properties(m), type(r), elementId(startNode(r)), elementId(endNode(r)) LIMIT $most"""
+
+
+def neo4j_retriever(address: str) -> Retriever:
+    """Make the retriever over the database at an address. Raises SettingsError for no address, MissingExtra."""
+    return LiveGraph("neo4j", Neo4jGraph(address))
+
+
+class Neo4jGraph:
+    """Graph in a Neo4j database, which the path of the address names: bolt://host:7687/movies?names=title.
+
+    `names` are the properties that name a node. User and password are in the address, or in NEO4J_USERNAME and
+    NEO4J_PASSWORD.
+    """
+
+    def __init__(self, address: str) -> None:
+        known = remote_address(address, (*_BOLT, *_HTTP))
+        parts = urlsplit(known.url)
+        options = parse_qs(parts.query)
+        names = options.get("names", [_NAMES])[0]
+        server = parts._replace(path="", query="")
+        self._names = names.split(",")
+        self._database = parts.path.strip("/") or _DATABASE
+        self._address = RemoteAddress(
+            url=urlunsplit(server),
+            user=known.user or os.environ.get("NEO4J_USERNAME", ""),
+            password=known.password or os.environ.get("NEO4J_PASSWORD", ""),
+        )
+        self._is_http = parts.scheme in _HTTP
+        self.where = f"{self._address.url}/{self._database}"
+        if not self._is_http:
+            self._driver  # noqa: B018  # a missing package is an error now, not at the first question
+
+    def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids of the nodes with these names, by the names' canonical keys."""
+        lowered = [name.lower() for name in names]
+        found: dict[str, list[str]] = {}
+        for node, values in self._rows(_FIND, {"keys": self._names, "names": lowered}):
+            for value in values:
+                key = canonical_key(value)
+                found.setdefault(key, []).append(node)
+        return found
+
+    def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
+        """Return the values of some nodes, and the relationships that begin or end there."""
+        graph = NodesAndEdges()
+        known: set[str] = set()
+        for entity in entities:
+            for node in self._rows(_NODES, {"id": entity}):
+                self._add_node(graph, known, node)
+            rows = self._rows(_EDGES, {"id": entity, "most": MOST_FACTS})
+            for *node, relation, head, tail in rows:
+                self._add_node(graph, known, node, with_values=False)
+                graph.add_edge(head, tail, {"type": relation}, self._place(entity))
+        return graph.facts()
+
+    def _add_node(
+        self, graph: NodesAndEdges, known: set[str], node: Sequence[Any], *, with_values: bool = True
+    ) -> None:
+        """Add a node by its name, and once the facts of its values."""
+        entity, labels, properties = node
+        texts = {key: value for key, value in texts_of(properties).items() if len(value) <= _LONGEST}
+        named = {key: value for key, value in texts.items() if key in self._names}
+        name = next(iter(named.values()), "")
+        values = {"name": name, **{key: value for key, value in texts.items() if key not in named}}
+        if not with_values:
+            if entity not in graph.labels:
+                graph.add_node(entity, {"name": name}, self._place(entity))
+            return
+        if entity in known:
+            return
+        known.add(entity)
+        graph.add_node(entity, values, self._place(entity))
+        for label in labels:
+            graph.add_value(entity, "is a", label, self._place(entity))
+
+    def _place(self, entity: str) -> str:
+        return f"{self.where} node {entity}"
+
+    def _rows(self, statement: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+        """Return the rows of a statement. Raises SearchError."""
+        if self._is_http:
+            return self._rows_by_http(statement, parameters)
+        from neo4j.exceptions import DriverError, Neo4jError
+
+        try:
+            result = self._driver.execute_query(
+                statement,
+                parameters_=dict(parameters),
+                database_=self._database,
+                routing_="r",
+            )
+        except (DriverError, Neo4jError, OSError) as error:
+            said = " ".join(str(error).split())
+            raise SearchError(
+                f"{self.where} gave no answer ({type(error).__name__}: {said:.200}): start it, or correct the address, "
+                "NEO4J_USERNAME and NEO4J_PASSWORD"
+            ) from error
+        return [record.values() for record in result.records]
+
+    def _rows_by_http(self, statement: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
+        """Ask by Neo4j's Query API."""
+        request = {"statement": statement, "parameters": parameters, "accessMode": "Read"}
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        url = f"{self._address.url}/db/{self._database}/query/v2"
+        found = post(self._address, json.dumps(request).encode(), headers, url)
+        try:
+            rows: list[list[Any]] = found["data"]["values"]
+        except (LookupError, TypeError) as error:
+            errors = found.get("errors") if isinstance(found, dict) else None
+            raise SearchError(f"{self.where} answered without rows ({errors or found!r:.200}): see its log") from error
+        return rows
+
+    @cached_property
+    def _driver(self) -> Any:
+        try:
+            import neo4j
+        except ImportError as error:
+            raise MissingExtra("neo4j:bolt addresses", "neo4j") from error
+        auth = (self._address.user, self._address.password) if self._address.user else None
+        return neo4j.GraphDatabase.driver(
+            self._address.url,
+            auth=auth,
+            connection_timeout=PATIENCE,
+            max_transaction_retry_time=_RETRIES,
+        )

@@ -1,0 +1,140 @@
+"""Asks a graph database over HTTP: bounded in time and size, without redirects, and errors say what to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from http.client import HTTPException, HTTPResponse
+from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from ras_agent.errors import SearchError, SettingsError
+
+PATIENCE = 30.0
+"""How many seconds one query may take."""
+_MOST = 16 * 2**20
+_PIECE = 64 * 1024
+_EXCERPT = 200
+
+
+class RemoteAddress(NamedTuple):
+    """Holds the address of a database without a password, and the user and password that it had."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the address without its query, which may hold a key."""
+        return self.url.partition("?")[0]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return the header that names the user; none without one."""
+        if not self.user:
+            return {}
+        pair = f"{self.user}:{self.password}"
+        encoded = b64encode(pair.encode()).decode()
+        return {"Authorization": f"Basic {encoded}"}
+
+
+def remote_address(text: str, schemes: tuple[str, ...]) -> RemoteAddress:
+    """Read an address. Raises SettingsError for one with another scheme, or without a host."""
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+        port = parts.port
+    except ValueError as error:
+        raise SettingsError(f"{error}: write the address as {schemes[0]}://host") from error
+    if parts.scheme not in schemes or not host:
+        known = ", ".join(f"{scheme}://" for scheme in schemes)
+        raise SettingsError(
+            f"{parts.scheme or text!r} is no address of a graph: it begins with {known} and names a host"
+        )
+    place = f"[{host}]" if ":" in host else host
+    if port is not None:
+        place = f"{place}:{port}"
+    bare = parts._replace(netloc=place, fragment="")
+    return RemoteAddress(
+        url=urlunsplit(bare),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+    )
+
+
+def post(address: RemoteAddress, body: bytes, headers: Mapping[str, str], url: str = "") -> Any:
+    """Post a body and return the JSON that comes back. Raises SearchError, which names the address and a remedy."""
+    request = Request(url or address.url, body, {**address.headers, **headers})  # http and https alone
+    opener = build_opener(_NoRedirects)
+    where = address.shown
+    try:
+        with opener.open(request, timeout=PATIENCE) as response:
+            data = _whole(response, where)
+    except HTTPError as error:
+        raise _refused(error, where) from error
+    except TimeoutError as error:
+        raise _too_slow(where) from error
+    except URLError as error:
+        if isinstance(error.reason, TimeoutError):
+            raise _too_slow(where) from error
+        raise SearchError(f"{where} is not reached ({error.reason}): start it, or correct the address") from error
+    except (OSError, HTTPException) as error:
+        raise SearchError(f"{where} broke off ({error!r}): ask again, or see its log") from error
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        begin = _excerpt(data)
+        raise SearchError(
+            f"{where} answered with something that is not JSON ({begin}): give the address of its queries"
+        ) from error
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect, which would send the user's key elsewhere."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _whole(response: HTTPResponse, where: str) -> bytes:
+    """Read a response whole. Raises SearchError for one that is too large, or comes too slowly."""
+    end = time.monotonic() + PATIENCE
+    pieces = []
+    size = 0
+    while piece := response.read1(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > _MOST:
+            raise SearchError(f"{where} answered with more than {_MOST // 2**20} MB: ask a smaller graph")
+        if time.monotonic() > end:
+            raise _too_slow(where)
+    return b"".join(pieces)
+
+
+def _too_slow(where: str) -> SearchError:
+    return SearchError(f"{where} gave no answer within {PATIENCE:.0f} s: ask again when it is less busy")
+
+
+def _refused(error: HTTPError, where: str) -> SearchError:
+    """Say why a server refused a query, and what helps."""
+    said = _excerpt(error.read(_EXCERPT * 4))
+    if error.code in (401, 403):
+        remedy = "give user and password in the address, as in //user:password@host"
+    elif error.code in (301, 302, 303, 307, 308):
+        remedy = f"give the address that it leads to, {error.headers.get('Location', 'which it does not name')}"
+    elif error.code == 404:
+        remedy = "correct the path of the address"
+    else:
+        remedy = "see its log"
+    return SearchError(f"{where} answered {error.code} ({said or error.reason}): {remedy}")
+
+
+def _excerpt(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    line = " ".join(text.split())
+    return line[:_EXCERPT]

@@ -1,0 +1,139 @@
+"""Asks an endpoint of the SPARQL 1.1 protocol for entities and facts: `sparql:https://query.wikidata.org/sparql`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from ras_agent.errors import SearchError
+from ras_agent.protocols import Retriever
+from ras_agent.text.canonical import canonical_key
+from ras_agent.tools.index.load import Skipped
+from ras_agent.tools.kg.formats.named import PlacedTriple
+from ras_agent.tools.kg.formats.triples import (
+    ALSO_LABELS,
+    LABELS,
+    Statement,
+    Term,
+    direct_property,
+    facts_of_statements,
+)
+from ras_agent.tools.retrieve.live_graph import MOST_FACTS, LiveGraph
+from ras_agent.tools.retrieve.remote import post, remote_address
+
+_HEADERS = {
+    "Content-Type": "application/x-www-form-urlencoded",
+    "Accept": "application/sparql-results+json",
+    "User-Agent": "ras-agent (https://pypi.org/project/ras-agent)",
+}
+_KINDS = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "blank"}
+_NO_IRI = re.compile(r"[<>\"{}|^`\\\x00-\x20]")
+_OF_STATEMENTS = re.compile(r"/prop/(?!direct/)")  # Wikidata's second form of each fact
+_LANGUAGES = 'lang(?o) = "" || langMatches(lang(?o), "en")'
+_AT_ONCE = 200
+
+
+def sparql_retriever(address: str) -> Retriever:
+    """Make the retriever over the endpoint at an address. Raises SettingsError for no address."""
+    return LiveGraph("sparql", SparqlGraph(address))
+
+
+class SparqlGraph:
+    """Graph behind a SPARQL endpoint."""
+
+    def __init__(self, address: str) -> None:
+        self._address = remote_address(address, ("https", "http"))
+        self.where = self._address.shown
+
+    def entities(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the IRIs with these labels, by the labels' canonical keys."""
+        labels = list(_forms(names))
+        if not labels:
+            return {}
+        properties = _iris((*LABELS, *ALSO_LABELS))
+        values = " ".join(labels)
+        pattern = f"VALUES ?p {{ {properties} }} VALUES ?o {{ {values} }} ?s ?p ?o"
+        found: dict[str, list[str]] = {}
+        for row in self._rows(f"SELECT DISTINCT ?s ?o WHERE {{ {pattern} }}"):
+            subject = row["s"]
+            if subject.kind == "iri" and not _NO_IRI.search(subject.value):
+                key = canonical_key(row["o"].value)
+                found.setdefault(key, []).append(subject.value)
+        return found
+
+    def facts(self, entities: Sequence[str]) -> Iterable[PlacedTriple | Skipped]:
+        """Return the facts that begin or end at some entities, by the labels of all that they name."""
+        statements: dict[Statement, None] = {}
+        for entity in entities:
+            statements.update(dict.fromkeys(self._next_to(entity)))
+        terms = _named_in(statements)
+        statements.update(dict.fromkeys(self._labels(terms)))
+        placed = [(statement, f"{self.where} {statement.subject.value}") for statement in statements]
+        return facts_of_statements(lambda: iter(placed), self.where)
+
+    def _next_to(self, entity: str) -> Iterator[Statement]:
+        iri = f"<{entity}>"
+        outwards = f"BIND({iri} AS ?s) {iri} ?p ?o FILTER(!isBlank(?o) && (!isLiteral(?o) || {_LANGUAGES}))"
+        inwards = f"BIND({iri} AS ?o) ?s ?p {iri} FILTER(!isBlank(?s))"
+        for pattern in (outwards, inwards):
+            query = f"SELECT ?s ?p ?o WHERE {{ {pattern} }} LIMIT {MOST_FACTS}"
+            for statement in self._statements(query):
+                if not _OF_STATEMENTS.search(statement.predicate.value):
+                    yield statement
+
+    def _labels(self, terms: Sequence[str]) -> Iterator[Statement]:
+        properties = _iris(LABELS)
+        for start in range(0, len(terms), _AT_ONCE):
+            some = _iris(terms[start : start + _AT_ONCE])
+            pattern = f"VALUES ?s {{ {some} }} VALUES ?p {{ {properties} }} ?s ?p ?o FILTER({_LANGUAGES})"
+            yield from self._statements(f"SELECT ?s ?p ?o WHERE {{ {pattern} }}")
+
+    def _statements(self, query: str) -> Iterator[Statement]:
+        for row in self._rows(query):
+            yield Statement(row["s"], row["p"], row["o"])
+
+    def _rows(self, query: str) -> list[dict[str, Term]]:
+        """Return the rows of a query's results. Raises SearchError where the endpoint gives none."""
+        body = urlencode({"query": query}).encode()
+        found = post(self._address, body, _HEADERS)
+        try:
+            rows = found["results"]["bindings"]
+            return [{name: _term(value) for name, value in row.items()} for row in rows]
+        except (LookupError, TypeError, AttributeError) as error:
+            raise SearchError(
+                f"{self.where} answered without SPARQL results ({found!r:.100}): give the address of its endpoint"
+            ) from error
+
+
+def _term(value: Mapping[str, Any]) -> Term:
+    """Return a term of the JSON form of results."""
+    language = value.get("xml:lang", "")
+    return Term(str(value["value"]), _KINDS[value["type"]], language.lower())
+
+
+def _forms(names: Sequence[str]) -> Iterator[str]:
+    """Yield the literals that a name may be written as: labels are compared letter by letter."""
+    for name in names:
+        forms = dict.fromkeys((name, name[:1].upper() + name[1:], name.title(), name.lower()))
+        for form in forms:
+            literal = json.dumps(form, ensure_ascii=False)
+            yield literal
+            yield f"{literal}@en"
+
+
+def _iris(values: Iterable[str]) -> str:
+    return " ".join(f"<{value}>" for value in values)
+
+
+def _named_in(statements: Iterable[Statement]) -> list[str]:
+    """Return the IRIs in statements that may have labels, a direct property of Wikidata as the property itself."""
+    terms: dict[str, None] = {}
+    for subject, predicate, object_ in statements:
+        values = [subject.value, predicate.value, direct_property(predicate.value)]
+        if object_.kind == "iri":
+            values.append(object_.value)
+        terms.update(dict.fromkeys(values))
+    return [term for term in terms if not _NO_IRI.search(term)]

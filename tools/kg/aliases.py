@@ -22,7 +22,8 @@ def entities_called(graph: KGIndex, name: str, question: str = "") -> list[int]:
     entity = graph.entity_id(name)
     if entity is not None:
         owners = _owners(graph, entity)
-        is_name_alone = bool(owners) and len(graph.edges_of(entity)) == len(owners)
+        edges = graph.edges_of(entity)
+        is_name_alone = bool(owners) and len(edges) == len(owners)
         if not is_name_alone:
             found.append(entity)
         found.extend(owners)
@@ -44,8 +45,10 @@ def _owners(graph: KGIndex, entity: int) -> list[int]:
         return []
     edges = graph.edges_of(entity)
     rows = graph.edges[edges]
-    is_name = (rows[:, 1] == relation) & (rows[:, 2] == entity) & (rows[:, 0] != entity)
-    owners: list[int] = rows[is_name, 0].tolist()
+    owners = []
+    for head, name, tail in rows.tolist():
+        if name == relation and tail == entity and head != entity:
+            owners.append(head)
     return owners
 
 
@@ -64,11 +67,13 @@ def _gloss(graph: KGIndex, entity: int) -> set[str]:
     """Return the words of an entity's name, and of the facts that say what it is."""
     words = _words(graph.entities[entity])
     relations = {graph.relation_id(gloss) for gloss in _GLOSSES}
-    for head, relation, tail in graph.edges[graph.edges_of(entity)].tolist():
+    edges = graph.edges_of(entity)
+    for head, relation, tail in graph.edges[edges].tolist():
         if head == entity and relation in relations:
             words |= _words(graph.entities[tail])
     return words
 
 
 def _words(text: str) -> set[str]:
-    return set(canonical_key(text).split()) - FUNCTION_WORDS
+    words = canonical_key(text).split()
+    return set(words) - FUNCTION_WORDS

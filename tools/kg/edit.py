@@ -280,10 +280,10 @@ class _Editing:
         second = graph.entity_id(other)
         if first is None or second is None or first == second:
             return ()
-        edges = [edge for edge in graph.edges_of(first).tolist() if edge in graph.facts]
         between = []
-        for edge in edges:
-            if second in graph.edges[edge, [0, 2]]:
+        for edge in graph.edges_of(first).tolist():
+            ends = graph.edges[edge, [0, 2]]
+            if edge in graph.facts and second in ends:
                 between.append(graph.triple(edge))
         return tuple(between)
 

@@ -218,7 +218,8 @@ class _Replay:
         if not (in_facts.any() or in_edges.any()):
             return edit if edit.anchors else None
         stating = self._facts[in_facts, 0]
-        edit = replace(edit, anchors=self._anchored(edit.anchors, stating))
+        anchors = self._anchored(edit.anchors, stating)
+        edit = replace(edit, anchors=anchors)
         if edit.kind == "remove":
             self._facts = self._facts[~in_facts]
             self._leave_edges(~in_edges)
@@ -235,7 +236,12 @@ class _Replay:
         if edit.anchors:
             document = self._places.get(edit.anchors[0].passage_id)
             if document is not None:  # else it was not read yet
-                row = [document, *numbers, edit.start, edit.end]
+                row = [
+                    document,
+                    *numbers,
+                    edit.start,
+                    edit.end,
+                ]
                 self._facts = np.vstack([self._facts, [row]])
             return edit
         self._edges = np.vstack([self._edges, [numbers]])
@@ -248,12 +254,15 @@ class _Replay:
         new = self._known(into)
         is_named = self._is_named(old)
         is_gone = not is_named and not edit.anchors
-        was_anchored = bool(before.new_anchors)
-        is_target_gone = was_anchored and not edit.new_anchors and not self._is_named(new)
-        if is_gone or is_target_gone:
+        has_lost_target = bool(before.new_anchors) and not edit.new_anchors
+        if is_gone:
             return None
-        anchors = self._anchored(edit.anchors, self._naming(old))
-        new_anchors = self._anchored(edit.new_anchors, self._naming(new))
+        if has_lost_target and not self._is_named(new):
+            return None
+        naming = self._naming(old)
+        anchors = self._anchored(edit.anchors, naming)
+        naming = self._naming(new)
+        new_anchors = self._anchored(edit.new_anchors, naming)
         if is_named:
             number = self._name(into)
             self._drop_between(old, new, number)
@@ -266,19 +275,19 @@ class _Replay:
 
     def _drop_between(self, old: Ints, new: Ints, number: int) -> None:
         """Drop the facts between two entities that become one; their passages name it still."""
-        if self._are_one(old, new):
+        if np.isin(old, new).any():
             return
-        between = _is_between(self._facts[:, [1, 3]], old, new)
+        ends = self._facts[:, [1, 3]]
+        between = _is_between(ends, old, new)
         documents = self._facts[between, 0]
         named = np.full(len(documents), number)
-        mentions = np.stack([documents, named, np.ones_like(named)], axis=1)
+        once = np.ones_like(named)
+        mentions = np.stack([documents, named, once], axis=1)
         self._mentions = np.concatenate([self._mentions, mentions])
         self._facts = self._facts[~between]
-        self._leave_edges(~_is_between(self._edges[:, [0, 2]], old, new))
-
-    @staticmethod
-    def _are_one(old: Ints, new: Ints) -> bool:
-        return bool(np.isin(old, new).any())
+        ends = self._edges[:, [0, 2]]
+        between = _is_between(ends, old, new)
+        self._leave_edges(~between)
 
     def _split(self, edit: Edit) -> Edit | None:
         """Give an entity another name in the passages of an edit."""
@@ -288,22 +297,28 @@ class _Replay:
         into = self._merged.of(edit.new[0])
         places = []
         for anchor in edit.anchors:
-            if anchor.passage_id in self._places:
-                places.append(self._places[anchor.passage_id])
-        self._rename(self._known(name), self._name(into), places)
+            place = self._places.get(anchor.passage_id)
+            if place is not None:
+                places.append(place)
+        numbers = self._known(name)
+        self._rename(numbers, self._name(into), places)
         return edit
 
     def _rename(self, old: Ints, number: int, documents: Sequence[int] | None = None) -> None:
         """Give entities another name, in some documents or everywhere."""
-        tables = [(self._facts, (1, 3)), (self._mentions, (1,))]
+        names = [
+            (self._facts, 1),
+            (self._facts, 3),
+            (self._mentions, 1),
+        ]
         if documents is None:
-            tables.append((self._edges, (0, 2)))
-        for table, columns in tables:
-            for column in columns:
-                is_old = np.isin(table[:, column], old)
-                if documents is not None:
-                    is_old &= np.isin(table[:, 0], documents)
-                table[is_old, column] = number
+            names.append((self._edges, 0))
+            names.append((self._edges, 2))
+        for table, column in names:
+            is_old = np.isin(table[:, column], old)
+            if documents is not None:
+                is_old &= np.isin(table[:, 0], documents)
+            table[is_old, column] = number
 
     def _leave_edges(self, left: npt.NDArray[np.bool_]) -> None:
         self._edges = self._edges[left]
@@ -372,8 +387,8 @@ def persons_of(edits: Iterable[Edit], *, exact: bool = False) -> dict[tuple[str,
         if edit.kind not in ("add", "replace"):
             continue
         words = merged.of_fact(edit.new)
-        key = tuple(key_of(word, exact=exact) for word in words)
-        made[key] = edit
+        keys = [key_of(word, exact=exact) for word in words]
+        made[tuple(keys)] = edit
     return made
 
 

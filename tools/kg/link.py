@@ -123,15 +123,25 @@ class _Finder:
         """Link names of nodes, which mean no other entity."""
         for name in names:
             entity = self.graph.entity_id(name)
-            if entity is not None:
-                links.setdefault(entity, LinkedEntity(entity, 1.0, name))
+            if entity is None:
+                continue
+            link = LinkedEntity(
+                entity=entity,
+                weight=1.0,
+                mention=name,
+            )
+            links.setdefault(entity, link)
 
     def _put(self, links: dict[int, LinkedEntity], name: str, question: str) -> bool:
         """Link a name to the entities that it may mean; return False if it is no entity's."""
         entities = entities_called(self.graph, name, question)
         for entity in entities:
-            weight = 1.0 / len(entities)
-            links.setdefault(entity, LinkedEntity(entity, weight, name))
+            link = LinkedEntity(
+                entity=entity,
+                weight=1.0 / len(entities),
+                mention=name,
+            )
+            links.setdefault(entity, link)
         return bool(entities)
 
     def _is_entity(self, text: str) -> bool:
@@ -206,9 +216,12 @@ def query_mentions(question: str, is_entity: Callable[[str], bool]) -> list[Quer
 def phrases_of(question: str) -> list[str]:
     """Return all runs of words of a question that may be names, the longest first."""
     words = list(_WORD.finditer(question))
-    phrases = [phrase.text for phrase in _phrases(question, words, least=1)]
-    names = [question[start:end] for start, end in name_spans(question)]
-    return list(dict.fromkeys((*names, *phrases)))
+    found = []
+    for start, end in name_spans(question):
+        found.append(question[start:end])
+    for phrase in _phrases(question, words, least=1):
+        found.append(phrase.text)
+    return list(dict.fromkeys(found))
 
 
 def split_mention(name: str, is_entity: Callable[[str], bool]) -> list[str]:

@@ -67,7 +67,11 @@ class Neo4jGraph:
         """Return the ids of the nodes with these names, by the names' canonical keys."""
         lowered = [name.lower() for name in names]
         found: dict[str, list[str]] = {}
-        for node, values in self._rows(_FIND, {"keys": self._names, "names": lowered}):
+        parameters = {
+            "keys": self._names,
+            "names": lowered,
+        }
+        for node, values in self._rows(_FIND, parameters):
             for value in values:
                 key = canonical_key(value)
                 found.setdefault(key, []).append(node)
@@ -80,10 +84,14 @@ class Neo4jGraph:
         for entity in entities:
             for node in self._rows(_NODES, {"id": entity}):
                 self._add_node(graph, known, node)
-            rows = self._rows(_EDGES, {"id": entity, "most": MOST_FACTS})
-            for *node, relation, head, tail in rows:
+            parameters = {
+                "id": entity,
+                "most": MOST_FACTS,
+            }
+            place = self._place(entity)
+            for *node, relation, head, tail in self._rows(_EDGES, parameters):
                 self._add_node(graph, known, node, with_values=False)
-                graph.add_edge(head, tail, {"type": relation}, self._place(entity))
+                graph.add_edge(head, tail, {"type": relation}, place)
         return graph.facts()
 
     def _add_node(
@@ -91,20 +99,24 @@ class Neo4jGraph:
     ) -> None:
         """Add a node by its name, and once the facts of its values."""
         entity, labels, properties = node
-        texts = {key: value for key, value in texts_of(properties).items() if len(value) <= _LONGEST}
-        named = {key: value for key, value in texts.items() if key in self._names}
-        name = next(iter(named.values()), "")
-        values = {"name": name, **{key: value for key, value in texts.items() if key not in named}}
+        name = ""
+        others = {}
+        for key, text in texts_of(properties).items():
+            if key in self._names:
+                name = name or text
+            elif len(text) <= _LONGEST:
+                others[key] = text
+        place = self._place(entity)
         if not with_values:
             if entity not in graph.labels:
-                graph.add_node(entity, {"name": name}, self._place(entity))
+                graph.add_node(entity, {"name": name}, place)
             return
         if entity in known:
             return
         known.add(entity)
-        graph.add_node(entity, values, self._place(entity))
+        graph.add_node(entity, {"name": name, **others}, place)
         for label in labels:
-            graph.add_value(entity, "is a", label, self._place(entity))
+            graph.add_value(entity, "is a", label, place)
 
     def _place(self, entity: str) -> str:
         return f"{self.where} node {entity}"
@@ -132,10 +144,18 @@ class Neo4jGraph:
 
     def _rows_by_http(self, statement: str, parameters: Mapping[str, Any]) -> list[list[Any]]:
         """Ask by Neo4j's Query API."""
-        request = {"statement": statement, "parameters": parameters, "accessMode": "Read"}
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = {
+            "statement": statement,
+            "parameters": parameters,
+            "accessMode": "Read",
+        }
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+        }
         url = f"{self._address.url}/db/{self._database}/query/v2"
-        found = post(self._address, json.dumps(request).encode(), headers, url)
+        body = json.dumps(request).encode()
+        found = post(self._address, body, headers, url)
         try:
             rows: list[list[Any]] = found["data"]["values"]
         except (LookupError, TypeError) as error:
@@ -149,7 +169,9 @@ class Neo4jGraph:
             import neo4j
         except ImportError as error:
             raise MissingExtra("neo4j:bolt addresses", "neo4j") from error
-        auth = (self._address.user, self._address.password) if self._address.user else None
+        auth = None
+        if self._address.user:
+            auth = (self._address.user, self._address.password)
         return neo4j.GraphDatabase.driver(
             self._address.url,
             auth=auth,

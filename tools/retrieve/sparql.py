@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -30,8 +29,7 @@ _HEADERS = {
     "User-Agent": "ras-agent (https://pypi.org/project/ras-agent)",
 }
 _KINDS = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "blank"}
-_NO_IRI = re.compile(r"[<>\"{}|^`\\\x00-\x20]")
-_OF_STATEMENTS = re.compile(r"/prop/(?!direct/)")  # Wikidata's second form of each fact
+_NOT_IN_IRIS = frozenset('<>"{}|^`\\')
 _LANGUAGES = 'lang(?o) = "" || langMatches(lang(?o), "en")'
 _AT_ONCE = 200
 
@@ -59,7 +57,7 @@ class SparqlGraph:
         found: dict[str, list[str]] = {}
         for row in self._rows(f"SELECT DISTINCT ?s ?o WHERE {{ {pattern} }}"):
             subject = row["s"]
-            if subject.kind == "iri" and not _NO_IRI.search(subject.value):
+            if subject.kind == "iri" and _is_iri(subject.value):
                 key = canonical_key(row["o"].value)
                 found.setdefault(key, []).append(subject.value)
         return found
@@ -70,8 +68,12 @@ class SparqlGraph:
         for entity in entities:
             statements.update(dict.fromkeys(self._next_to(entity)))
         terms = _named_in(statements)
-        statements.update(dict.fromkeys(self._labels(terms)))
-        placed = [(statement, f"{self.where} {statement.subject.value}") for statement in statements]
+        labels = self._labels(terms)
+        statements.update(dict.fromkeys(labels))
+        placed = []
+        for statement in statements:
+            place = f"{self.where} {statement.subject.value}"
+            placed.append((statement, place))
         return facts_of_statements(lambda: iter(placed), self.where)
 
     def _next_to(self, entity: str) -> Iterator[Statement]:
@@ -81,13 +83,14 @@ class SparqlGraph:
         for pattern in (outwards, inwards):
             query = f"SELECT ?s ?p ?o WHERE {{ {pattern} }} LIMIT {MOST_FACTS}"
             for statement in self._statements(query):
-                if not _OF_STATEMENTS.search(statement.predicate.value):
+                if not _is_repeated(statement.predicate.value):
                     yield statement
 
     def _labels(self, terms: Sequence[str]) -> Iterator[Statement]:
         properties = _iris(LABELS)
         for start in range(0, len(terms), _AT_ONCE):
-            some = _iris(terms[start : start + _AT_ONCE])
+            end = start + _AT_ONCE
+            some = _iris(terms[start:end])
             pattern = f"VALUES ?s {{ {some} }} VALUES ?p {{ {properties} }} ?s ?p ?o FILTER({_LANGUAGES})"
             yield from self._statements(f"SELECT ?s ?p ?o WHERE {{ {pattern} }}")
 
@@ -100,40 +103,74 @@ class SparqlGraph:
         body = urlencode({"query": query}).encode()
         found = post(self._address, body, _HEADERS)
         try:
-            rows = found["results"]["bindings"]
-            return [{name: _term(value) for name, value in row.items()} for row in rows]
+            bindings = found["results"]["bindings"]
+            return list(map(_row, bindings))
         except (LookupError, TypeError, AttributeError) as error:
             raise SearchError(
                 f"{self.where} answered without SPARQL results ({found!r:.100}): give the address of its endpoint"
             ) from error
 
 
+def _row(binding: Mapping[str, Any]) -> dict[str, Term]:
+    """Return the terms of a row by their variables."""
+    row = {}
+    for name, value in binding.items():
+        row[name] = _term(value)
+    return row
+
+
 def _term(value: Mapping[str, Any]) -> Term:
     """Return a term of the JSON form of results."""
     language = value.get("xml:lang", "")
-    return Term(str(value["value"]), _KINDS[value["type"]], language.lower())
+    return Term(
+        value=str(value["value"]),
+        kind=_KINDS[value["type"]],
+        language=language.lower(),
+    )
 
 
 def _forms(names: Sequence[str]) -> Iterator[str]:
     """Yield the literals that a name may be written as: labels are compared letter by letter."""
     for name in names:
-        forms = dict.fromkeys((name, name[:1].upper() + name[1:], name.title(), name.lower()))
-        for form in forms:
+        begun = name[:1].upper()
+        forms = [
+            name,
+            begun + name[1:],
+            name.title(),
+            name.lower(),
+        ]
+        for form in dict.fromkeys(forms):
             literal = json.dumps(form, ensure_ascii=False)
             yield literal
             yield f"{literal}@en"
 
 
 def _iris(values: Iterable[str]) -> str:
-    return " ".join(f"<{value}>" for value in values)
+    bracketed = [f"<{value}>" for value in values]
+    return " ".join(bracketed)
 
 
 def _named_in(statements: Iterable[Statement]) -> list[str]:
     """Return the IRIs in statements that may have labels, a direct property of Wikidata as the property itself."""
     terms: dict[str, None] = {}
     for subject, predicate, object_ in statements:
-        values = [subject.value, predicate.value, direct_property(predicate.value)]
+        values = [
+            subject.value,
+            predicate.value,
+            direct_property(predicate.value),
+        ]
         if object_.kind == "iri":
             values.append(object_.value)
         terms.update(dict.fromkeys(values))
-    return [term for term in terms if not _NO_IRI.search(term)]
+    return list(filter(_is_iri, terms))
+
+
+def _is_iri(text: str) -> bool:
+    """Tell whether a text can stand between < and > in a query."""
+    has_blank = min(text, default=" ") <= " "
+    return not has_blank and not _NOT_IN_IRIS.intersection(text)
+
+
+def _is_repeated(predicate: str) -> bool:
+    """Tell whether a predicate leads to Wikidata's second form of a fact."""
+    return "/prop/" in predicate and "/prop/direct" not in predicate

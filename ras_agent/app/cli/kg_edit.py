@@ -84,8 +84,9 @@ def edit(options: EditOptions) -> None:
     console = screen(quiet=options.quiet)
     console.print(outcome, soft_wrap=True)
     for fact in report.left_out:
-        words = " | ".join((fact.subject, fact.predicate, fact.object))
-        console.print(inert(f"left out, since both ends are one entity now: ({words})"), soft_wrap=True)
+        words = f"{fact.subject} | {fact.predicate} | {fact.object}"
+        line = f"left out, since both ends are one entity now: ({words})"
+        console.print(inert(line), soft_wrap=True)
     manifest = report.graph.manifest
     entities = "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"
     console.print(f"{inert(str(index))} {quantity(manifest.facts, 'fact')} · {entities}", style="dim", soft_wrap=True)
@@ -103,11 +104,19 @@ def _apply(options: EditOptions, words: list[str]) -> EditReport:
         case "add":
             passage = "".join(options.passage or ())
             quote = options.quote or ""
-            return edits.add_fact(index, _fact(words), passage_id=passage, quote=quote, by=by)
+            return edits.add_fact(
+                index,
+                _fact(words),
+                passage_id=passage,
+                quote=quote,
+                by=by,
+            )
         case "merge":
             return edits.merge_entities(index, words[0], words[1], by=by)
         case "split":
-            return edits.split_entity(index, words[0], words[1], options.passage or (), by=by)
+            name, new_name = words
+            passages = options.passage or ()
+            return edits.split_entity(index, name, new_name, passages, by=by)
     if words and not words[0].isdecimal():
         listing = f"ras-agent kg edit {as_argument(index)} list"
         raise SettingsError(f"undo takes the number of an edit, got {words[0]!r}: {listing}")

@@ -43,18 +43,25 @@ def named_facts(labels: Mapping[str, str], edges: Edges) -> Iterator[PlacedTripl
     An entity whose name has a mark behind it is also called by its label.
     """
     names = told_apart(labels, edges())
-    marked = {entity for entity, name in names.items() if name != labels[entity]}
+    marked = set()
+    for entity, name in names.items():
+        if name != labels[entity]:
+            marked.add(entity)
     for edge in edges():
         if isinstance(edge, Skipped):
             yield edge
             continue
-        ends = [edge.head] if edge.is_attribute else [edge.head, edge.tail]
+        ends = [edge.head]
+        if not edge.is_attribute:
+            ends.append(edge.tail)
         for entity in ends:
             if entity in marked:
                 marked.remove(entity)
-                yield placed((names[entity], ALSO_CALLED, labels[entity]), edge.place)
-        head = names.get(edge.head, edge.head)
-        tail = edge.tail if edge.is_attribute else names.get(edge.tail, edge.tail)
+                fact = (names[entity], ALSO_CALLED, labels[entity])
+                yield placed(fact, edge.place)
+        named = [names.get(entity, entity) for entity in ends]
+        head = named[0]
+        tail = edge.tail if edge.is_attribute else named[1]
         yield placed((head, edge.relation, tail), edge.place)
 
 

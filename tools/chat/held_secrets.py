@@ -6,11 +6,15 @@ stood in a header, or over several lines, in an error or in a reply.
 
 from __future__ import annotations
 
+import html
+import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import pairwise
+from string import ascii_uppercase
 from typing import Any
+from urllib.parse import quote
 
 MASK = "***"
 SHORTEST = 8
@@ -19,16 +23,26 @@ PART = 12
 """Letters of a secret in a row that are masked as the whole is."""
 # of base64, the characters that also depend on what stands before the secret, by how many bytes these are beyond threes
 _BEFORE = (0, 2, 3)
+# not str.lower(), which makes two letters of one or other
+_LOWER = {ord(letter): letter.lower() for letter in ascii_uppercase}
+_WRITERS: tuple[Callable[[str], str], ...] = (
+    quote,
+    partial(quote, safe=""),
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text)[1:-1].replace("/", "\\/"),
+    html.escape,
+)
 
 
 class HeldSecrets:
-    """Secrets that are masked in texts, whole, from twelve letters on, and in base64; white space in between or not."""
+    """Secrets that are masked in texts: whole, from twelve letters on, in base64, escaped, spaced, in capitals."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = [secret for secret in secrets if len(secret) >= SHORTEST]
-        encoded = [form for secret in known for form in _in_base64(secret)]
-        forms = ["".join(form.split()) for form in (*known, *encoded)]
-        self._forms = [form for form in dict.fromkeys(forms) if len(form) >= SHORTEST]
+        forms: dict[str, None] = {}
+        for secret in secrets:
+            if len(secret) >= SHORTEST:
+                forms.update(dict.fromkeys(_forms(secret)))
+        self._forms = [form for form in forms if len(form) >= SHORTEST]
         self._parts = {part for form in self._forms for part in _parts(form)}
 
     def masked(self, text: str) -> str:
@@ -63,7 +77,7 @@ class HeldSecrets:
         """Return where the text tells a secret: beginnings and ends, in order, apart."""
         if not self._parts:
             return []
-        letters = "".join(text.split())
+        letters = _folded(text)
         spans = [span for part in self._parts for span in _occurrences(part, letters)]
         if not spans:
             return []
@@ -81,7 +95,7 @@ class HeldSecrets:
         """Return where the end of a text begins that a secret holds, too."""
         start, tail = len(text), ""
         for place in range(len(text) - 1, -1, -1):
-            char = text[place]
+            char = text[place].translate(_LOWER)
             if char.isspace():
                 continue
             tail = char + tail
@@ -102,6 +116,19 @@ def _parts(form: str) -> Iterator[str]:
     length = min(PART, len(form))
     for start in range(len(form) - length + 1):
         yield form[start : start + length]
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield the secret, and what it is in base64, each as an address, JSON, HTML and Python write it, too."""
+    for form in (secret, *_in_base64(secret)):
+        yield _folded(form)
+        for write in _WRITERS:
+            yield _folded(write(form))
+
+
+def _folded(text: str) -> str:
+    """Return a text without white space and capital letters, by which forms are compared."""
+    return "".join(text.split()).translate(_LOWER)
 
 
 def _in_base64(secret: str) -> Iterator[str]:

@@ -21,8 +21,11 @@ _TAG = re.compile(
     r"|/?[a-z](?:[^\s/>]{0,40}(?:[\s/]|\Z)|[^\s/>]{41}))",
     re.IGNORECASE,
 )
-# where a link or a definition of one says where it leads; a scheme holds none of the letters that end it here
-_LEADS = re.compile(r"\](?=[(:]\s*+(?:<([^<>\n]*+)|([^\s()<>\[\]]*+)))")
+# where a link or a definition of one says where it leads, behind the marks of a quotation's next line
+_LONGEST_LEAD = 300
+_LEADS = re.compile(rf"\](?=[(:][\s>]*+(?:<([^<>\n]*+)|(\S{{0,{_LONGEST_LEAD}}}+)))")
+# a longer one in which so little is left by what browsers pass over hides something
+_SHORTEST_SCHEME = 40
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*+):.", re.DOTALL | re.IGNORECASE)
 _WEB = ("http", "https")
@@ -49,11 +52,14 @@ def inert_markup(text: str) -> str:
 
 def _lead(link: re.Match[str]) -> str:
     """Return the bracket that ends a link's text, or a look-alike where the link names a program to run."""
-    address = unescaped(link[1] or link[2] or "")
-    address = _ESCAPE.sub("", address)
+    written = link[1] or link[2] or ""
+    address = _ESCAPE.sub("", unescaped(written))
     address = "".join(filter(str.isprintable, address.replace(" ", "")))  # browsers pass over other characters
     scheme = _SCHEME.match(address)
-    follows = scheme is None or scheme[1].lower() in _FOLLOWED
+    if scheme:
+        follows = scheme[1].lower() in _FOLLOWED
+    else:
+        follows = len(written) < _LONGEST_LEAD or len(address) > _SHORTEST_SCHEME
     if follows:
         return "]"
     return "›"

@@ -141,20 +141,14 @@ def test_random_stalls(attack: Attack, postgres: str, scripted_llm: Any, capsys:
                 time.sleep(seconds)
                 attack.expect(client.get("/health").status_code == 200, f"{number}: no health")
                 (proxies[part].fail_over if fails_over else proxies[part].resume)()
-                back = time.monotonic()
-                while (problem := _problem(client)) and time.monotonic() - back < RECOVERY:
-                    pass
-                took = time.monotonic() - back
+                problem, took = _recovery(client)
                 attack.expect(not problem, f"{number}: {part} was back, and after {took:.0f} s: {problem[:300]}")
                 after = traffic.requests, traffic.refused, len(traffic.wedged)
                 how = "fails over" if fails_over else "goes on"
                 row = part, how, seconds, took, *map(_less, after, before)
                 with capsys.disabled():
                     print("| {} | {} | {:.1f} | {:.1f} | {} | {} | {} |".format(*row))
-        for told in (*traffic.wedged, *traffic.wrong):
-            attack.expect(False, told)
-        lost = _lost(client, traffic)
-        attack.expect(not lost, f"lost: {lost[:5]}")
+        lost = _check_kept(attack, client, traffic)
         process.terminate()
         attack.expect(process.wait(20) == 0, f"its end: {process.returncode}")
     with capsys.disabled():
@@ -167,52 +161,73 @@ def _less(after: int, before: int) -> int:
     return after - before
 
 
-def _lost(client: httpx.Client, traffic: Traffic) -> list[str]:
-    """Return what callers were told is stored, and is not."""
+def _recovery(client: httpx.Client) -> tuple[str, float]:
+    """Wait until every part answers; return what does not after RECOVERY seconds, and the seconds it took."""
+    began = time.monotonic()
+    while problem := _problem(client):
+        if time.monotonic() - began > RECOVERY:
+            break
+    return problem, time.monotonic() - began
+
+
+def _check_kept(attack: Attack, client: httpx.Client, traffic: Traffic) -> list[str]:
+    """Return what callers were told is stored, and is not; count it, and requests that were wedged or wrong."""
+    attack.tried += traffic.requests
+    for told in (*traffic.wedged, *traffic.wrong):
+        attack.expect(False, told)
     known = set(client.get("/api/documents?limit=10000").json()["documents"])
     unfinished = [one for one in traffic.threads if not client.get(f"/api/threads/{one}").json().get("finished")]
-    return [*unfinished, *(one for one in traffic.files if one not in known)]
+    lost = [*unfinished, *(one for one in traffic.files if one not in known)]
+    attack.expect(not lost, f"lost: {lost[:5]}")
+    return lost
 
 
 HOLD = """
 import sqlite3, sys
 file = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
-for _ in sys.stdin:
-    file.execute("BEGIN EXCLUSIVE")
-    print("held", flush=True)
-    sys.stdin.readline()
-    file.execute("ROLLBACK")
-    print("free", flush=True)
+file.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
 """
 
 
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """Have another process hold a file of SQLite for the block."""
+    pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(file)], **pipe) as other:
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.stdin.close()
+
+
 def test_files_that_another_process_locks(attack: Attack, tmp_path: Path) -> None:
-    """A file of threads, its store, or the index locked by another process: told or waited for, and well afterwards"""
-    PassageIndex.create(tmp_path / "my.index").add([BELL])
+    """A file of threads, its store, or the index locked for up to 15 s, under traffic: told or waited for, all kept"""
+    index = tmp_path / "my.index"
+    PassageIndex.create(index).add([BELL])
     threads = tmp_path / "threads.sqlite"
-    settings = Settings(index=tmp_path / "my.index", checkpoint=f"sqlite:{threads}")
-    with serving(settings) as url, httpx.Client(base_url=url, trust_env=False, timeout=LONGEST) as client:
+    files = (threads, tmp_path / "threads.sqlite.store", index / "index.sqlite")
+    options = [f"--index={index}", f"--checkpoint=sqlite:{threads}"]
+    with (
+        _process(*options, sample=False) as (_, url),
+        httpx.Client(base_url=url, trust_env=False, timeout=LONGEST) as client,
+    ):
         assert not _problem(client)
-        for file in (threads, tmp_path / "threads.sqlite.store", tmp_path / "my.index" / "index.sqlite"):
-            pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            with subprocess.Popen([sys.executable, "-c", HOLD, str(file)], **pipe) as other:
-                for number in attack.times(8):
-                    _tell(other)
-                    told = client.post("/api/ask", json={"question": QUESTION})
-                    attack.expect(told.status_code in (200, 503), f"{file.name} {number}: {told.text[:100]}")
-                    attack.expect(client.get("/api/documents").status_code == 200, f"{file.name} {number}: list")
-                    _tell(other)
-                    attack.expect(not _problem(client), f"{file.name} {number}: not well afterwards")
-                assert other.stdin
-                other.stdin.close()
-
-
-def _tell(process: subprocess.Popen[str]) -> None:
-    assert process.stdin
-    assert process.stdout
-    process.stdin.write("\n")
-    process.stdin.flush()
-    process.stdout.readline()
+        traffic = Traffic(url)
+        with _run(traffic, 4):
+            for number in attack.times(12):
+                file = files[number % 3]
+                with _locked(file):
+                    time.sleep(attack.random.uniform(0.2, 15))
+                    attack.expect(client.get("/health").status_code == 200, f"{number}: no health")
+                problem, took = _recovery(client)
+                attack.expect(not problem, f"{number}: {file.name} was free, and after {took:.0f} s: {problem}")
+        _check_kept(attack, client, traffic)
+    ended = PassageIndex.open(index)
+    stored = {passage.document_id for passage in ended.passages}
+    attack.expect(stored >= set(traffic.files), f"lost in the index: {set(traffic.files) - stored}")
 
 
 def test_tables_that_somebody_locks(attack: Attack, postgres: str) -> None:

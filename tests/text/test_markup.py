@@ -125,7 +125,8 @@ def test_an_address_of_a_page_ends_no_quotation_link_or_tag(text: str, address: 
 
 
 @pytest.mark.parametrize(
-    "address", ["javascript:(alert)(1)", "javascript:[alert(1)]", "javascript&colon;(alert)(1)", "\n> javascript:alert(1)"]
+    "address",
+    ["javascript:(alert)(1)", "javascript:[alert(1)]", "javascript&colon;(alert)(1)", "\n> javascript:alert(1)"],
 )
 def test_a_link_that_runs_something_has_a_look_alike_whatever_follows_its_scheme(address: str) -> None:
     assert inert_markup(f"[x]({address})") == f"[x›({address})"

@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Log a request, and the script's entry for it."""
-    texts = body["input"] if "input" in body else [message["content"] for message in body["messages"]]
+    texts = body["input"] if "input" in body else [message.get("content") for message in body["messages"]]
     prompt = "\n".join(map(str, texts))
     with LOCK:
         LOGS.setdefault(name, []).append(body)
@@ -173,7 +173,7 @@ def take(name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage(body: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    prompt = sum(len(str(message["content"]).split()) for message in body.get("messages", ()))
+    prompt = sum(len(str(message.get("content")).split()) for message in body.get("messages", ()))
     reply = len(entry["reply"].split())
     return {
         "prompt_tokens": prompt,

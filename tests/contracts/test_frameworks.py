@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from ras_agent import create_ras_agent
 
 QUESTION = "What is the main river of Edinburgh?"
+PAGE = Path(__file__).resolve().parents[2] / "docs/howto/other-frameworks.md"
+_BLOCK = re.compile(r"^```console\n(>>> from .*?)^```", re.MULTILINE | re.DOTALL)
 ABOUT = "One question in plain words that can be understood without the conversation."
 
 
@@ -75,3 +79,45 @@ def test_smolagents_calls_the_function(agent: Any) -> None:
 def test_adk_takes_the_function(agent: Any) -> None:
     tools = pytest.importorskip("google.adk.tools")
     assert tools.FunctionTool(agent.as_function()).name == "ask_documents"
+
+
+@pytest.mark.parametrize("package", ["deepagents", "agents", "pydantic_ai", "smolagents"])
+def test_a_block_of_the_page_runs_as_it_is_shown(
+    package: str, agent: Any, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    framework = pytest.importorskip(package)
+    monkeypatch.setenv("OPENAI_BASE_URL", scripted_llm.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    if package == "agents":
+        framework.set_default_openai_api("chat_completions")
+        framework.set_tracing_disabled(True)
+    call: tuple[str, dict[str, str]] = ("ask_documents", {"question": QUESTION})
+    if package == "deepagents":
+        call = ("task", {"description": QUESTION, "subagent_type": "documents"})
+    end = {"reply": "", "calls": [("final_answer", {"answer": "Leith"})], "finish": "tool_calls"}
+    scripted_llm.script(
+        {"reply": "", "calls": [call], "finish": "tool_calls"},
+        end if package == "smolagents" else {"reply": "Leith"},
+    )
+    code = _block_of(package)
+    names = {"agent": agent, "ask": agent.as_function()}
+    if package == "deepagents":  # it asks OpenAI by a protocol that the loopback server does not speak
+        code = code.replace('"openai:gpt-4o-mini"', "model")
+        names["model"] = pytest.importorskip("langchain_openai").ChatOpenAI(model="m", use_responses_api=False)
+    exec(code, names)
+    called, ended = scripted_llm.requests()
+    assert "Water of Leith" not in str(called)
+    assert "Water of Leith" in str(ended["messages"])
+
+
+def test_the_block_of_adk_makes_an_agent_that_has_the_function(agent: Any) -> None:
+    pytest.importorskip("google.adk.agents")
+    names: dict[str, Any] = {"ask": agent.as_function()}
+    exec(_block_of("google.adk"), names)
+    assert [tool.__name__ for tool in names["root_agent"].tools] == ["ask_documents"]
+
+
+def _block_of(package: str) -> str:
+    """Return the code of the page's block that imports a package."""
+    [block] = [block for block in _BLOCK.findall(PAGE.read_text("utf-8")) if block.startswith(f">>> from {package}")]
+    return "\n".join(line[4:] for line in block.splitlines())

@@ -104,6 +104,7 @@ def answer_message(question: str, answer: Answer, *, grounded: bool) -> AIMessag
         "question": question,
         "citations": [citation.to_dict() for citation in answer.citations],
         "abstained": answer.abstained,
+        "suggestion": storable(answer.suggestion),
         "grounded": grounded,
     }
     return AIMessage(storable(answer.text), additional_kwargs=data)
@@ -127,6 +128,7 @@ def structured_response(
         "citations": citations,
         "confidence": confidence,
         "abstained": answer.abstained,
+        "suggestion": storable(answer.suggestion),
         "grounded": grounded,
     }
 

@@ -476,6 +476,7 @@ def answer(
             "citations": [citation.to_dict() for citation in reply.citations],
             "abstained": reply.abstained,
             "failed": reply.failed,
+            "suggestion": reply.suggestion,
             "grounded": grounded,
             "confidence": finite(reply.confidence),
             "failures": failures,

@@ -293,6 +293,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
             answer=state["answer"],
             citations=citations,
             abstained=state["abstained"],
+            suggestion=state["suggestion"],
         )
 
         def follow(decisions: tuple[Decision, ...]) -> Update:
@@ -327,7 +328,7 @@ def _answer(back: dict[str, str]) -> NodeBody:
                 "turns": with_turn(state["turns"], state["question"], reply),
                 "messages": [instead.model_copy(update={"id": message.id}) for message in last_message],
                 **{"answer": reply.text, "citations": cited, "abstained": reply.abstained},
-                **{"failed": "", "grounded": grounded, "confidence": None},
+                **{"failed": "", "suggestion": "", "grounded": grounded, "confidence": None},
                 "structured_response": structured_response(last_message, reply, None, grounded=grounded),
             }
 

@@ -80,6 +80,8 @@ class Outputs(TypedDict):
     abstained: bool
     failed: str
     """why no answer could be made (Answer.failed); empty if one was made, also if the evidence holds none"""
+    suggestion: str
+    """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
     grounded: bool
     """whether a cited sentence bears the answer, or may; false for one from the model's memory, and without one"""
     confidence: float | None
@@ -108,7 +110,7 @@ class Outputs(TypedDict):
 
     structured_response: NotRequired[JSON | None]
     """the answer for a program, under the key that agents of LangChain have for it: `answer`, `citations` with number,
-    title, file, page and quote, `confidence`, `abstained`, `grounded`; where messages came in"""
+    title, file, page and quote, `confidence`, `abstained`, `suggestion`, `grounded`; where messages came in"""
 
 
 class Question(TypedDict):
@@ -202,6 +204,7 @@ def empty_state() -> Update:
         "citations": [],
         "abstained": False,
         "failed": "",
+        "suggestion": "",
         "grounded": False,
         "confidence": None,
         "structured_response": None,

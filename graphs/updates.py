@@ -96,7 +96,9 @@ def _forms() -> dict[str, tuple[str, TypeAdapter[Any]]]:
         facts=_list_of(triple),
     )
     forms: dict[str, tuple[str, Any]] = {
-        **dict.fromkeys(("question", "asked", "answer", "subquery", "stop_reason", "failed"), ("a text", str)),
+        **dict.fromkeys(
+            ("question", "asked", "answer", "subquery", "stop_reason", "failed", "suggestion"), ("a text", str)
+        ),
         **dict.fromkeys(("abstained", "grounded"), ("true or false", bool)),
         "triples": ("a list of Triple(...).to_dict()", _list_of(triple)),
         "graph": ("a QuestionGraph(...).to_dict()", graph),

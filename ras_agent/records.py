@@ -398,9 +398,9 @@ class Citation(Record):
 class Answer:
     """Gives an answer with its evidence.
 
-    abstained: the evidence does not hold an answer, or none that is sure enough, so `text` is none; it may suggest what
-    the citations bear. failed: why no answer could be made at all (the answerer crashed, a limit refused its call, its
-    reply was unreadable); such an answer has abstained too.
+    abstained: the evidence does not hold an answer, or none that is sure enough, so `text` says that. failed: why no
+    answer could be made at all (the answerer crashed, a limit refused its call, its reply was unreadable); such an
+    answer has abstained too.
     """
 
     text: str
@@ -409,6 +409,8 @@ class Answer:
     confidence: float | None = None
     failures: tuple[Failure, ...] = ()
     failed: str = ""
+    suggestion: str = ""
+    """of an answer that abstained: the answer that its citations suggest without being sure; else empty"""
 
 
 @dataclass(frozen=True)

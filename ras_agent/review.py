@@ -108,6 +108,8 @@ class Review:
     answer: str = ""
     citations: tuple[Citation, ...] = ()
     abstained: bool = False
+    suggestion: str = ""
+    """as `Answer.suggestion`"""
 
     def to_dict(self) -> JSON:
         """Return the interrupt's value: plain JSON with the keys that belong to the place."""
@@ -130,6 +132,8 @@ class Review:
             data["answer"] = self.answer
             data["citations"] = [citation.to_dict() for citation in self.citations]
             data["abstained"] = self.abstained
+            if self.suggestion:
+                data["suggestion"] = self.suggestion
             data["stop_reason"] = self.stop_reason
         return data
 
@@ -154,6 +158,7 @@ class Review:
             answer=data.get("answer", ""),
             citations=tuple(citations),
             abstained=data.get("abstained", False),
+            suggestion=data.get("suggestion", ""),
         )
 
 

@@ -54,9 +54,9 @@ class Trace(Record):
     """
 
     json_keys = (
-        *("schema", "version", "question", "asked?", "answer", "abstained", "failed", "grounded", "confidence"),
-        *("citations", "stop_reason", "mode", "roles", "seconds", "steps", "plans", "graph", "usage", "failures"),
-        *("passages", "reviews?"),
+        *("schema", "version", "question", "asked?", "answer", "abstained", "failed", "suggestion?", "grounded"),
+        *("confidence", "citations", "stop_reason", "mode", "roles", "seconds", "steps", "plans", "graph", "usage"),
+        *("failures", "passages", "reviews?"),
     )
     schema: ClassVar[Literal["ras-agent/trace"]] = "ras-agent/trace"
     version: ClassVar[Literal[1]] = 1
@@ -79,6 +79,8 @@ class Trace(Record):
     failed: str = ""
     grounded: bool = False
     asked: str = ""
+    suggestion: str = ""
+    """of an answer that abstained: the answer that its citations suggest without being sure"""
     reviews: tuple[Reviewed, ...] = ()
 
     @property

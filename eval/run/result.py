@@ -17,7 +17,7 @@ _OF_SERVERS = frozenset(
 
 
 _PLAIN_COLUMNS = (
-    *("id", "question", "type", "gold_hops", "answer", "abstained", "confidence"),
+    *("id", "question", "type", "gold_hops", "answer", "abstained", "suggestion", "confidence"),
     *("stop_reason", "hops", "seconds", "queued", "at_once"),
 )
 _LIST_COLUMNS = ("answers", "supporting", "retrieved")
@@ -67,6 +67,8 @@ class Result:
     trace: JSON | None = None
     by_title: bool = False
     relevance: Mapping[str, float] = field(default_factory=dict)
+    suggestion: str = ""
+    """of an answer that abstained: the answer that its citations suggest without being sure"""
 
     @property
     def tokens(self) -> int:
@@ -77,7 +79,7 @@ class Result:
 
     @property
     def response(self) -> str:
-        """The answer for others to score: where it abstained, nothing that it suggests."""
+        """The answer for others to score: where it abstained, that it did."""
         return "I don't know." if self.abstained else self.answer
 
     def to_dict(self) -> JSON:
@@ -111,6 +113,7 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
         **_question_json(question),
         answer=out.get("answer", ""),
         abstained=bool(out.get("abstained")),
+        suggestion=out.get("suggestion") or "",
         confidence=out.get("confidence"),
         retrieved=question.names(passages),
         stop_reason=out.get("stop_reason", ""),

@@ -10,7 +10,7 @@ const ENDED = {
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { get top() { return document.querySelector(".head").offsetHeight + 24; }, right: 60, bottom: 50, left: 24 } });
 const writeDetails = paneOf($("details"));
 const blank = () => ({
-  question: "", answer: "", abstained: false, grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
+  question: "", answer: "", abstained: false, suggestion: "", grounded: true, citations: [], steps: [], plans: [], failures: [], passages: {}, confidence: null,
   graph: { facts: [], conflicts: [], shelf: [] }, usage: null, stop_reason: "", seconds: 0, mode: "", roles: {}, asked: "",
 });
 const now = { trace: blank(), story: null, running: null, paused: false, thread: "", asked: false, turns: [], stored: null, verdict: null, drawings: 0 };
@@ -130,7 +130,7 @@ function takeEvent(name, data) {
     writeAnswer(true);
     return false;
   } else if (name === "answered") {
-    Object.assign(trace, { answer: data.answer.text, abstained: data.answer.abstained, citations: data.answer.citations, confidence: data.answer.confidence, grounded: data.grounded, stop_reason: data.stop_reason });
+    Object.assign(trace, { answer: data.answer.text, abstained: data.answer.abstained, suggestion: data.answer.suggestion, citations: data.answer.citations, confidence: data.answer.confidence, grounded: data.grounded, stop_reason: data.stop_reason });
     writeAnswer(false);
     return false;
   } else if (name === "failed") {
@@ -251,6 +251,7 @@ function writeAnswer(writing) {
   const { trace } = now;
   writeQuestion();
   $("answer").textContent = trace.answer || (trace.stop_reason && !writing ? "No answer" : "");
+  writeSuggestion(trace.suggestion);
   const look = $("answer").parentElement.classList;
   look.toggle("long", trace.answer.length > 80);
   look.toggle("writing", writing);

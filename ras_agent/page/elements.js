@@ -124,3 +124,9 @@ function copyButton(what, text) {
   });
   return button;
 }
+
+/** What an answer that abstained suggests, on a line of its own. */
+function writeSuggestion(suggestion) {
+  $("suggestion").hidden = !suggestion;
+  $("suggestion").replaceChildren(...(suggestion ? ["Perhaps: ", make("b", {}, suggestion)] : []));
+}

@@ -109,14 +109,15 @@ function storyOf(run, on) {
   function evidence() {
     if (!trace.citations.length) return [];
     const byNumber = new Map(trace.citations.map((citation) => [citation.number, citation]));
-    const chain = (picture.chain ?? []).filter((link) => byNumber.has(link.cited));
+    const chain = (trace.abstained ? [] : (picture.chain ?? [])).filter((link) => byNumber.has(link.cited)); // nothing follows where nothing is said
     const used = new Set(chain.map((link) => byNumber.get(link.cited)));
     const rest = trace.citations.filter((citation) => !used.has(citation) && bears(citation));
     const others = trace.citations.filter((citation) => !used.has(citation) && !bears(citation));
     const chained = chain.length > 0;
+    const heading = chained ? "How the answer follows" : !trace.abstained ? "Evidence" : trace.suggestion ? "Where that may be read" : "Nearest sentences";
     const end = chain.at(-1)?.end;
     return [
-      chained || rest.length ? make("h2", {}, chained ? "How the answer follows" : "Evidence") : "",
+      chained || rest.length ? make("h2", {}, heading) : "",
       chained ? make("ol", { class: "story" },
         make("li", { class: "end" }, make("b", {}, chain[0].start), " is in the question"),
         chain.map((link) => make("li", {},

@@ -94,6 +94,7 @@ function showEvidence(citation) {
 function writeHeader() {
   $("question").textContent = trace.question;
   $("answer").textContent = trace.answer || "No answer";
+  writeSuggestion(trace.suggestion);
   const look = $("answer").parentElement.classList;
   look.toggle("long", trace.answer.length > 110);
   look.toggle("none", trace.abstained || !trace.answer);

@@ -152,6 +152,8 @@ def what_is_not_borne(answer: Answer) -> str:
 def _claims_of(question: str, answer: Answer) -> list[_Claim]:
     """Return what an answer claims: its sentences where they have numbers of citations, else all of it at once."""
     text = _said(answer)
+    if not text:
+        return []
     text = options_of(question).get(text.strip(), text)
     if not _NUMBERS.search(text):
         return [_Claim(text, answer.citations)]
@@ -177,10 +179,9 @@ def _numbered_sentences(text: str) -> list[str]:
 
 
 def _said(answer: Answer) -> str:
-    """Return an answer's text; of one that abstains what it suggests, behind a colon."""
-    _, colon, suggested = answer.text.partition(": ")
-    if answer.abstained and colon:
-        return suggested
+    """Return an answer's text; of one that abstains what it suggests."""
+    if answer.abstained:
+        return answer.suggestion
     return answer.text
 
 

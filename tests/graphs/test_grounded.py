@@ -198,10 +198,11 @@ def test_a_judge_that_fails_leaves_it_open() -> None:
 def test_an_abstention_is_no_failure() -> None:
     class Abstains:
         def answer(self, question: str, graph: object, passages: Sequence[Passage], steps: object) -> Answer:
-            return Answer("I am not sure. The passages suggest: Paris", (Citation(1, passages[0].id),), abstained=True)
+            return Answer("I am not sure.", (Citation(1, passages[0].id),), abstained=True, suggestion="Paris")
 
     out = create_ras_agent(retriever=Finds(PARIS), answerer=Abstains()).invoke(QUESTION)
     assert (out["grounded"], out["citations"][0]["supported"], out["failures"]) == (False, True, [])
+    assert (out["answer"], out["suggestion"]) == ("I am not sure.", "Paris")
 
 
 def test_an_answer_s_images_are_links_whatever_a_passage_shows() -> None:

@@ -20,8 +20,10 @@ def quoting(*passages: Passage) -> tuple[Citation, ...]:
     )
 
 
-def supported(question: str, text: str, *passages: Passage, abstained: bool = False) -> list[bool | None]:
-    answer = Answer(text, quoting(*passages), abstained)
+def supported(
+    question: str, text: str, *passages: Passage, abstained: bool = False, suggestion: str = ""
+) -> list[bool | None]:
+    answer = Answer(text, quoting(*passages), abstained, suggestion=suggestion)
     known = {passage.id: passage for passage in passages}
     return [one.supported for one in with_support(question, answer, known, {}).citations]
 
@@ -63,9 +65,10 @@ def test_numbers_behind_a_full_stop_belong_to_the_sentence_before() -> None:
     assert supported("Tell me about Bell.", text, BELL, POTTER) == [True, False]
 
 
-def test_a_suggestion_is_compared_without_what_introduces_it() -> None:
-    said = "I am not sure. The passages suggest: Edinburgh"
-    assert supported("Where was Bell born?", said, BELL, abstained=True) == [True]
+def test_of_an_answer_that_abstained_the_suggestion_is_compared() -> None:
+    asked = "Where was Bell born?"
+    assert supported(asked, "I am not sure.", BELL, abstained=True, suggestion="Edinburgh") == [True]
+    assert supported(asked, "I don't know.", BELL, abstained=True) == [None]
 
 
 def test_in_another_script_what_stands_there_letter_by_letter_is_borne_and_of_the_rest_nothing_is_told() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from ras_agent.tools.offline.chain import Chain, follow, passages_of
 from ras_agent.tools.offline.english import EnglishOnly
 from ras_agent.tools.offline.question import QuestionAnalysis, analyse
 from ras_agent.tools.offline.reader import Reader
-from ras_agent.tools.offline.reading import ReadPassage, nearness, tokens_of
+from ras_agent.tools.offline.reading import ReadPassage, nearness, rarity, tokens_of
 from ras_agent.tools.offline.told import steps_as_reviewed
 
 _MOST_BRIDGES = 3
@@ -207,10 +206,9 @@ def gather(question: str, steps: Sequence[Step]) -> Evidence:
         for rank, hit in enumerate(step.hits):
             ranks.setdefault(hit.passage.id, rank)
     named = {word for name in (*asked.compared, *names_in(asked.question)) for word in stems(name)}
-    raw: dict[str, float] = {}
-    for word in stems(question):
-        holding = sum(word in passage.stems for passage in passages.values())
-        raw[word] = math.log(1 + len(passages) / (0.5 + holding)) * (_NAME_WEIGHT if word in named else 1.0)
+    raw = rarity(stems(question), list(passages.values()))
+    for word in named & raw.keys():
+        raw[word] *= _NAME_WEIGHT
     total = sum(raw.values()) or 1.0
     weights = {word: weight / total for word, weight in raw.items()}
     return Evidence(asked, weights, frozenset(weights) - named, passages, ranks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -90,6 +91,14 @@ class Sentence:
         if self.number == 0:
             return None
         return self.passage.sentences[self.number - 1]
+
+    @property
+    def following(self) -> Sentence | None:
+        """The sentence behind it in its passage."""
+        sentences = self.passage.sentences
+        if self.number + 1 == len(sentences):
+            return None
+        return sentences[self.number + 1]
 
     @property
     def first_name(self) -> str:
@@ -189,6 +198,15 @@ def _content_of(passage: Passage) -> tuple[str, ...]:
         stated = passage.metadata.get(STATED)
         rows = json.dumps([passage.metadata[TABLE], stated], default=str)
     return passage.id, passage.title, passage.text, passage.own_title, rows, *passage.headings
+
+
+def rarity(words: Iterable[str], passages: Sequence[ReadPassage]) -> dict[str, float]:
+    """Return how much each stem tells among the passages: more the fewer of them have it."""
+    weights: dict[str, float] = {}
+    for word in words:
+        holding = sum(word in passage.stems for passage in passages)
+        weights[word] = math.log(1 + len(passages) / (0.5 + holding))
+    return weights
 
 
 MOST_READ = 500

@@ -12,9 +12,11 @@ from ras_agent.text.words import stems, word_set
 from ras_agent.tools.offline.reading import ReadPassage, Sentence
 
 _WHY = re.compile(r"(?i)\W*(?:why|how come|for what reason|what (?:is|was|were) the (?:cause(?! of death)|reason)s?)\b")
-_WHOLE = re.compile(
-    r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview)"
-    r"|what (?:can|may|must|should) |how (?:to|(?:do|does|can|could|may|should|would) (?:i|we|you|one)) )"
+_SUMMARY = re.compile(
+    r"(?i)\W*(?:summari[sz]e|sum up|describe|outline|explain|tell me about|give (?:me )?an? (?:summary|overview))"
+)
+_STEPS = re.compile(
+    r"(?i)\W*(?:what (?:can|may|must|should) |how (?:to|(?:do|does|can|could|may|should|would) (?:i|we|you|one)) )"
 )
 _BECAUSE = re.compile(
     r"(?i)\b(?:because|since|so that|in order to|due to|owing to|as a result|therefore|the reason|caused?"
@@ -29,7 +31,7 @@ _HEADING = re.compile(
 )
 _ITEM = re.compile(ITEM)
 _LEAST_SHARED = 0.4  # of the question's words that the passage and the sentence have to have
-_ASKED_ALIKE = 0.6  # of the question's words that a question of the text has to have, to be the same
+_ASKED_ALIKE = 0.6  # of the question's words that a sentence has to have to bear on it, or a question to be the same
 _MOST = 4  # sentences of a summary
 _FEWEST_WORDS = 4  # of a sentence that says something
 
@@ -43,12 +45,13 @@ def sentences_that_say(question: str, passages: Sequence[ReadPassage]) -> list[S
     ([], None)
     """
     asks_why = _WHY.match(question)
-    if not asks_why and not _WHOLE.match(question):
+    asks_for_all = _SUMMARY.match(question) is not None
+    if not asks_why and not asks_for_all and not _STEPS.match(question):
         return None
     asked = {stem for word in question.split() if word.strip("?.,").lower() not in _ASKED_SO for stem in stems(word)}
     if asks_why:
         return _reason(asked, passages) or _answered(asked, passages)
-    return _section(asked, passages)
+    return _section(asked, passages, asks_for_all)
 
 
 def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
@@ -59,21 +62,51 @@ def _reason(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
         for sentence in passage.sentences:
             own = asked & sentence.stems
             names = {stem for start, end in sentence.names for stem in stems(sentence.text[start:end])}
-            if _BECAUSE.search(sentence.text) and own - names:
+            borne = own | (asked & named)
+            if _BECAUSE.search(sentence.text) and own - names and len(borne) >= _LEAST_SHARED * len(asked):
                 shared = len(own) + len((asked & passage.stems) - own) / 2 + len(asked & named) / 4
                 if len(asked & passage.stems) >= _LEAST_SHARED * len(asked):
                     best = max(best, (shared, [sentence]), key=lambda one: one[0])
     return best[1]
 
 
-def _section(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:
-    """Return the first sentences of the passage that has most of the asked words, below the heading that has some."""
+def _section(asked: set[str], passages: Sequence[ReadPassage], asks_for_all: bool) -> list[Sentence]:
+    """Return the first sentences of the passage that has most of the asked words, below the heading that has some.
+
+    asks_for_all: whether a summary is asked for. Else, without such a heading, the sentences that have asked words.
+    """
     passage = max(passages, key=lambda one: len(asked & one.stems), default=None)
     if passage is None or len(asked & passage.stems) < _LEAST_SHARED * len(asked):
         return []
-    heading = max(_headings(asked - passage.title_stems, passage), key=lambda one: one[0], default=None)
-    below = _below(heading[1], passage) if heading and heading[0] else []
-    return below or _telling(passage.sentences)
+    below = _below_heading_with(asked - passage.title_stems, passage)
+    if below:
+        return below
+    if asks_for_all:
+        return _telling(passage.sentences)
+    below = _below_heading_with(asked, passage)
+    if below:
+        return below
+    own = asked - passage.title_stems
+    bearing: list[Sentence] = []
+    for sentence in passage.sentences:
+        shared = own & sentence.stems
+        if shared and len(shared) >= _ASKED_ALIKE * len(own):
+            bearing.append(sentence)
+    return _telling(bearing)
+
+
+def _below_heading_with(asked: set[str], passage: ReadPassage) -> list[Sentence]:
+    """Return the first sentences below the heading that has most of the asked words; the title is no heading."""
+    most = 0
+    best: re.Match[str] | None = None
+    for shared, heading in _headings(asked, passage):
+        is_title = passage.title_stems.issuperset(stems(heading.group()))
+        if shared > most and not is_title:
+            most = shared
+            best = heading
+    if best is None:
+        return []
+    return _below(best, passage)
 
 
 def _answered(asked: set[str], passages: Sequence[ReadPassage]) -> list[Sentence]:

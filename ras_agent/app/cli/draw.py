@@ -176,6 +176,9 @@ class Drawing:
             look = "yellow" if answer.abstained else "bold"
             body = Text.assemble((text, look), (marks, "cyan"))
             hang(self._console, Text("answer", "bold green"), body, MARGIN)
+        if answer.suggestion:
+            suggested = Text(inert_lines(answer.suggestion).strip(), "yellow")
+            hang(self._console, Text("perhaps", "yellow"), suggested, MARGIN)
         if not (grounded or answer.abstained):
             hang(self._console, Text(), Text(self._doubt(answer), "yellow"), MARGIN)
         for citation in answer.citations:
@@ -272,6 +275,7 @@ def replayed(trace: Trace) -> Iterator[Event]:
         abstained=trace.abstained,
         confidence=trace.confidence,
         failed=trace.failed,
+        suggestion=trace.suggestion,
     )
     yield Answered(answer, trace.stop_reason, trace.grounded)
 

@@ -184,10 +184,18 @@ class _Completion:
 
     def _marks(self, outputs: JSON) -> JSON:
         """Return what a message has besides its text: its citations, and whether it is an answer that rests on them."""
-        marks: JSON = {name: outputs[name] for name in ("abstained", "grounded") if name in outputs}
         citations = web_citations(outputs, self._base_url)
         annotations = [{"type": "url_citation", "url_citation": citation} for citation in citations]
-        return {"annotations": annotations, **marks}
+        return {"annotations": annotations, **marks_of(outputs)}
+
+
+def marks_of(outputs: JSON) -> JSON:
+    """Return whether an answer abstained, what it then suggests, and whether a source bears it."""
+    marks: JSON = {}
+    for name in ("abstained", "suggestion", "grounded"):
+        if name in outputs:
+            marks[name] = outputs[name]
+    return marks
 
 
 def web_citations(outputs: JSON, base_url: str) -> list[JSON]:

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from ras_agent.app.serve.bodies import ApartRoute
-from ras_agent.app.serve.chat import MODEL, check_form, check_model, web_citations
+from ras_agent.app.serve.chat import MODEL, check_form, check_model, marks_of, web_citations
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
@@ -175,7 +175,7 @@ class _Response:
             content = [_part(self._text(outputs), annotations)]
             item = {"id": self._message_id, "type": "message", "status": "completed", "role": "assistant"}
             output = [{**item, "content": content}]
-        marks: JSON = {name: outputs[name] for name in ("abstained", "grounded") if outputs and name in outputs}
+        marks = marks_of(outputs or {})
         return {
             **{"id": self._id, "object": "response", "created_at": self._created, "status": status, "error": None},
             **{"incomplete_details": None, "instructions": body.instructions, "model": MODEL, "output": output},

@@ -60,10 +60,14 @@ class Quoted(TypedDict):
 
 
 class Answered(TypedDict):
-    """An answer. abstained: whether the documents hold none that is sure. grounded: whether a source bears it."""
+    """An answer. abstained: whether the documents hold none that is sure. grounded: whether a source bears it.
+
+    suggestion: of an answer that abstained, the one that the sources suggest without being sure; "" without one.
+    """
 
     answer: str
     abstained: bool
+    suggestion: str
     grounded: bool
     sources: list[Quoted]
 
@@ -138,7 +142,13 @@ def tools_over(service: Service) -> MCPServer:
             )
             for cited in out["citations"]
         ]
-        return Answered(answer=out["answer"], abstained=out["abstained"], grounded=out["grounded"], sources=sources)
+        return Answered(
+            answer=out["answer"],
+            abstained=out["abstained"],
+            suggestion=out["suggestion"],
+            grounded=out["grounded"],
+            sources=sources,
+        )
 
     @server.tool(annotations=_READS)
     async def retrieve(

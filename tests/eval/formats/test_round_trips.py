@@ -202,8 +202,8 @@ def _with(result: Result, trace: dict[str, Any]) -> Result:
 
 @pytest.mark.parametrize("name", ["flashrag", "ragas"])
 def test_what_an_abstention_suggests_is_not_given_for_its_answer(name: str, tmp_path: Path) -> None:
-    unsure = Result("q", "Where?", ("Ulm",), answer="I am not sure. The passages suggest: Ulm", abstained=True)
+    unsure = Result("q", "Where?", ("Ulm",), answer="I am not sure.", abstained=True, suggestion="Ulm")
     format_to_write(name)(Exported({"name": "run"}, (unsure,)), tmp_path / "out.jsonl")
     written = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     assert "I don't know." in written
-    assert "suggest" not in written
+    assert "sure" not in written

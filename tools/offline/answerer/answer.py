@@ -17,6 +17,7 @@ from ras_agent.text.titles import with_title
 from ras_agent.text.values import figures_in
 from ras_agent.text.words import stems
 from ras_agent.tools.offline.answerer.compare import SAME, THAN, Reply, compare, in_common, sides_of, well_known
+from ras_agent.tools.offline.answerer.nearest import nearest_sentences
 from ras_agent.tools.offline.answerer.unmet import lacks_what_is_named
 from ras_agent.tools.offline.answerer.wording import denies, wording
 from ras_agent.tools.offline.chain import Chain, Found, answers, answers_in_pairs, follow, is_left_out, passages_of
@@ -29,7 +30,8 @@ from ras_agent.tools.offline.said import all_of_list, sentences_that_say
 from ras_agent.tools.offline.table_rows import look_up
 
 I_DO_NOT_KNOW = "I don't know: I cannot read the answer out of the passages found."
-NOT_SURE = "I am not sure. The passages suggest: "
+SEE_NEAREST = f"{I_DO_NOT_KNOW} The sentences cited come nearest to the question."
+NOT_SURE = "I am not sure: what the passages found suggest is not sure enough to be said."
 LEAST_CONFIDENCE = 0.7
 """The confidence below which an answer is left unsaid, if nobody sets another."""
 _SUGGESTED = 0.5  # confidence from which what is left unsaid is suggested: it is more likely right than wrong
@@ -76,15 +78,31 @@ class OfflineAnswerer:
         given = {passage.id for passage in english}
         # in the order in which the steps found them; all of them where they found none
         read = [one for one in passages_of(steps).values() if one.id in given]
-        reply = self.reply(question, read or read_passages(english[:MOST_READ]), steps)
-        if reply is None:
-            return Answer(I_DO_NOT_KNOW, abstained=True, failures=failures)
-        sure, found = 1.0 if reply.confidence is None else reply.confidence, cited(reply.grounds, graph)
-        if not self._may_abstain or (found and sure >= self._least_confidence):
-            return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
-        if found and sure >= _SUGGESTED:
-            return Answer(f"{NOT_SURE}{reply.text}", found, True, reply.confidence, failures)
-        return Answer(I_DO_NOT_KNOW, abstained=True, confidence=reply.confidence, failures=failures)
+        if not read:
+            read = list(read_passages(english[:MOST_READ]))
+        reply = self.reply(question, read, steps)
+        if reply is not None:
+            sure = 1.0 if reply.confidence is None else reply.confidence
+            found = cited(reply.grounds, graph)
+            if not self._may_abstain or (found and sure >= self._least_confidence):
+                return Answer(reply.text, found, confidence=reply.confidence, failures=failures)
+            if found and sure >= _SUGGESTED:
+                return Answer(
+                    NOT_SURE,
+                    found,
+                    abstained=True,
+                    confidence=reply.confidence,
+                    failures=failures,
+                    suggestion=reply.text,
+                )
+        near = nearest_sentences(question, read)
+        return Answer(
+            SEE_NEAREST if near else I_DO_NOT_KNOW,
+            cited(near, graph),
+            abstained=True,
+            confidence=reply.confidence if reply else None,
+            failures=failures,
+        )
 
     def reply(self, question: str, passages: Sequence[ReadPassage], steps: Sequence[Step]) -> Reply | None:
         """Return the answer, however sure, and what it rests on; None where there is none."""

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.standing import Standing, Words, Writing
-from ras_agent.text.words import FUNCTION_WORDS, stems
+from ras_agent.text.words import FUNCTION_WORDS, stem_set, stems
 from ras_agent.tools.offline.english import SUBJECTS
 from ras_agent.tools.offline.reading import Sentence
 
+_FEWEST_LISTED = 2  # names of a list
+_NOTE = re.compile(r"\([^()]{0,60}\)")
 _ROLE_OF = re.compile(r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)")
 
 
@@ -29,9 +31,28 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
     for term in words.missing(question):
         if any(map(str.isdigit, term.text)):
             return True
-    if _has_no_name_of(question, words):
+    if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
     return _is_role_of_another(question, text)
+
+
+def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:
+    """Tell whether a proof ends in a list of names that has no word of the question but names.
+
+    Who was present beside somebody is not known to be of his family.
+    """
+    names = _names(question)
+    if not names or not grounds:
+        return False
+    sentence = grounds[-1]
+    if len(sentence.names) < _FEWEST_LISTED:
+        return False
+    label, _, listed = _NOTE.sub("", sentence.text).rpartition(":")
+    named = stem_set(" ".join(_names(listed)))
+    if not named.issuperset(stems(listed)):
+        return False
+    asked = stem_set(question) - stem_set(" ".join(names))
+    return asked.isdisjoint(stems(label))
 
 
 def _has_no_name_of(question: str, words: Words) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Answer, Hit, Passage, Source, Span, Step, Triple
-from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, NOT_SURE, OfflineAnswerer
+from ras_agent.tools.offline.answerer.answer import I_DO_NOT_KNOW, NOT_SURE, SEE_NEAREST, OfflineAnswerer
 from ras_agent.tools.offline.reader import Reader, Verdict
 from ras_agent.tools.offline.reading import read
 from tests.tools.offline.test_chain import BELL, LEITH, PHONE, READER, RIVER, SEARCHES, Scripted
@@ -142,7 +142,7 @@ def test_what_is_more_likely_right_than_wrong_is_suggested_with_its_sentences() 
     answerer = OfflineAnswerer(READER, least_confidence=1.0)
     answer = answerer.answer(RIVER, EMPTY, [PHONE, BELL, LEITH], _steps(*SEARCHES))
     assert answer.abstained
-    assert answer.text == f"{NOT_SURE}Water of Leith"
+    assert (answer.text, answer.suggestion) == (NOT_SURE, "Water of Leith")
     assert answer.citations[-1].quote == "The Water of Leith flows through Edinburgh."
 
 
@@ -269,3 +269,12 @@ def test_a_reason_is_asked_of_whom_the_chain_has_found() -> None:
     answer = OfflineAnswerer(reader).answer(question, EMPTY, [PHONE, bell], steps)
     assert answer.text.endswith(" He died of diabetes in 1922.")
     assert [one.passage_id for one in answer.citations] == [PHONE.id, "b"]
+
+
+def test_what_cannot_be_read_out_is_shown_by_the_sentences_nearest_to_the_question() -> None:
+    crane = Passage("c", "The crane stands at pier 3. Please deliver to pier 3. Its hook was painted in 2019.", "Crane")
+    answer = OfflineAnswerer(READER).answer("What can the crane at the pier lift?", EMPTY, [crane], ())
+    assert (answer.text, answer.abstained, answer.suggestion) == (SEE_NEAREST, True, "")
+    assert answer.citations[0].quote == "The crane stands at pier 3."
+    unlike = OfflineAnswerer(READER).answer("Why did the mill close?", EMPTY, [crane], ())
+    assert (unlike.text, unlike.citations) == (I_DO_NOT_KNOW, ())

@@ -132,6 +132,12 @@ def test_a_part_of_a_name_stands_for_it_and_a_longer_name_with_that_part_does_no
     assert lacks_what_is_named("Who founded Korl Mills?", other.sentences)
 
 
+def test_who_was_present_is_not_known_to_be_of_the_family() -> None:
+    (passage,) = read([Passage("1", "Present: Bo Tellis (chair), Petra Halloran, Jonas Weld")])
+    assert lacks_what_is_named("Who is the husband of Petra Halloran?", passage.sentences)
+    assert not lacks_what_is_named("Who was present with Petra Halloran?", passage.sentences)
+
+
 def test_one_of_several_names_is_enough() -> None:
     (passage,) = read([Passage("1", "Rose McGowan played Paige in Charmed.")])
     assert not lacks_what_is_named("Which series of The WB had Rose McGowan in it?", passage.sentences)

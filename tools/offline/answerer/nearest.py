@@ -1,0 +1,41 @@
+"""The sentences that come nearest to a question whose answer cannot be read out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ras_agent.text.words import stem_set
+from ras_agent.tools.offline.reading import ReadPassage, Sentence, rarity
+
+_MOST = 3
+_LEAST = 0.4  # of the weight of a question's words, which a sentence and the headings above it hold
+_ASKS = ("?", "?**", ":")  # ends of a sentence to which the next one belongs
+_ABOVE = 0.5  # weight of a word that only the headings above a sentence have
+
+
+def nearest_sentences(question: str, passages: Sequence[ReadPassage]) -> list[Sentence]:
+    """Return the sentences that hold most of a question's words, the nearest first; none where no sentence holds many.
+
+    A word that few of the passages have counts for more than one that all have.
+    """
+    weights = rarity(stem_set(question), passages)
+    needed = _LEAST * sum(weights.values())
+    near: list[tuple[float, Sentence]] = []
+    for passage in passages:
+        for sentence in passage.sentences:
+            held = 0.0
+            for word, weight in weights.items():
+                if word in sentence.stems:
+                    held += weight
+                elif word in passage.title_stems:
+                    held += weight * _ABOVE
+            if held >= needed and not sentence.stems.isdisjoint(weights):
+                near.append((held, sentence))
+    near.sort(key=lambda one: one[0], reverse=True)
+    shown: list[Sentence] = []
+    for _, sentence in near[:_MOST]:
+        shown.append(sentence)
+        following = sentence.following
+        if following is not None and sentence.text.endswith(_ASKS):
+            shown.append(following)
+    return shown

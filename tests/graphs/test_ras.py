@@ -169,7 +169,7 @@ def test_the_output_is_plain_json_under_its_documented_keys(ras, enough):
     assert set(out) == {
         *("question", "answer", "citations", "abstained", "confidence", "graph", "steps", "plans", "passages"),
         *("usage", "stop_reason", "failures", "seconds", "failed", "grounded", "messages", "reviews", "asked"),
-        "structured_response",
+        *("structured_response", "suggestion"),
     }
     assert QuestionGraph.from_dict(out["graph"]).to_dict() == out["graph"]
 

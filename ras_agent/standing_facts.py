@@ -53,7 +53,8 @@ def _refusal(passage: Passage, facts: list[Triple], hop: int) -> RefusedFacts:
     lines = []
     for fact in facts[:_SHOWN]:
         words = " ".join(term.text for term in text.missing(fact.subject, fact.object))
-        lines.append(f"{fact}: no {words!r} there")
+        said = f"{fact.subject} {fact.predicate} {fact.object}"
+        lines.append(f"“{said}”: no {words!r} there")
     count = "a fact" if len(facts) == 1 else f"{len(facts)} facts"
     message = f"{count} left out, as the words are not in the passage, such as {lines[0]:.300} (passage {passage.id})"
     return RefusedFacts("extractor", message, hop, "\n".join(lines)[:500])

@@ -26,10 +26,10 @@ def test_facts_that_do_not_stand_are_one_failure_a_passage_which_names_them() ->
     assert isinstance(failure, RefusedFacts)
     assert (failure.role, failure.hop) == ("extractor", 2)
     assert failure.message == (
-        "2 facts left out, as the words are not in the passage, such as (S> Nora Quill | P> worked with | O> Bruce "
-        "Heezen): no 'Bruce Heezen' there (passage p1)"
+        "2 facts left out, as the words are not in the passage, such as “Nora Quill worked with Bruce "
+        "Heezen”: no 'Bruce Heezen' there (passage p1)"
     )
-    assert failure.detail.splitlines()[1] == "(S> Nora Quill | P> died in | O> 2006): no '2006' there"
+    assert failure.detail.splitlines()[1] == "“Nora Quill died in 2006”: no '2006' there"
 
 
 def test_a_fact_of_which_nobody_can_tell_is_kept_and_marked() -> None:

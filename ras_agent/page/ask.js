@@ -7,6 +7,7 @@ const ENDED = {
   recursion_limit: "As many steps were made as are allowed.", static: "The searches that were planned at first have been made.", repeated_subquery: "The next search would have been one that was made already.", no_new_facts: "The last search found nothing new.",
   planner_failed: "What to search next could not be decided.", model_refused: "The model cannot be asked.",
 };
+const BEGINNING = ["The question is taken apart", "Passages are searched for and read", "The answer follows, with the sentences that bear it"];
 const view = graphView({ stage: $("stage"), svg: $("graph"), world: $("world"), onChoose: showDetails, room: { get top() { return document.querySelector(".head").offsetHeight + 24; }, right: 60, bottom: 50, left: 24 } });
 const writeDetails = paneOf($("details"));
 const blank = () => ({
@@ -70,6 +71,7 @@ async function follow(path, body) {
   $("review").hidden = true;
   status("Working …");
   controls();
+  writeSteps();
   let ended = false;
   try {
     for await (const { name, data } of eventsOf(path, body, running.signal)) {
@@ -203,7 +205,7 @@ function hideTrouble() {
 /** What the page is about: the collection and the models; on its first screen, what is searched and might be asked. */
 async function introduce() {
   try {
-    const [about, { documents, total }] = await Promise.all([getJSON("api/about"), getJSON("api/documents?limit=1000")]);
+    const [about, listed] = await Promise.all([getJSON("api/about"), getJSON("api/documents?limit=1000")]);
     now.about = about;
     const models = [...new Set(Object.values(about.models))];
     $("collection").textContent = about.collection;
@@ -213,7 +215,8 @@ async function introduce() {
     document.title = `${about.collection} · ras-agent`;
     if (now.asked) return;
     hideTrouble();
-    const files = filesOf(documents);
+    const { documents, total } = listed;
+    const files = filesOf(listed);
     const some = files.slice(0, 5).map((file) => file.name).join(", ");
     $("searched").textContent = total
       ? `Searched: ${count(files.length, "document")}${total > documents.length ? " and more" : ""} (${some}${files.length > 5 ? ", …" : ""}).`
@@ -258,7 +261,7 @@ function writeAnswer(writing) {
   look.toggle("none", Boolean(trace.stop_reason) && (trace.abstained || !trace.answer));
   $("marks").replaceChildren(now.story?.doubt() ?? "",
     ...trace.citations.filter(({ supported }) => supported !== false).flatMap((citation) => [" ", make("button", { type: "button", class: "mark", "aria-label": `Evidence ${citation.number}`, title: citation.title || citation.passage_id, click: () => showEvidence(citation) }, String(citation.number))]),
-    ...(trace.answer && !writing && !trace.abstained ? [" ", copyButton("the answer", () => now.story.answerText())] : []));
+    ...(trace.answer && !writing && !trace.abstained ? [" ", copyButton("the answer", () => now.story.answerText()), " ", saveButton(`${trace.asked || trace.question}\n\n`, () => now.story.answerText())] : []));
 }
 
 /** Whether the answer is right, as the reader says. */
@@ -293,7 +296,9 @@ function writeVerdict() {
 }
 
 function writeSteps() {
-  if (now.story) $("steps").replaceChildren(...now.story.steps());
+  const begun = now.trace.steps.length || now.trace.plans.length;
+  if (now.running && !begun) $("steps").replaceChildren(make("h2", {}, "Steps"), make("ol", {}, BEGINNING.map((text) => make("li", { class: "step coming" }, make("b", { "aria-hidden": "true" }, "…"), make("span", {}, text)))));
+  else if (now.story) $("steps").replaceChildren(...now.story.steps());
 }
 
 function writeStats(entities) {
@@ -640,5 +645,6 @@ async function restore() {
   }
 }
 controls();
+chooseLook();
 openMenus();
 restore();

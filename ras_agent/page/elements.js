@@ -130,3 +130,26 @@ function writeSuggestion(suggestion) {
   $("suggestion").hidden = !suggestion;
   $("suggestion").replaceChildren(...(suggestion ? ["Perhaps: ", make("b", {}, suggestion)] : []));
 }
+
+/** A button that keeps a text as a file. */
+function saveButton(before, text) {
+  const button = make("button", { class: "copy", title: "Save as a file", "aria-label": "Save the answer", type: "button" }, "save");
+  button.addEventListener("click", (event) => {
+    event.stopPropagation();
+    const address = URL.createObjectURL(new Blob([before, text(), "\n"], { type: "text/plain" }));
+    make("a", { href: address, download: "answer.txt" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+  });
+  return button;
+}
+
+/** Light or dark as the reader chose, else as the system is. */
+function chooseLook() {
+  const root = document.documentElement;
+  const kept = () => { try { return localStorage.getItem("look") ?? ""; } catch { return ""; } };
+  $("light-or-dark").value = root.dataset.look = kept();
+  $("light-or-dark").addEventListener("change", ({ target }) => {
+    root.dataset.look = target.value;
+    try { localStorage.setItem("look", target.value); } catch { /* it holds for this page */ }
+  });
+}

@@ -6,9 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Triple
 from ras_agent.registry import find
 from ras_agent.text.canonical import canonical_key
+from ras_agent.text.overlap import holds
+from ras_agent.text.words import stem_set
 
 _MAKERS = {
     **{"founded": "founder", "invented": "inventor", "discovered": "discoverer", "designed": "designer"},
@@ -17,10 +20,14 @@ _MAKERS = {
 _PAST = {"written": "wrote"}  # where it is not the participle
 _OFFICES = ("mayor", "chief executive", "president", "director", "chair", "head", "rector", "owner")
 _MADE_BY = re.compile(rf"was ({'|'.join(_MAKERS)}) by")
+_OF_OFFICE = re.compile(rf"the (?:{'|'.join(_OFFICES)}) of (?P<of>[^?]+)\?")
 _PLACE = re.compile(r"\b(city|town|village|river)\b")
 _BORN = "was born in"
 # of how many passages facts are read
 _PASSAGES = 300
+_MOST = 4  # questions
+_TRIED = 12  # questions that are asked to find these
+_READ = 5  # passages that a question is asked over
 
 
 def questions_about(passages: Sequence[Passage]) -> list[str]:
@@ -33,7 +40,25 @@ def questions_about(passages: Sequence[Passage]) -> list[str]:
             text = passage.text
         text = text.casefold()
         facts += [fact for fact in extractor.extract([passage]).triples if fact.subject.casefold() in text]
-    return example_questions(facts)
+    answered: list[str] = []
+    for question in example_questions(facts, _TRIED):
+        if len(answered) < _MOST and is_answered(question, passages):
+            answered.append(question)
+    return answered
+
+
+def is_answered(question: str, passages: Sequence[Passage]) -> bool:
+    """Tell whether the offline mode answers a question from sentences that name who holds the office it asks for."""
+    asked = stem_set(question)
+    nearest = sorted(passages, key=lambda one: len(asked & stem_set(f"{one.title} {one.text}")), reverse=True)
+    answer = find("answerer", "offline")().answer(question, QuestionGraph(), nearest[:_READ], ())
+    if answer.abstained:
+        return False
+    office = _OF_OFFICE.search(question)
+    if office is None:
+        return True
+    # a line such as "Chair: Ada Crane" is seldom about what its page is about
+    return any(holds(citation.quote, office["of"]) for citation in answer.citations)
 
 
 def example_questions(facts: Iterable[Triple], most: int = 4) -> list[str]:

@@ -1,10 +1,10 @@
 // The menus of the page: documents, which are found, added and removed, and conversations, which are opened, named and forgotten.
 
-/** Names of documents as files: the records of one file are one document. */
-function filesOf(documents) {
+/** Documents by their files: the records of one file are one document. */
+function filesOf({ documents, files: labels = [] }) {
   const files = new Map();
-  for (const id of documents) {
-    const file = id.replace(/(\.\w{1,8}):\d+$/, "$1");
+  for (const [at, id] of documents.entries()) {
+    const file = labels[at] || id.replace(/(\.\w{1,8}):\d+$/, "$1");
     if (!files.has(file)) files.set(file, { id: file, name: file.split("/").pop(), records: [] });
     files.get(file).records.push(id);
   }
@@ -28,9 +28,10 @@ const MOST_SHOWN = 200;
 
 async function listDocuments() {
   const containing = $("containing").value.trim();
-  const { documents, total } = await getJSON(`api/documents?${new URLSearchParams({ containing, limit: "1000" })}`);
+  const listed = await getJSON(`api/documents?${new URLSearchParams({ containing, limit: "1000" })}`);
+  const { documents, total } = listed;
   if (containing !== $("containing").value.trim()) return;
-  const files = filesOf(documents);
+  const files = filesOf(listed);
   $("upload").hidden = !now.about?.changes;
   $("library").replaceChildren(
     ...files.slice(0, MOST_SHOWN).map(documentRow),

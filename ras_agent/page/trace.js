@@ -102,7 +102,7 @@ function writeHeader() {
   for (const citation of trace.citations.filter(({ supported }) => supported !== false)) {
     $("marks").append(" ", make("button", { type: "button", class: "mark", title: citation.title || citation.passage_id, "aria-label": `Evidence ${citation.number}`, click: () => showEvidence(citation) }, String(citation.number)));
   }
-  if (trace.answer && !trace.abstained) $("marks").append(" ", copyButton("the answer", story.answerText));
+  if (trace.answer && !trace.abstained) $("marks").append(" ", copyButton("the answer", story.answerText), " ", saveButton(`${trace.question}\n\n`, story.answerText));
   const { graph, usage } = trace;
   const tokens = usage.input_tokens + usage.output_tokens;
   const stats = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ras_agent.page.examples import example_questions
-from ras_agent.records import Triple
+from ras_agent.page.examples import example_questions, is_answered, questions_about
+from ras_agent.records import Passage, Triple
 
 
 def facts(*lines: str) -> list[Triple]:
@@ -55,3 +55,11 @@ def test_class_words_and_other_predicates_make_no_question() -> None:
     assert (
         example_questions(facts("river | is in | Scotland", "town | was founded by | Bell", "Bell | met | Gray")) == []
     )
+
+
+def test_only_what_the_collection_answers_is_asked() -> None:
+    tower = Passage("t", "Gannet Tower is a tower in Dunmere. Its chair is Ada Crane.", "Gannet Tower")
+    firm = Passage("k", "Korvane is a firm. Korvane was founded by Ingrid Solheim.", "Korvane")
+    assert questions_about([tower, firm]) == ["Who founded Korvane?"]
+    assert is_answered("Who is the mayor of Ulm?", [Passage("u", "The mayor of Ulm is Helen Varga.", "Ulm")])
+    assert not is_answered("Who is the chair of Gannet Tower?", [tower, firm])

@@ -185,10 +185,17 @@ class PassageIndex:
 
     def document_ids(self) -> tuple[str, ...]:
         """Return the ids of all documents in corpus order; passages without one belong to none."""
+        return tuple(self.document_files())
+
+    def document_files(self) -> dict[str, str]:
+        """Return the file of each document by the document's id, in corpus order; empty where none is known."""
         snapshot = self.snapshot
         _, first = np.unique(snapshot.column("document"), return_index=True)
-        passages = snapshot.passages.take(np.sort(first))
-        return tuple(passage.document_id for passage in passages if passage and passage.document_id)
+        files: dict[str, str] = {}
+        for passage in snapshot.passages.take(np.sort(first)):
+            if passage and passage.document_id:
+                files[passage.document_id] = str(passage.metadata.get("file", ""))
+        return files
 
     @property
     def embedder(self) -> Embedder | None:

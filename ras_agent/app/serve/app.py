@@ -227,9 +227,10 @@ async def documents(
     service: Served, caller: Asking, containing: Name = "", limit: Listed = 1000, offset: From = 0
 ) -> wire.DocumentNames:
     """List the documents of the index."""
-    ids = await service.reading.run(lambda: service.view(caller).document_ids())
-    names = [name for name in ids if containing.casefold() in name.casefold()]
-    return wire.DocumentNames(documents=names[offset : offset + limit], total=len(names))
+    files = await service.reading.run(lambda: service.view(caller).document_files())
+    names = [name for name in files if containing.casefold() in name.casefold()]
+    page = names[offset : offset + limit]
+    return wire.DocumentNames(documents=page, files=[files[name] for name in page], total=len(names))
 
 
 @router.post("/api/documents", tags=["Documents"])

@@ -264,6 +264,8 @@ class DocumentNames(BaseModel):
     """Documents by id, in the order of the index. total: how many there are."""
 
     documents: list[str]
+    files: list[str]
+    """the file of each document, empty where none is known"""
     total: int
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ras_agent.tools.index.load import Skipped
 from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, name_of, not_unicode, path_of
+from ras_agent.tools.index.vision import PICTURES
 
 # a pipe or a device may be read without an end, or wait for one
 _NO_FILE = "not a regular file"
@@ -175,6 +176,8 @@ def _unreadable(place: str, path: Path, error: OSError) -> Skipped:
 
 def _unknown_kind(suffix: str, suffixes: Collection[str]) -> str:
     known = ", ".join(sorted(suffixes))
+    if suffix.lower() in PICTURES:
+        return "a picture: give --vision openai:MODEL, a model that sees, to have it described"
     remedy = f"; if it is text, give --as text '*{suffix}'" if suffix else ""
     return f"unknown kind of file {suffix!r}; known: {known}{remedy}"
 

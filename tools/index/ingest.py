@@ -47,6 +47,7 @@ from ras_agent.tools.index.store import PassageIndex, database_at
 from ras_agent.tools.index.text_files import path_of
 from ras_agent.tools.index.tokenise import Tokeniser
 from ras_agent.tools.index.uploads import uploaded_as
+from ras_agent.tools.index.vision import PICTURES, with_vision
 
 # Passages of the first batch, and of the largest: a batch grows and shrinks until it takes a few seconds to write, so
 # that little is done twice after a kill, whether embedding runs at ten passages a second or at ten thousand.
@@ -117,6 +118,7 @@ def ingest(
     follow_links: bool = False,
     as_text: Sequence[str] = (),
     ocr: Sequence[str] = (),
+    vision: str = "",
     on_progress: Callable[[Progress], None] | None = None,
 ) -> IngestReport:
     """Index files, and folders of them, into the index at `out`, which is made if there is none.
@@ -133,7 +135,8 @@ def ingest(
     from every file of the index, and from its graph, when this returns; if it is interrupted, the same call ends what
     it began. follow_links: load what links inside the named folders lead to. as_text: patterns of files of other kinds
     that are read as plain text, remembered as `fields` are. ocr: a program with its arguments that reads the pages of
-    a PDF without text, see `with_ocr`; it is not remembered, but what it has read stays while the file does.
+    a PDF without text, see `with_ocr`; it is not remembered, but what it has read stays while the file does. vision:
+    a chat model that describes pictures, see `with_vision`; without it they are left out.
     Raises FilterError for metadata that no filter compares; IngestError if there is nothing to do, with `strict` for
     the first thing that cannot be loaded, and while another run writes the same index; IndexExists, IndexMismatch and
     MissingExtra as PassageIndex does.
@@ -146,7 +149,7 @@ def ingest(
     patterns = {*as_text, *(_text_patterns(place) if known else ())}
     files = find_files(
         paths,
-        SUFFIXES,
+        (*SUFFIXES, *PICTURES) if vision else SUFFIXES,
         exclude=exclude,
         follow_links=follow_links,
         as_text=patterns,
@@ -166,7 +169,7 @@ def ingest(
     given = read_metadata(metadata or {})
     if strict:
         with _journal(place) as journal:
-            _IngestRun(None, journal, chunking, rules, given, strict=True, ocr=ocr).take(
+            _IngestRun(None, journal, chunking, rules, given, strict=True, ocr=ocr, vision=vision).take(
                 found, prune=prune, forget=forget
             )
     if known or not found:
@@ -187,6 +190,7 @@ def ingest(
                 given,
                 strict=strict,
                 ocr=ocr,
+                vision=vision,
                 on_progress=on_progress,
             )
             report = run.take(found, prune=prune, forget=forget)
@@ -255,9 +259,11 @@ class _IngestRun:
         *,
         strict: bool = False,
         ocr: Sequence[str] = (),
+        vision: str = "",
         on_progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._ocr = ocr
+        self._vision = vision
         self._index, self._journal = index, journal
         self._chunking, self._strict = chunking, strict
         self._fields = RememberedFields(journal, fields)
@@ -363,6 +369,8 @@ class _IngestRun:
         convert: Convert = self._process.convert
         if self._ocr:
             convert = with_ocr(self._ocr, convert)
+        if self._vision:
+            convert = with_vision(self._vision, convert)
         for item in load(file.content, label, fields, self._read, convert):
             problem = item if isinstance(item, Skipped) else self._put(item, label)
             if problem is None:

@@ -32,6 +32,7 @@ from ras_agent.tools.index.text_files import (
     read_text,
 )
 from ras_agent.tools.index.text_tables import TABLE, key_of, record_of
+from ras_agent.tools.index.vision import PICTURES
 
 _MUCH = 20_000  # characters; what is less does no harm
 _ASCII_WORD = re.compile(r"[!-~]+")
@@ -96,7 +97,7 @@ def load(
     try:
         if fields.kind == TEXT:
             items = _load_text(path, label, fields, on_read)
-        elif suffix in CONVERTERS:
+        elif suffix in CONVERTERS or suffix in PICTURES:
             found = convert(path, on_read)
             items = _of_converted(found, suffix, label, fields)
         elif suffix == _MAIL:

@@ -250,7 +250,7 @@ class _Editing:
         for number in naming:
             passage_id = self.graph.documents[number]
             by_passage[passage_id] = self._document_of(passage_id)
-        chosen = []
+        chosen: list[str] = []
         for wanted in passages:
             found = [one for one, document in by_passage.items() if wanted in (one, document)]
             found = found or self._split_before(name, wanted)

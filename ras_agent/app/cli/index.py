@@ -66,6 +66,12 @@ class IndexOptions(Options):
         str | None,
         typer.Option(metavar="COMMAND", help="Has a page of a PDF without text read: COMMAND FILE PAGE prints it."),
     ] = None
+    vision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Has pictures described by a model that sees, such as openai:MODEL."
+        ),
+    ] = None
     quiet: Quiet = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False
 
@@ -104,6 +110,7 @@ def index(options: IndexOptions) -> None:
             follow_links=options.follow_links,
             as_text=_patterns_of(options.read_as),
             ocr=shlex.split(options.ocr or ""),
+            vision=options.vision or "",
             on_progress=on_progress,
         )
     _print_errors(report)

@@ -84,8 +84,8 @@ def edit(options: EditOptions) -> None:
     console = screen(quiet=options.quiet)
     console.print(outcome, soft_wrap=True)
     for fact in report.left_out:
-        words = f"{fact.subject} | {fact.predicate} | {fact.object}"
-        line = f"left out, since both ends are one entity now: ({words})"
+        said = f"{fact.subject} | {fact.predicate} | {fact.object}"
+        line = f"left out, since both ends are one entity now: ({said})"
         console.print(inert(line), soft_wrap=True)
     manifest = report.graph.manifest
     entities = "1 entity" if manifest.entities == 1 else f"{manifest.entities:,} entities"

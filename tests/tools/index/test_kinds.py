@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from ras_agent.tools.index.load import Document, Skipped, load
 from ras_agent.tools.index.ocr import with_ocr
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.index.text_files import Converted, FileContent, HeldFile, NotText, OnRead
+from ras_agent.tools.index.vision import with_vision
 
 RST = """=====
 Sonar
@@ -326,3 +329,44 @@ def test_a_program_that_reads_nothing_is_reported(command: list[str], reason: st
     with pytest.raises(NotText) as error:
         with_ocr(command, convert)(HeldFile("a.pdf", b"%PDF"), lambda count: None)
     assert str(error.value) == reason
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
+
+
+def test_pictures_are_described_by_a_model_of_the_user_s(
+    tmp_path: Path, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sign.png").write_bytes(PNG)
+    (tmp_path / "wrong.jpg").write_bytes(PNG)
+    (tmp_path / "a.txt").write_text("A text.")
+    left_out = [item.reason for item in ingest([tmp_path], tmp_path / "i").skipped]
+    assert left_out == ["a picture: give --vision openai:MODEL, a model that sees, to have it described"] * 2
+    monkeypatch.setenv("VLLM_API_KEY", "sk-secret-key-1")
+    scripted_llm.script({"reply": "A sign: Quay 7 is closed."})
+    report = ingest([tmp_path], tmp_path / "i", vision=scripted_llm.spec)
+    assert [item.reason for item in report.errors] == ["is no picture of the kind .jpg; save it again as one"]
+    passages = {one.title: one for one in PassageIndex.open(tmp_path / "i").passages}
+    assert passages["sign"].text == "A sign: Quay 7 is closed."
+    (request,) = scripted_llm.requests()
+    wish, picture = request["messages"][0]["content"]
+    assert "all text" in wish["text"]
+    assert picture["image_url"]["url"] == "data:image/png;base64," + b64encode(PNG).decode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"status": 401, "body": "bad key sk-secret-key-1"}, "--vision failed"),
+        ({"reply": ""}, "--vision"),
+    ],
+)
+def test_a_model_that_describes_nothing_is_reported_without_the_key(
+    entry: dict[str, Any], reason: str, scripted_llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-secret-key-1")
+    scripted_llm.script({**entry, "repeat": True})
+    read = with_vision(scripted_llm.spec, lambda path, on_read: Converted(""))
+    with pytest.raises(NotText, match=reason) as refused:
+        read(HeldFile("a.png", PNG), lambda _: None)
+    assert "sk-secret-key-1" not in str(refused.value)

@@ -1,0 +1,95 @@
+"""Pictures that are files, described by a vision model of the user's: none is built in."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ras_agent.calling import in_thread
+from ras_agent.errors import RasError
+from ras_agent.tools.index.text_files import Converted, FileContent, NotText, OnRead
+
+PICTURES = {
+    ".png": ("image/png", b"\x89PNG"),
+    ".jpg": ("image/jpeg", b"\xff\xd8\xff"),
+    ".jpeg": ("image/jpeg", b"\xff\xd8\xff"),
+    ".gif": ("image/gif", b"GIF8"),
+    ".webp": ("image/webp", b"RIFF"),
+}
+"""Suffix of a picture -> its type, and how its bytes begin."""
+_LARGEST = 8 * 2**20
+_LONGEST_REPLY = 1000  # tokens
+_SECONDS = 120.0
+_WISH = (
+    "Write down all text in this picture, word by word. Then say in plain sentences what it shows: things, names, "
+    "figures, and of a chart or table each value with its label. Say nothing that is not in the picture."
+)
+
+
+def with_vision(
+    model: str, convert: Callable[[FileContent, OnRead], Converted]
+) -> Callable[[FileContent, OnRead], Converted]:
+    """Return a conversion that has pictures described by a chat model that sees, such as openai:gpt-4o-mini.
+
+    The conversion raises NotText for a file that is no picture or too large, and where the model gives no text.
+    """
+
+    def read(path: FileContent, on_read: OnRead) -> Converted:
+        suffix = path.suffix.lower()
+        if suffix not in PICTURES:
+            return convert(path, on_read)
+        kind, begin = PICTURES[suffix]
+        data = path.read_bytes()
+        on_read(len(data))
+        if not data.startswith(begin):
+            raise NotText(f"is no picture of the kind {suffix}; save it again as one")
+        if len(data) > _LARGEST:
+            raise NotText(f"has more than {_LARGEST // 2**20} MB; save it smaller")
+        text = _described(model, kind, data)
+        return Converted(text, metadata={"vision": model.partition(":")[2]})
+
+    return read
+
+
+def _described(model: str, kind: str, data: bytes) -> str:
+    """Return how a model describes a picture. Raises NotText, which shows no key."""
+    from langchain_core.messages import HumanMessage
+
+    from ras_agent.tools.chat.models import without_secrets
+
+    encoded = b64encode(data).decode()
+    picture = {"url": f"data:{kind};base64,{encoded}"}
+    parts: list[str | dict[Any, Any]] = [
+        {"type": "text", "text": _WISH},
+        {"type": "image_url", "image_url": picture},
+    ]
+    chat = None
+    try:
+        chat = _model(model)
+        message = HumanMessage(parts)
+        reply = in_thread(lambda: asyncio.run(_asked(chat, message))).result()
+    except TimeoutError as error:
+        raise NotText(f"--vision gave no description within {_SECONDS:.0f} s; index again") from error
+    except Exception as error:  # each provider has errors of its own
+        said = " ".join(f"{error}".split())[:300]
+        why = without_secrets(said, chat)
+        name = "" if isinstance(error, RasError) else f"{type(error).__name__}: "
+        raise NotText(f"--vision failed ({name}{why}); correct the model or its server, and index again") from None
+    text = str(getattr(reply, "text", "") or "").strip()
+    if not text:
+        raise NotText("--vision described nothing: the model gave no text; take one that sees pictures")
+    return text
+
+
+async def _asked(chat: Any, message: Any) -> Any:
+    return await asyncio.wait_for(chat.ainvoke([message]), _SECONDS)
+
+
+@cache
+def _model(spec: str) -> Any:
+    from ras_agent.tools.chat.models import build_chat_model
+
+    return build_chat_model(spec, timeout=_SECONDS, max_tokens=_LONGEST_REPLY)

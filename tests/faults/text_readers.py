@@ -79,6 +79,7 @@ from ras_agent.tools.index.page_styles import is_invisible, is_struck, is_white
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS
 from ras_agent.tools.index.scripts import lowered, note, raised, written_out
 from ras_agent.tools.index.tables import Rows
+from ras_agent.tools.index.tags import without_tags
 from ras_agent.tools.index.text_files import NotText, not_unicode, parse_line
 from ras_agent.tools.index.text_tables import records_of, tables_in
 from ras_agent.tools.index.tokenise import Tokeniser
@@ -392,6 +393,7 @@ READERS = {
     ),
     "encoded data": TextReader(_encoded_data, "tools.index.load"),
     "front_matter": TextReader(front_matter, "tools.index.markdown"),
+    "tag characters": TextReader(without_tags, "tools.index.tags"),
     "is_title": TextReader(is_title, "text.titles"),
     "first_heading": TextReader(first_heading, "tools.index.markdown"),
     "parse_line": TextReader(_any(parse_line), "tools.index.text_files"),

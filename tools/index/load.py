@@ -19,6 +19,7 @@ from ras_agent.tools.index.markdown import first_heading, front_matter
 from ras_agent.tools.index.plain_kinds import PLAIN_KINDS, flat
 from ras_agent.tools.index.stated_facts import STATED, read_facts
 from ras_agent.tools.index.tables import Rows
+from ras_agent.tools.index.tags import without_tags
 from ras_agent.tools.index.text_files import (
     Converted,
     FileContent,
@@ -105,14 +106,31 @@ def load(
         else:
             items = _LOADERS[suffix](path, label, fields, on_read)
         for item in items:
-            problem = _encoded_data(item.text) if isinstance(item, Document) else ""
-            yield Skipped(item.place, problem, error=False) if problem else item
+            if isinstance(item, Document):
+                yield from _checked(item)
+            else:
+                yield item
     except NotText as error:
         yield Skipped(f"{label} line {error.line}" if error.line else label, str(error), error=not error.empty)
     except MissingExtra as error:
         yield Skipped(label, str(error))
     except OSError as error:
         yield Skipped(label, f"cannot be read: {error.strerror}")
+
+
+def _checked(document: Document) -> Iterator[Document | Skipped]:
+    """Yield a document without hidden characters, and a report of these; in its place one if it holds no text."""
+    problem = _encoded_data(document.text)
+    if problem:
+        yield Skipped(document.place, problem, error=False)
+        return
+    seen = without_tags(document.text, document.pages)
+    if seen.count:
+        parts = "1 part" if seen.count == 1 else f"{seen.count:,} parts"
+        reason = f"text that no reader sees is left out: {parts} of tag characters"
+        yield Skipped(document.place, reason, error=False)
+        document = replace(document, text=seen.text, pages=seen.pages)
+    yield document
 
 
 def _encoded_data(text: str) -> str:

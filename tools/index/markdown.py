@@ -24,6 +24,7 @@ _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _PLAIN = re.compile(r" {0,3}[^\s#>*+|`~-].*")
 
 _LONGEST_FRONT = 1 << 14  # characters; longer ones are read line by line, since YAML's reader is slow
+_BLANKS = "\r\n\t \ufeff"
 _DEEPEST = 20  # levels of lists in lists
 
 
@@ -34,8 +35,9 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
     guide`, is read line by line, as `key: value`, lists and comments. Lines that are none of these are no front matter,
     and stay in the text.
     """
+    begin = len(text) - len(text.lstrip(_BLANKS))
     for pattern, read in ((_FRONT, _from_yaml_or_lines), (_TOML, _from_toml)):
-        match = pattern.match(text)
+        match = pattern.match(text, begin)
         if match is not None:
             metadata = read(match[1])
             return ({}, text) if metadata is None else (metadata, text[match.end() :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import unescape
 from typing import Any
 
 from ras_agent.tools.index.text_files import NotText, parse_line
@@ -165,7 +166,7 @@ def _from_subtitles(text: str) -> Text:
 def _spoken(line: str) -> str:
     """Return a line of a cue without its tags, with the name of its speaker."""
     named = _VOICE.sub(r"\1: ", line)
-    words = _TAG.sub("", named).split()
+    words = unescape(_TAG.sub("", named)).split()
     return " ".join(words)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -90,6 +90,12 @@ def _shown(cell: Any) -> str:
     if isinstance(value, datetime):
         is_day = value.time() == time()
         return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
+    if isinstance(value, time):
+        return value.isoformat("seconds" if value.second else "minutes")
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02}:{seconds:02}"
     if isinstance(value, float):
         is_share = "%" in str(cell.number_format)
         return f"{value * 100:.10g}%" if is_share else f"{value:.15g}"

@@ -373,7 +373,7 @@ class TestFolders:
             Skipped("docs/my.index", "the index itself", error=False),
             Skipped(
                 "docs/photo.png",
-                "unknown kind of file '.png'; known: .md, .txt; if it is text, give --as text '*.png'",
+                "a picture: give --vision openai:MODEL, a model that sees, to have it described",
                 error=False,
             ),
         ]
@@ -406,7 +406,7 @@ class TestFolders:
             Skipped(f"{tmp_path}/gone", "no such file or folder", hides=f"{tmp_path}/gone"),
             Skipped(
                 f"{tmp_path}/photo.png",
-                "unknown kind of file '.png'; known: .md, .txt; if it is text, give --as text '*.png'",
+                "a picture: give --vision openai:MODEL, a model that sees, to have it described",
             ),
         ]
 

@@ -1,0 +1,41 @@
+"""Takes Unicode's tag characters out of texts: no reader sees them, and models read them as letters."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# the flags of England, Scotland, Wales and the like are written with them: a black flag, and few tags
+_TAGS = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f|[\U000e0000-\U000e007f]+")
+_FLAG = "\U0001f3f4"
+
+
+class SeenText(NamedTuple):
+    """Holds a text without tag characters, where its pages begin, and how many runs of these there were."""
+
+    text: str
+    pages: tuple[int, ...]
+    count: int
+
+
+def without_tags(text: str, pages: tuple[int, ...] = ()) -> SeenText:
+    """Return the text without tag characters that are no flag's."""
+    if text.isascii():
+        return SeenText(text, pages, 0)
+    hidden = []
+    for match in _TAGS.finditer(text):
+        if not match[0].startswith(_FLAG):
+            hidden.append(match.span())
+    if not hidden:
+        return SeenText(text, pages, 0)
+    kept = []
+    last = 0
+    for start, end in hidden:
+        kept.append(text[last:start])
+        last = end
+    kept.append(text[last:])
+    begins = []
+    for page in pages:
+        before = sum(min(end, page) - start for start, end in hidden if start < page)
+        begins.append(page - before)
+    return SeenText("".join(kept), tuple(begins), len(hidden))

@@ -68,9 +68,7 @@ class IndexOptions(Options):
     ] = None
     vision: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", help="Has pictures described by a model that sees, such as openai:MODEL."
-        ),
+        typer.Option(metavar="MODEL", help="Has pictures described by a model that sees, such as openai:MODEL."),
     ] = None
     quiet: Quiet = False
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List each file and record left out.")] = False

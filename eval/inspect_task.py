@@ -43,10 +43,16 @@ def inspect_task(task: Task, settings: Settings, model: Any = None) -> Any:
     model: of the roles that settings leave open; if None, Inspect's own. Raises MissingExtra without inspect-ai.
     """
     parts = _inspect()
-    samples = [
-        parts.Sample(input=one.question, target=list(one.answers), id=one.id, metadata={"type": one.type})
-        for one in task.questions
-    ]
+    samples = []
+    for one in task.questions:
+        samples.append(
+            parts.Sample(
+                input=one.question,
+                target=list(one.answers),
+                id=one.id,
+                metadata={"type": one.type},
+            )
+        )
     return parts.Task(
         dataset=parts.MemoryDataset(samples, name=task.benchmark.name),
         solver=inspect_solver(task, settings, model),
@@ -63,14 +69,24 @@ def inspect_solver(task: Task, settings: Settings, model: Any = None) -> Any:
 
     def build() -> Any:
         llm: Any = model or _bridged_model()
-        arguments: dict[str, Any] = {"index": task.index, "settings": settings, "task": task.instruction_text}
+        arguments: dict[str, Any] = {
+            "index": task.index,
+            "settings": settings,
+            "task": task.instruction_text,
+        }
         agent = create_agent(settings.graph, llm=llm, **arguments)
 
         async def solve(state: Any, generate: Callable[..., Any]) -> Any:
             async with parts.agent_bridge():
                 out = await agent.ainvoke(inputs(questions[str(state.sample_id)]))
-            state.store.set(_TRACE, Trace.from_state(out, settings.graph).to_dict())
-            state.output = parts.ModelOutput.from_content(model="ras-agent", content=out["answer"])
+            state.store.set(
+                _TRACE,
+                Trace.from_state(out, settings.graph).to_dict(),
+            )
+            state.output = parts.ModelOutput.from_content(
+                model="ras-agent",
+                content=out["answer"],
+            )
             return state
 
         return solve
@@ -88,19 +104,28 @@ def inspect_scorers(questions: Sequence[Question], metrics: Sequence[str]) -> li
 
 
 def _scorer(name: str, questions: Mapping[str, Question]) -> Any:
-    parts, score = _inspect(), find_metric(name).score
+    parts = _inspect()
+    score = find_metric(name).score
 
     def build() -> Any:
         async def measure(state: Any, target: Any) -> Any:
             trace = state.store.get(_TRACE)
-            outcome = Outcome.from_output(trace) if trace else Outcome(state.output.completion)
+            if trace:
+                outcome = Outcome.from_output(trace)
+            else:
+                outcome = Outcome(state.output.completion)
             value = score(questions[str(state.sample_id)], outcome)
-            return None if value is None else parts.Score(value=value, answer=outcome.answer)
+            if value is None:
+                return None
+            return parts.Score(value=value, answer=outcome.answer)
 
         return measure
 
     metrics = [parts.mean(), parts.stderr()]
-    return parts.scorer(metrics=metrics, name=scorer_name(name))(build)()
+    return parts.scorer(
+        metrics=metrics,
+        name=scorer_name(name),
+    )(build)()
 
 
 def _bridged_model() -> object:
@@ -110,12 +135,21 @@ def _bridged_model() -> object:
         from pydantic import SecretStr
     except ImportError as error:
         raise MissingExtra("Inspect's bridge", "openai") from error
-    return ChatOpenAI(model="inspect", api_key=SecretStr("inspect"), max_retries=0)
+    return ChatOpenAI(
+        model="inspect",
+        api_key=SecretStr("inspect"),
+        max_retries=0,
+    )
 
 
 def _inspect() -> Any:
     """Return the names of inspect-ai that are used here. Raises MissingExtra without the package."""
     try:
-        return SimpleNamespace(**{name: getattr(import_module(module), name) for name, module in _NAMES.items()})
+        return SimpleNamespace(
+            **{
+                name: getattr(import_module(module), name)
+                for name, module in _NAMES.items()
+            }
+        )
     except ImportError as error:
         raise MissingExtra("a task of Inspect", "inspect") from error

@@ -23,7 +23,12 @@ from ras_agent.prompts import Turn, as_data, load
 from ras_agent.records import JSON
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair, without_thinking
+from ras_agent.tools.chat.dialogue import (
+    Dialogue,
+    converse_all,
+    repair,
+    without_thinking,
+)
 
 PRECISE = ChatSettings(temperature=0.0)
 
@@ -49,8 +54,12 @@ _COVERED = """Which of these statements does the answer make, in whatever words?
 Reply with a line for each: its number, a colon, and yes or no."""
 _COVERED_FORM = "a line for each statement: its number, a colon, and yes or no"
 _EQUIVALENT = frozenset("BCE")
-_ALONE = r"(?![\w'’])(?!\s+[a-z])"  # behind a letter that is no article and begins no word
-_SAID = "answer|verdict|relation|option|letter|choice|judge?ment|grade|category|conclusion"
+_ALONE = (
+    r"(?![\w'’])(?!\s+[a-z])"  # behind a letter that is no article and begins no word
+)
+_SAID = (
+    "answer|verdict|relation|option|letter|choice|judge?ment|grade|category|conclusion"
+)
 _LETTERS = tuple(
     re.compile(pattern, flags | re.MULTILINE)
     for pattern, flags in (
@@ -59,11 +68,20 @@ _LETTERS = tuple(
         (r"^[^\w\n]*([A-F])[^\w\n]*[:.)\]–—-][^\w\n]*\S.*$", 0),
         (r"^[^\w\n]*([A-F])[^\w\n]*\(.*\)[^\w\n]*$", 0),
         # "Final answer: C", "the relation is (C)", {"verdict": "C"}, "Option C"
-        (rf"\b(?i:{_SAID})\b(?:[^\w\n]|\b(?i:is|would be|should be|letter|option)\b)*\b([A-F]){_ALONE}", 0),
+        (
+            rf"\b(?i:{_SAID})\b(?:[^\w\n]|\b(?i:is|would be|should be|letter|option)\b)*\b([A-F]){_ALONE}",
+            0,
+        ),
         (rf"^[^\w\n]*(?:{_SAID})[^\w\n]+([A-F])[^\w\n]*$", re.IGNORECASE),
         # "C is right", "so C", "I choose C"
-        (r"\b([A-F])[^\w\n]* (?:is|would be) (?:the )?(?:right|correct|best|answer|one)\b", 0),
-        (rf"\b(?i:so|as|therefore|thus|hence|choose|pick|say|select|it is|it's)\b[^\w\n]*\b([A-F]){_ALONE}", 0),
+        (
+            r"\b([A-F])[^\w\n]* (?:is|would be) (?:the )?(?:right|correct|best|answer|one)\b",
+            0,
+        ),
+        (
+            rf"\b(?i:so|as|therefore|thus|hence|choose|pick|say|select|it is|it's)\b[^\w\n]*\b([A-F]){_ALONE}",
+            0,
+        ),
         # \\boxed{C}, \\boxed{\\text{C}}, <answer>C</answer>
         (r"\\boxed\{[^\w\n]*(?:text\w*\W+)?([A-F])\b", re.IGNORECASE),
         (r"<(?:\w+)>[^\w<]*([A-F])\b[^<]*</", re.IGNORECASE),
@@ -120,14 +138,34 @@ def judge_run(
     if settings.cache is None:
         settings = replace(settings, cache=folder.path / "judge.sqlite")
     chat = as_chat(judge, settings)
-    answered = [result for result in results if not (result.abstained or result.error or not result.answer)]
-    verdicts = converse_all(chat, [_verdict(RULES[rule], result) for result in answered], at_once)
-    given = {result.id: verdict for result, verdict in zip(answered, verdicts, strict=True)}
-    scores = {result.id: score for result in results if (score := given.get(result.id, 0.0)) is not None}
+    answered = []
+    for result in results:
+        if not (result.abstained or result.error or not result.answer):
+            answered.append(result)
+    verdicts = converse_all(
+        chat,
+        [_verdict(RULES[rule], result) for result in answered],
+        at_once,
+    )
+    given = {
+        result.id: verdict for result, verdict in zip(answered, verdicts, strict=True)
+    }
+    scores = {
+        result.id: score
+        for result in results
+        if (score := given.get(result.id, 0.0)) is not None
+    }
     if not scores:
-        raise RunError(f"{chat.name} gave no verdict on any of {len(answered)} answers; give another --judge")
-    total, kinds = mean_interval(list(scores.values())), dict.fromkeys(result.type for result in results)
-    by_type = {kind: [scores[one.id] for one in results if one.type == kind and one.id in scores] for kind in kinds}
+        raise RunError(
+            f"{chat.name} gave no verdict on any of {len(answered)} answers; give another --judge"
+        )
+    total = mean_interval(list(scores.values()))
+    kinds = dict.fromkeys(result.type for result in results)
+    by_type = {}
+    for kind in kinds:
+        by_type[kind] = [
+            scores[one.id] for one in results if one.type == kind and one.id in scores
+        ]
     judged = Judged(
         chat.name, rule, total.mean, total.low, total.high, len(scores),
         {kind: sum(values) / len(values) for kind, values in by_type.items() if values},
@@ -140,7 +178,9 @@ def judge_run(
 def agreement(result: Result) -> Dialogue[float | None]:
     """Judge 1.0 an answer that is the gold one, or that and more (FanOutQA's relations B, C and E), else 0.0."""
     letter = yield from _read(_request(result, _RELATIONS), letter_in, _LETTER_FORM)
-    return None if letter is None else float(letter in _EQUIVALENT)
+    if letter is None:
+        return None
+    return float(letter in _EQUIVALENT)
 
 
 def coverage(result: Result) -> Dialogue[float | None]:
@@ -148,50 +188,84 @@ def coverage(result: Result) -> Dialogue[float | None]:
 
     None unless the judge says yes or no to each.
     """
-    reply = yield Request((Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}")))
-    lines = (_NUMBERED.sub("", line).strip() for line in without_thinking(reply.text).splitlines())
+    reply = yield Request(
+        (Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\n\n{_STATEMENTS}"))
+    )
+    lines = (
+        _NUMBERED.sub("", line).strip()
+        for line in without_thinking(reply.text).splitlines()
+    )
     statements = [line for line in lines if line]
     if not statements:
         return None
-    listed = "\n".join(f"{number}. {as_data(statement)}" for number, statement in enumerate(statements, 1))
+    listed = "\n".join(
+        f"{number}. {as_data(statement)}"
+        for number, statement in enumerate(statements, 1)
+    )
     request = _request(result, _COVERED.format(statements=listed))
-    known = yield from _read(request, lambda text: verdicts_in(text, len(statements)), _COVERED_FORM)
-    return None if known is None else sum(known) / len(known)
+    known = yield from _read(
+        request,
+        lambda text: verdicts_in(text, len(statements)),
+        _COVERED_FORM,
+    )
+    if known is None:
+        return None
+    return sum(known) / len(known)
 
 
 def letter_in(text: str) -> str | None:
     """Return the option that a judge's reply says last, A to F; None where it says none."""
-    said = [(found.end(), found[1].upper()) for pattern in _LETTERS for found in pattern.finditer(text)]
+    said = [
+        (found.end(), found[1].upper())
+        for pattern in _LETTERS
+        for found in pattern.finditer(text)
+    ]
     if said:
         return max(said)[1]
     words = text.strip(" \n.*\"'").casefold()
-    return next((letter for letter, meaning in _OPTIONS.items() if meaning.casefold() == words), None)
+    return next(
+        (letter for letter, meaning in _OPTIONS.items() if meaning.casefold() == words),
+        None,
+    )
 
 
 def verdicts_in(text: str, count: int) -> list[bool] | None:
     """Return whether each of `count` statements is made, by a judge's reply; None unless it says so of each."""
-    numbered = {int(number): word.lower() in _YES for number, word in _VERDICT.findall(text)}
+    numbered = {}
+    for number, word in _VERDICT.findall(text):
+        numbered[int(number)] = word.lower() in _YES
     known = [numbered[number] for number in range(1, count + 1) if number in numbered]
     if not known:
         known = [word.lower() in _YES for word in _UNNUMBERED.findall(text)]
-    return known if len(known) == count else None
+    if len(known) == count:
+        return known
+    return None
 
 
-def _read(request: Request, read: Callable[[str], _Read | None], form: str) -> Dialogue[_Read | None]:
+def _read(
+    request: Request, read: Callable[[str], _Read | None], form: str
+) -> Dialogue[_Read | None]:
     """Return what `read` makes of the judge's reply, which is asked for once more where that is None."""
     reply = yield request
     value = read(without_thinking(reply.text))
     if value is not None:
         return value
-    reply = yield repair(request, reply, load("repair"), "it has no verdict in this form", form)
+    reply = yield repair(
+        request, reply, load("repair"), "it has no verdict in this form", form
+    )
     return read(without_thinking(reply.text))
 
 
-RULES: Mapping[str, Callable[[Result], Dialogue[float | None]]] = {"agreement": agreement, "coverage": coverage}
+RULES: Mapping[str, Callable[[Result], Dialogue[float | None]]] = {
+    "agreement": agreement,
+    "coverage": coverage,
+}
 """Rules by name"""
 
 
-def _verdict(rule: Callable[[Result], Dialogue[float | None]], result: Result) -> Dialogue[float | None]:
+def _verdict(
+    rule: Callable[[Result], Dialogue[float | None]], result: Result
+) -> Dialogue[float | None]:
     """Return what a rule says of a result; None where a call failed."""
     try:
         return (yield from rule(result))
@@ -201,7 +275,12 @@ def _verdict(rule: Callable[[Result], Dialogue[float | None]], result: Result) -
 
 def _request(result: Result, task: str) -> Request:
     answer = as_data(result.answer[:_MOST_CHARACTERS])
-    return Request((Turn("system", _SYSTEM), Turn("user", f"{_gold(result)}\nAnswer: {answer}\n\n{task}")))
+    return Request(
+        (
+            Turn("system", _SYSTEM),
+            Turn("user", f"{_gold(result)}\nAnswer: {answer}\n\n{task}"),
+        )
+    )
 
 
 def _gold(result: Result) -> str:

@@ -49,7 +49,9 @@ class Question:
         The benchmark's own number counts first, then that of gold sub-questions, then that of distinct gold passages.
         """
         count = self.metadata.get("hops")
-        return int(count) if count else len(self.decomposition) or len(set(self.supporting)) or None
+        if count:
+            return int(count)
+        return len(self.decomposition) or len(set(self.supporting)) or None
 
     def names(self, passages: Iterable[Passage]) -> tuple[str, ...]:
         """Return each passage's name as gold annotations have it: its title, or its id.
@@ -60,7 +62,9 @@ class Question:
             return tuple(passage.title for passage in passages)
         gold = frozenset(self.supporting)
         return tuple(
-            passage.document_id if passage.document_id in gold and passage.id not in gold else passage.id
+            passage.document_id
+            if passage.document_id in gold and passage.id not in gold
+            else passage.id
             for passage in passages
         )
 
@@ -79,7 +83,9 @@ class Question:
     def graph(self) -> TextualGraph:
         """Return the graph that comes with the question; empty where none does."""
         triples = self.metadata.get("graph") or ()
-        return TextualGraph.from_dict(triples) if isinstance(triples, Mapping) else TextualGraph.from_triples(triples)
+        if isinstance(triples, Mapping):
+            return TextualGraph.from_dict(triples)
+        return TextualGraph.from_triples(triples)
 
     @property
     def label(self) -> str:
@@ -101,24 +107,38 @@ class TextualGraph:
     def from_triples(cls, triples: Iterable[Sequence[str]]) -> Self:
         """Return a graph whose nodes come in the order of first appearance; equal texts are one node."""
         places: dict[str, int] = {}
-        edges = [
-            (places.setdefault(subject, len(places)), predicate, places.setdefault(target, len(places)))
-            for subject, predicate, target in triples
-        ]
+        edges = []
+        for subject, predicate, target in triples:
+            edges.append(
+                (
+                    places.setdefault(subject, len(places)),
+                    predicate,
+                    places.setdefault(target, len(places)),
+                )
+            )
         return cls(tuple(places), tuple(edges))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the graph that `to_dict` described."""
-        return cls(tuple(data["nodes"]), tuple((source, text, target) for source, text, target in data["edges"]))
+        return cls(
+            tuple(data["nodes"]),
+            tuple((source, text, target) for source, text, target in data["edges"]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: {"nodes": [text], "edges": [[source, text, target]]}."""
-        return {"nodes": list(self.nodes), "edges": [list(edge) for edge in self.edges]}
+        return {
+            "nodes": list(self.nodes),
+            "edges": [list(edge) for edge in self.edges],
+        }
 
     def triples(self) -> tuple[tuple[str, str, str], ...]:
         """Return the edges with their nodes' texts."""
-        return tuple((self.nodes[source], text, self.nodes[target]) for source, text, target in self.edges)
+        return tuple(
+            (self.nodes[source], text, self.nodes[target])
+            for source, text, target in self.edges
+        )
 
 
 REST = "ras_agent"
@@ -158,11 +178,17 @@ def read_grades(metadata: Mapping[str, Any], where: str) -> Mapping[str, float]:
     where: what the metadata are of, for the error. Raises IngestError for a grade that is not finite.
     """
     grades = metadata.get("relevance")
-    if not isinstance(grades, Mapping) or not all(isinstance(grade, int | float | None) for grade in grades.values()):
+    if not isinstance(grades, Mapping) or not all(
+        isinstance(grade, int | float | None) for grade in grades.values()
+    ):
         return {}
     for name, grade in grades.items():
-        if grade is None or not abs(grade) <= sys.float_info.max:  # a grade that is not a number is read as none
-            raise IngestError(f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}")
+        if (
+            grade is None or not abs(grade) <= sys.float_info.max
+        ):  # a grade that is not a number is read as none
+            raise IngestError(
+                f"{where}: the grade of {name!r} should be a finite number, found {grade!r:.80}"
+            )
     return dict(grades)
 
 
@@ -171,7 +197,9 @@ def context_passage(title: str, text: str, **metadata: Any) -> Passage:
 
     The id is the title and a digest of the text.
     """
-    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    digest = hashlib.blake2b(
+        text.encode(errors="surrogatepass"), digest_size=4
+    ).hexdigest()
     return Passage(f"{title}#{digest}", text, title, metadata=metadata)
 
 
@@ -195,7 +223,8 @@ def given_passages(record: QuestionRecord, *keys: str) -> tuple[Passage, ...]:
     for key in keys:
         if key in record:
             passages = (
-                _context_of_item(record, item, f"{key} {number}") for number, item in enumerate(record.items(key), 1)
+                _context_of_item(record, item, f"{key} {number}")
+                for number, item in enumerate(record.items(key), 1)
             )
             return tuple({passage.id: passage for passage in passages}.values())
     return ()
@@ -215,5 +244,10 @@ def _context_of_item(record: QuestionRecord, item: object, place: str) -> Passag
         return context_passage("", item)
     inner = record.inside(item, place)
     title = next((inner.text(key) for key in ("title", "wikipage") if key in inner), "")
-    more = {key: inner.data[key] for key in ("id", "score", "is_supporting", "isgold") if key in inner}
-    return context_passage(title, inner.text("text", "paragraph_text", "content"), **more)
+    more = {}
+    for key in ("id", "score", "is_supporting", "isgold"):
+        if key in inner:
+            more[key] = inner.data[key]
+    return context_passage(
+        title, inner.text("text", "paragraph_text", "content"), **more
+    )

@@ -32,7 +32,11 @@ class QuestionRecord:
     number: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "data", {key: plain_value(value) for key, value in self.data.items()})
+        object.__setattr__(
+            self,
+            "data",
+            {key: plain_value(value) for key, value in self.data.items()},
+        )
 
     def __contains__(self, key: str) -> bool:
         """Tell whether there is something under `key`."""
@@ -56,9 +60,16 @@ class QuestionRecord:
         value = self._first(keys)
         if isinstance(value, str):
             value = self._listed(value, keys[0])
-        items = [value] if isinstance(value, str | int | float) else value
-        if not isinstance(items, list | tuple) or not all(isinstance(item, str | int | float) for item in items):
-            raise self.error(f"{keys[0]!r} should be a list of texts, found {value!r:.80}")
+        if isinstance(value, str | int | float):
+            items = [value]
+        else:
+            items = value
+        if not isinstance(items, list | tuple) or not all(
+            isinstance(item, str | int | float) for item in items
+        ):
+            raise self.error(
+                f"{keys[0]!r} should be a list of texts, found {value!r:.80}"
+            )
         return tuple(item if isinstance(item, str) else _number(item) for item in items)
 
     def _listed(self, text: str, key: str) -> str | list[Any]:
@@ -74,14 +85,18 @@ class QuestionRecord:
                     f"{key!r} is a list as Python prints it, {text!r:.80}: write the list as JSON, json.dumps(...)"
                 ) from None
             return text
-        return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else text
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return value
+        return text
 
     def whole(self, key: str) -> int:
         """Return the whole number under `key`, as a number or as a text such as "2" or "2.0"."""
         text = self.text(key).strip()
         digits = text.removesuffix(".0")
         if not digits.isdecimal():
-            raise self.error(f"{key!r} should be a number, found {self.data[key]!r:.80}")
+            raise self.error(
+                f"{key!r} should be a number, found {self.data[key]!r:.80}"
+            )
         return int(digits)
 
     def items(self, *keys: str) -> list[Any]:
@@ -96,12 +111,17 @@ class QuestionRecord:
         items = self.items(key)
         for item in items:
             if not isinstance(item, list | tuple) or len(item) != 3:
-                raise self.error(f"{key!r} should hold [subject, predicate, object], found {item!r:.80}")
+                raise self.error(
+                    f"{key!r} should hold [subject, predicate, object], found {item!r:.80}"
+                )
         return [[str(part) for part in item] for item in items]
 
     def objects(self, *keys: str) -> list[QuestionRecord]:
         """Return the objects of the list under the first of `keys` that is there, as records of their own."""
-        return [self.inside(item, f"{keys[0]} {number}", number) for number, item in enumerate(self.items(*keys), 1)]
+        return [
+            self.inside(item, f"{keys[0]} {number}", number)
+            for number, item in enumerate(self.items(*keys), 1)
+        ]
 
     def inside(self, value: Any, place: str, number: int = 1) -> QuestionRecord:
         """Return an object inside this one as a record."""
@@ -117,7 +137,9 @@ class QuestionRecord:
             if (value := self.data.get(key)) is not None:
                 return value
         found = [str(key) if key in self else f"{key} (empty)" for key in self.data]
-        raise self.error(f"no key {' or '.join(map(repr, keys))}; found {', '.join(found)}")
+        raise self.error(
+            f"no key {' or '.join(map(repr, keys))}; found {', '.join(found)}"
+        )
 
 
 def unpacked(value: Any) -> Any:
@@ -138,22 +160,32 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, str) or value is None:
         return value
     if isinstance(value, float):
-        return None if isnan(value) else value
+        if isnan(value):
+            return None
+        return value
     if isinstance(value, list | tuple):
         return [plain_value(item) for item in value]
     if isinstance(value, Mapping):
         return {key: plain_value(item) for key, item in value.items()}
     if type(value).__name__ in _GAPS:
         return None
-    convert = getattr(value, "tolist", None)  # of an array, and of a number with NumPy's own type
-    return plain_value(convert()) if callable(convert) and type(value).__module__ == "numpy" else value
+    convert = getattr(
+        value, "tolist", None
+    )  # of an array, and of a number with NumPy's own type
+    if callable(convert) and type(value).__module__ == "numpy":
+        return plain_value(convert())
+    return value
 
 
 def _number(value: float) -> str:
     """Return a number as people write it: 35 for 35.0, yes and no for true and false."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        if value:
+            return "yes"
+        return "no"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 OnBad = Callable[[IngestError], None]
@@ -161,7 +193,10 @@ OnBad = Callable[[IngestError], None]
 
 
 def read_records(
-    path: str | Path, under: str = "", columns: Sequence[str] = (), on_bad: OnBad | None = None
+    path: str | Path,
+    under: str = "",
+    columns: Sequence[str] = (),
+    on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
     """Yield the objects of a file as records, in its order.
 
@@ -176,11 +211,18 @@ def read_records(
     path = Path(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
-    ending = suffixes[-2 if packed else -1] if len(suffixes) > packed else ""
+    if len(suffixes) > packed:
+        ending = suffixes[-2 if packed else -1]
+    else:
+        ending = ""
     if not path.is_file():
-        raise IngestError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; give a question file")
+        raise IngestError(
+            f"{path}: {'a folder' if path.is_dir() else 'no such file'}; give a question file"
+        )
     if ending not in _FORMATS:
-        raise IngestError(f"{path}: unknown format {ending!r}; known: {', '.join(_FORMATS)}, each also with .gz")
+        raise IngestError(
+            f"{path}: unknown format {ending!r}; known: {', '.join(_FORMATS)}, each also with .gz"
+        )
     if ending == ".parquet":
         yield from _parquet(path)
         return
@@ -195,16 +237,24 @@ def read_records(
             else:
                 yield from _lines(stream, path, on_bad)
         except UnicodeDecodeError as error:
-            raise IngestError(f"{path}: not UTF-8 ({error}); convert it first") from error
+            raise IngestError(
+                f"{path}: not UTF-8 ({error}); convert it first"
+            ) from error
         except (OSError, EOFError) as error:
-            raise IngestError(f"{path}: cannot be read to its end ({error}); get the file again") from error
+            raise IngestError(
+                f"{path}: cannot be read to its end ({error}); get the file again"
+            ) from error
 
 
 def _open(path: Path, packed: bool) -> TextIO:
-    return gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(encoding="utf-8-sig", newline="")
+    if packed:
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
-def _lines(stream: TextIO, path: Path, on_bad: OnBad | None) -> Iterator[QuestionRecord]:
+def _lines(
+    stream: TextIO, path: Path, on_bad: OnBad | None
+) -> Iterator[QuestionRecord]:
     for number, line in enumerate(stream, 1):
         if line.strip():
             where = f"{path} line {number}"
@@ -218,7 +268,9 @@ def _lines(stream: TextIO, path: Path, on_bad: OnBad | None) -> Iterator[Questio
                 yield record
 
 
-def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[QuestionRecord]:
+def _array(
+    text: str, path: Path, under: str, on_bad: OnBad | None
+) -> Iterator[QuestionRecord]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -232,8 +284,13 @@ def _array(text: str, path: Path, under: str, on_bad: OnBad | None) -> Iterator[
     elif isinstance(data, dict) and not under:
         data = _rows_of(data)
     if not isinstance(data, list):
-        expectation = f"an array, or an object with one under {under!r}" if under else "an array of objects"
-        raise IngestError(f"{path}: expected {expectation}, found {type(data).__name__}")
+        if under:
+            expectation = f"an array, or an object with one under {under!r}"
+        else:
+            expectation = "an array of objects"
+        raise IngestError(
+            f"{path}: expected {expectation}, found {type(data).__name__}"
+        )
     for number, item in enumerate(data, 1):
         where = f"{path} record {number}"
         try:
@@ -277,22 +334,37 @@ def _table(stream: TextIO, path: Path, delimiter: str) -> Iterator[QuestionRecor
             if row:
                 yield _row(row, header or (), path, rows.line_num)
     except csv.Error as error:
-        raise IngestError(f"{path} line {rows.line_num}: not a table ({error})") from error
+        raise IngestError(
+            f"{path} line {rows.line_num}: not a table ({error})"
+        ) from error
 
 
-def _columns(stream: TextIO, path: Path, columns: Sequence[str]) -> Iterator[QuestionRecord]:
+def _columns(
+    stream: TextIO, path: Path, columns: Sequence[str]
+) -> Iterator[QuestionRecord]:
     if not columns:
-        raise IngestError(f"{path}: a .txt file is no question file of this benchmark; known: {', '.join(_FORMATS)}")
+        raise IngestError(
+            f"{path}: a .txt file is no question file of this benchmark; known: {', '.join(_FORMATS)}"
+        )
     for number, line in enumerate(stream, 1):
         if line.strip():
-            yield _row(line.rstrip("\r\n").split("\t"), columns, path, number)
+            yield _row(
+                line.rstrip("\r\n").split("\t"),
+                columns,
+                path,
+                number,
+            )
 
 
-def _row(row: Sequence[str], header: Sequence[str], path: Path, number: int) -> QuestionRecord:
+def _row(
+    row: Sequence[str], header: Sequence[str], path: Path, number: int
+) -> QuestionRecord:
     where = f"{path} line {number}"
     if len(row) != len(header):
         return QuestionRecord(
-            {}, f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}", number
+            {},
+            f"{where}: expected {len(header)} fields ({', '.join(header)}), found {len(row)}",
+            number,
         )
     cells = {}
     for name, cell in zip(header, row, strict=True):
@@ -313,7 +385,9 @@ def _parquet(path: Path) -> Iterator[QuestionRecord]:
                     number += 1
                     yield QuestionRecord(row, f"{path} row {number}", number)
     except ArrowException as error:
-        raise IngestError(f"{path}: not a Parquet file that can be read ({error}); get it again") from error
+        raise IngestError(
+            f"{path}: not a Parquet file that can be read ({error}); get it again"
+        ) from error
 
 
 def _parse(text: str, where: str) -> Any:
@@ -325,5 +399,7 @@ def _parse(text: str, where: str) -> Any:
 
 def _record(value: Any, where: str, number: int) -> QuestionRecord:
     if not isinstance(value, dict):
-        raise IngestError(f"{where}: expected a JSON object, found {type(value).__name__}")
+        raise IngestError(
+            f"{where}: expected a JSON object, found {type(value).__name__}"
+        )
     return QuestionRecord(value, where, number)

@@ -14,7 +14,9 @@ from ras_agent.arrays import Doubles
 _Key = TypeVar("_Key", bound=Hashable)
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 _PRIOR = 0.5  # questions that say that scores vary as right and wrong do
-_CELLS = 4_000_000  # drawn at once, so that a large question set does not fill the memory
+_CELLS = (
+    4_000_000  # drawn at once, so that a large question set does not fill the memory
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ class Comparison:
     differing: int = 0
 
 
-def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) -> Estimate:
+def mean_interval(
+    scores: Sequence[float], samples: int = 2_000, seed: int = 0
+) -> Estimate:
     """Return the mean and its 95 % interval.
 
     Of scores in 0..1 it is Wilson's, which covers at the edges too, where a bootstrap knows no other value: all of ten
@@ -87,11 +91,17 @@ def mean_interval(scores: Sequence[float], samples: int = 2_000, seed: int = 0) 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values corrected for how many there are, by Holm's method, in their order."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    order = sorted(
+        range(len(p_values)),
+        key=lambda place: p_values[place],
+    )
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        largest = max(
+            largest,
+            min(1.0, (len(p_values) - rank) * p_values[place]),
+        )
         corrected[place] = largest
     return corrected
 
@@ -139,7 +149,9 @@ def paired_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, floa
     return low, high
 
 
-def paired_bootstrap(a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0) -> PairedDifference:
+def paired_bootstrap(
+    a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
+) -> PairedDifference:
     """Resample the questions with replacement; `a[i]` and `b[i]` are two systems' scores on question i.
 
     The p value is twice the share of resampled means on the far side of zero, at least 1 / samples. Raises ValueError
@@ -147,14 +159,22 @@ def paired_bootstrap(a: Sequence[float], b: Sequence[float], samples: int = 10_0
     """
     difference = _differences(a, b)
     means = _resampled_means(difference, samples, seed)
-    tail = min(float(np.mean(means <= 0)), float(np.mean(means >= 0)))
+    tail = min(
+        float(np.mean(means <= 0)),
+        float(np.mean(means >= 0)),
+    )
     low, high = np.percentile(means, [2.5, 97.5])
     return PairedDifference(
-        float(difference.mean()), float(low), float(high), float(min(1.0, max(2 * tail, 1 / samples)))
+        float(difference.mean()),
+        float(low),
+        float(high),
+        float(min(1.0, max(2 * tail, 1 / samples))),
     )
 
 
-def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0) -> float:
+def paired_permutation(
+    a: Sequence[float], b: Sequence[float], samples: int = 10_000, seed: int = 0
+) -> float:
     """Return the two-sided p value of "no difference" by Fisher's randomisation, which swaps the systems on questions.
 
     All swaps are tried if there are at most `samples` of them, else `samples` random ones, the observed one counted as
@@ -170,16 +190,28 @@ def paired_permutation(a: Sequence[float], b: Sequence[float], samples: int = 10
     rng = np.random.default_rng(seed)
     extreme = 0
     for rows in _batches(samples, len(moving)):
-        signs = 1 - 2 * rng.integers(0, 2, (rows, len(moving)), dtype=np.int8)
+        signs = 1 - 2 * rng.integers(
+            0,
+            2,
+            (rows, len(moving)),
+            dtype=np.int8,
+        )
         extreme += int(np.sum(np.abs(signs @ moving) >= observed))
     return (extreme + 1) / (samples + 1)
 
 
-def compare(a: Mapping[_Key, float], b: Mapping[_Key, float], samples: int = 10_000, seed: int = 0) -> Comparison:
+def compare(
+    a: Mapping[_Key, float],
+    b: Mapping[_Key, float],
+    samples: int = 10_000,
+    seed: int = 0,
+) -> Comparison:
     """Compare two systems' scores by question. Raises ValueError if they have no question in common."""
     common = [name for name in a if name in b]
     if not common:
-        raise ValueError("no question was scored in both runs; they are of different question sets")
+        raise ValueError(
+            "no question was scored in both runs; they are of different question sets"
+        )
     ours = [a[name] for name in common]
     theirs = [b[name] for name in common]
     drawn = paired_bootstrap(ours, theirs, samples, seed)
@@ -196,17 +228,26 @@ def compare(a: Mapping[_Key, float], b: Mapping[_Key, float], samples: int = 10_
 
 def _differences(a: Sequence[float], b: Sequence[float]) -> Doubles:
     if len(a) != len(b) or not len(a):
-        raise ValueError(f"paired scores need equal, non-zero lengths; got {len(a)} and {len(b)}")
+        raise ValueError(
+            f"paired scores need equal, non-zero lengths; got {len(a)} and {len(b)}"
+        )
     return np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
 
 
 def _resampled_means(values: Doubles, samples: int, seed: int) -> Doubles:
     """Return (samples,): the means of `samples` draws from `values` with replacement."""
     rng = np.random.default_rng(seed)
-    means = [
-        values[rng.integers(0, len(values), (rows, len(values)))].mean(axis=1)
-        for rows in _batches(samples, len(values))
-    ]
+    means = []
+    for rows in _batches(samples, len(values)):
+        means.append(
+            values[
+                rng.integers(
+                    0,
+                    len(values),
+                    (rows, len(values)),
+                )
+            ].mean(axis=1)
+        )
     return np.concatenate(means)
 
 

@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
 
 from ras_agent.records import JSON, Answer, Exchange
 from ras_agent.text.normal_form import storable
 
+_ROLES: Mapping[str, type[BaseMessage]] = {
+    "user": HumanMessage,
+    "human": HumanMessage,
+    "assistant": AIMessage,
+    "ai": AIMessage,
+}
 MAX_TURNS = 10
 """How many of a conversation's last turns are remembered for its next question."""
 
@@ -150,9 +156,16 @@ def _messages(raw: Any) -> list[BaseMessage]:
     else:
         many = [raw]
     try:
-        return [_in_storable_text(message) for message in convert_to_messages(many)]
+        return [_in_storable_text(_of_its_role(message)) for message in convert_to_messages(many)]
     except (ValueError, NotImplementedError, TypeError) as error:
         raise ValueError(f"the input's messages cannot be read as LangChain messages: {error}") from error
+
+
+def _of_its_role(message: BaseMessage) -> BaseMessage:
+    """Return LangChain's generic message as the one of its role, where that is the user or the assistant."""
+    if isinstance(message, ChatMessage) and message.role in _ROLES:
+        return _ROLES[message.role](content=message.content, id=message.id)
+    return message
 
 
 def _in_storable_text(message: BaseMessage) -> BaseMessage:

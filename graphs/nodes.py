@@ -528,8 +528,11 @@ def _without_evidence(state: State) -> Answer:
         return Answer(f"No answer: {cause}: {broken[-1].partition(': ')[0]}", abstained=True, failed=cause)
     if state["steps"]:
         return Answer("No answer: no passage was found for the question.", abstained=True)
-    stopped = any(plan.get("by") for plan in state["plans"])
-    cause = f"the run ended before its first search: {'a person stopped it' if stopped else state['stop_reason']}"
+    cause = "the run ended before its first search"
+    if any(plan.get("by") for plan in state["plans"]):
+        cause += ": a person stopped it"
+    elif state["stop_reason"]:
+        cause += f": {state['stop_reason']}"
     return Answer(f"No answer: {cause}.", abstained=True, failed=cause)
 
 

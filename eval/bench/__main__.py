@@ -39,9 +39,21 @@ PARTS = {
 
 def commit() -> str:
     """Return the short name of the checkout's commit, with a "+" if files differ from it; "" outside of a checkout."""
-    command = ["git", "-C", str(Path(__file__).resolve().parent), "describe", "--always", "--dirty=+"]
+    command = [
+        "git",
+        "-C",
+        str(Path(__file__).resolve().parent),
+        "describe",
+        "--always",
+        "--dirty=+",
+    ]
     try:
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 
@@ -53,24 +65,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--parts", default=",".join(PARTS), help="separated by commas (all)")
-    parser.add_argument("--json", type=Path, help="append the rows there, and compare with those that it has")
+    parser.add_argument(
+        "--parts",
+        default=",".join(PARTS),
+        help="separated by commas (all)",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="append the rows there, and compare with those that it has",
+    )
     options = parser.parse_args(arguments)
     parts = options.parts.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
-        raise SettingsError(f"--parts: unknown {unknown[0]!r}; known: {', '.join(PARTS)}")
-    before = earlier_ratios(options.json) if options.json else {}
-    rows, left_out = [], []
+        raise SettingsError(
+            f"--parts: unknown {unknown[0]!r}; known: {', '.join(PARTS)}"
+        )
+    if options.json:
+        before = earlier_ratios(options.json)
+    else:
+        before = {}
+    rows = []
+    left_out = []
     for part in parts:
         print(f"measuring {part}", file=sys.stderr, flush=True)
-        bench_rows: Callable[[], Iterator[BenchRow]] = import_module(PARTS[part]).bench_rows
+        bench_rows: Callable[[], Iterator[BenchRow]] = import_module(
+            PARTS[part]
+        ).bench_rows
         try:
             rows += list(bench_rows())
         except RasError as error:
             left_out.append(f"{part} is left out: {error}")
             print(left_out[-1], file=sys.stderr)
     if options.json:
-        append_rows(options.json, rows, commit(), datetime.now(UTC).isoformat(timespec="seconds"))
+        append_rows(
+            options.json,
+            rows,
+            commit(),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
     print(bench_table(rows, before, left_out))
 
 

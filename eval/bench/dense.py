@@ -21,7 +21,11 @@ import numpy as np
 
 from ras_agent.arrays import Floats
 from ras_agent.errors import SettingsError
-from ras_agent.eval.bench.retrieval import fastest, synthetic_passages, synthetic_queries
+from ras_agent.eval.bench.retrieval import (
+    fastest,
+    synthetic_passages,
+    synthetic_queries,
+)
 from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.tools.index.passages import indexed_text
 from ras_agent.tools.index.store import PassageIndex
@@ -37,46 +41,85 @@ class DrawnEmbedder:
     name, dimension = "drawn", _WIDTH
 
     def __init__(self) -> None:
-        self._centres = np.random.default_rng(0).standard_normal((_CENTRES, _WIDTH)).astype(np.float32)
+        self._centres = (
+            np.random.default_rng(0)
+            .standard_normal((_CENTRES, _WIDTH))
+            .astype(np.float32)
+        )
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return unit vectors, (len(texts), 384), the same for the same text."""
         vectors = np.stack([self._drawn(text) for text in texts])
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+        return np.asarray(
+            vectors
+            / np.linalg.norm(
+                vectors,
+                axis=1,
+                keepdims=True,
+            ),
+            dtype=np.float32,
+        )
 
     def _drawn(self, text: str) -> Floats:
-        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+        rng = np.random.default_rng(
+            int.from_bytes(
+                hashlib.blake2b(text.encode(), digest_size=8).digest(),
+                "little",
+            )
+        )
         noise = rng.standard_normal(_WIDTH, dtype=np.float32)
-        return np.asarray(self._centres[rng.integers(_CENTRES)] + _SPREAD * noise, dtype=np.float32)
+        return np.asarray(
+            self._centres[rng.integers(_CENTRES)] + _SPREAD * noise,
+            dtype=np.float32,
+        )
 
 
-def bench_rows(sizes: Sequence[int] = (10_000,), queries: int = 100) -> Iterator[BenchRow]:
+def bench_rows(
+    sizes: Sequence[int] = (10_000,), queries: int = 100
+) -> Iterator[BenchRow]:
     """Measure `dense` at each size. Raises SettingsError where FAISS is not installed."""
     if find_spec("faiss") is None:
         raise SettingsError("no peer to measure: pip install faiss-cpu")
     for size in sizes:
-        ours, theirs = (median(column) for column in zip(*_times(size, queries), strict=True))
-        yield BenchRow(f"dense, {size:,} passages", "ms", 1e3 * ours, "FAISS, vector given", 1e3 * theirs, at_most=2)
+        ours, theirs = (
+            median(column) for column in zip(*_times(size, queries), strict=True)
+        )
+        yield BenchRow(
+            f"dense, {size:,} passages",
+            "ms",
+            1e3 * ours,
+            "FAISS, vector given",
+            1e3 * theirs,
+            at_most=2,
+        )
 
 
 def _times(size: int, queries: int) -> list[tuple[float, float]]:
     """Return each query's seconds, ours and FAISS's."""
     import faiss
 
-    embedder, bare = DrawnEmbedder(), faiss.IndexFlatIP(_WIDTH)
+    embedder = DrawnEmbedder()
+    bare = faiss.IndexFlatIP(_WIDTH)
     with tempfile.TemporaryDirectory() as folder:
-        index, passages = PassageIndex.create(Path(folder) / "bench.index", embedder), synthetic_passages(size)
+        index = PassageIndex.create(Path(folder) / "bench.index", embedder)
+        passages = synthetic_passages(size)
         with index.batch():
             while batch := list(islice(passages, _AT_ONCE)):
                 index.add(batch)
                 bare.add(embedder.embed([indexed_text(passage) for passage in batch]))
-        retriever, times = retriever_over(index, "dense"), []
+        retriever = retriever_over(index, "dense")
+        times = []
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)
         try:
             for text in synthetic_queries(queries):
                 vector = embedder.embed([text])
-                times.append((fastest(retriever.retrieve, text, _K), fastest(bare.search, vector, _K)))
+                times.append(
+                    (
+                        fastest(retriever.retrieve, text, _K),
+                        fastest(bare.search, vector, _K),
+                    )
+                )
         finally:
             faiss.omp_set_num_threads(threads)
     return times

@@ -25,7 +25,12 @@ from ras_agent.tools.gfm.cached_rows import CachedRows, cache_rows
 from ras_agent.tools.gfm.cpu import FastGFM
 from ras_agent.tools.gfm.cpu_kernels import propagate
 from ras_agent.tools.gfm.graph import GFMGraph, GFMStart
-from ras_agent.tools.gfm.network import layer_count, project_relations, relation_inputs, update
+from ras_agent.tools.gfm.network import (
+    layer_count,
+    project_relations,
+    relation_inputs,
+    update,
+)
 from ras_agent.tools.gfm.weights import PACKAGED_NAME, load_gfm, weights_folder
 
 if TYPE_CHECKING:
@@ -35,8 +40,35 @@ WIDER = 16
 """How many times the width of the network that ships a widened one has: 512."""
 ENTITIES, FACTS = 20_000, 21_500
 _BARS = (0.18, 0.5)  # of the wider and of the one that ships
-_VERBS = ("founded", "written", "led", "owned", "built", "painted", "composed", "named", "settled", "taught", "ruled")
-_ENDS = ("by", "in", "of", "at", "for", "with", "under", "near", "after", "before", "from", "as", "against", "between")
+_VERBS = (
+    "founded",
+    "written",
+    "led",
+    "owned",
+    "built",
+    "painted",
+    "composed",
+    "named",
+    "settled",
+    "taught",
+    "ruled",
+)
+_ENDS = (
+    "by",
+    "in",
+    "of",
+    "at",
+    "for",
+    "with",
+    "under",
+    "near",
+    "after",
+    "before",
+    "from",
+    "as",
+    "against",
+    "between",
+)
 _QUESTIONS = (
     "Who founded the city where the painter was born?",
     "Which river flows through the capital of the country that was ruled by the composer?",
@@ -54,18 +86,33 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
         raise MissingExtra("the GFM network", "gnn") from error
     config, weights = load_gfm(weights_folder(PACKAGED_NAME))
     embedder = resolve_embedder("minilm")
-    relations = [f"was {verb} {end}" for verb, end in product(_VERBS, _ENDS)]
+    relations = []
+    for verb, end in product(_VERBS, _ENDS):
+        relations.append(f"was {verb} {end}")
     vectors = np.asarray(embedder.embed(relations), dtype=np.float32)
-    graph = GFMGraph.from_edges(entities, drawn_facts(entities, len(relations), facts), vectors, None)
+    graph = GFMGraph.from_edges(
+        entities,
+        drawn_facts(entities, len(relations), facts),
+        vectors,
+        None,
+    )
     starts = [_start(graph, seed) for seed in range(len(_QUESTIONS))]
     questions = np.stack([query_vector(embedder, question) for question in _QUESTIONS])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for width, network in ((config.width, weights), (config.width * WIDER, widened(weights, WIDER))):
-            fast, inputs = FastGFM(network, graph), torch.from_numpy(graph.vectors)
-            ours, theirs = [], []
-            for question, start in [(questions[0], starts[0]), *zip(questions, starts, strict=True)]:
+        for width, network in (
+            (config.width, weights),
+            (config.width * WIDER, widened(weights, WIDER)),
+        ):
+            fast = FastGFM(network, graph)
+            inputs = torch.from_numpy(graph.vectors)
+            ours = []
+            theirs = []
+            for question, start in [
+                (questions[0], starts[0]),
+                *zip(questions, starts, strict=True),
+            ]:
                 began = time.process_time()
                 fast.scores(question[None], [start])
                 ours.append(1e3 * (time.process_time() - began))
@@ -75,28 +122,54 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
                 theirs.append(1e3 * (time.process_time() - began))
             name = f"GFM of width {width}, {entities:,} entities"
             cost, other = fmean(ours[1:]), fmean(theirs[1:])  # the first compiles
-            yield BenchRow(name, "ms of processor", cost, "whole graph", other, at_most=_BARS[width == config.width])
+            yield BenchRow(
+                name,
+                "ms of processor",
+                cost,
+                "whole graph",
+                other,
+                at_most=_BARS[width == config.width],
+            )
     finally:
         torch.set_num_threads(threads)
 
 
 def _start(graph: GFMGraph, seed: int) -> GFMStart:
     """Start at three entities that facts name, each with as much weight as one of its facts has."""
-    entities = np.sort(np.random.default_rng(seed).choice(np.unique(graph.source), 3, replace=False))
-    return GFMStart(entities, (1 / np.diff(graph.indptr)[entities]).astype(np.float32))
+    entities = np.sort(
+        np.random.default_rng(seed).choice(
+            np.unique(graph.source),
+            3,
+            replace=False,
+        )
+    )
+    return GFMStart(
+        entities,
+        (1 / np.diff(graph.indptr)[entities]).astype(np.float32),
+    )
 
 
-def drawn_facts(entities: int, relations: int, facts: int, rng: np.random.Generator | None = None) -> Ints:
+def drawn_facts(
+    entities: int, relations: int, facts: int, rng: np.random.Generator | None = None
+) -> Ints:
     """Draw facts (facts, 3) whose ends and relations follow Zipf's law (exponent 0.8), numbered at random."""
     rng = rng or np.random.default_rng(0)
-    ends, labels = rng.permutation(entities), rng.permutation(relations)
+    ends = rng.permutation(entities)
+    labels = rng.permutation(relations)
 
     def drawn(numbers: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
         chances = np.cumsum(np.arange(1, len(numbers) + 1) ** -0.8)
-        rows: npt.NDArray[np.int64] = numbers[np.searchsorted(chances, rng.random(size) * chances[-1])]
+        rows: npt.NDArray[np.int64] = numbers[
+            np.searchsorted(
+                chances,
+                rng.random(size) * chances[-1],
+            )
+        ]
         return rows
 
-    return np.column_stack((drawn(ends, facts), drawn(labels, facts), drawn(ends, facts)))
+    return np.column_stack(
+        (drawn(ends, facts), drawn(labels, facts), drawn(ends, facts))
+    )
 
 
 def plain_pass(
@@ -111,10 +184,19 @@ def plain_pass(
     import torch
     from torch.nn.functional import linear, relu
 
-    query = linear(torch.from_numpy(question), weights["question_mlp.weight"], weights["question_mlp.bias"])
+    query = linear(
+        torch.from_numpy(question),
+        weights["question_mlp.weight"],
+        weights["question_mlp.bias"],
+    )
     initial = torch.zeros(graph.entities, len(query))
-    initial[torch.from_numpy(start.entities)] = torch.from_numpy(start.weights)[:, None] * query
-    inputs = relation_inputs(weights, vectors) if relation_states is None else None
+    initial[torch.from_numpy(start.entities)] = (
+        torch.from_numpy(start.weights)[:, None] * query
+    )
+    if relation_states is None:
+        inputs = relation_inputs(weights, vectors)
+    else:
+        inputs = None
     everyone = np.arange(graph.entities)
     state = initial
     for layer in range(layer_count(weights)):
@@ -126,9 +208,20 @@ def plain_pass(
         total = torch.empty_like(state)
         propagate(graph, everyone, everyone, state, states, total)
         state = update(weights, layer, state, total + initial)
-    features = torch.cat((state, query.expand_as(state)), dim=-1)
-    hidden = relu(linear(features, weights["entity_model.mlp.0.weight"], weights["entity_model.mlp.0.bias"]))
-    out = linear(hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"])
+    features = torch.cat(
+        (state, query.expand_as(state)),
+        dim=-1,
+    )
+    hidden = relu(
+        linear(
+            features,
+            weights["entity_model.mlp.0.weight"],
+            weights["entity_model.mlp.0.bias"],
+        )
+    )
+    out = linear(
+        hidden, weights["entity_model.mlp.2.weight"], weights["entity_model.mlp.2.bias"]
+    )
     scores: Floats = out[:, 0].numpy()
     return scores
 
@@ -141,12 +234,23 @@ def widened(weights: Mapping[str, Tensor], times: int) -> dict[str, Tensor]:
     import torch
 
     def wider_inputs(matrix: Tensor, parts: int) -> Tensor:
-        halves = [half.repeat_interleave(times, dim=1) / times for half in matrix.chunk(parts, dim=1)]
+        halves = []
+        for half in matrix.chunk(parts, dim=1):
+            halves.append(half.repeat_interleave(times, dim=1) / times)
         return torch.cat(halves, dim=1)
 
     made = {}
     for name, value in weights.items():
         if value.ndim == 2 and not name.startswith(("rel_mlp", "question_mlp")):
-            value = wider_inputs(value, 2 if name.endswith((".linear.weight", "entity_model.mlp.0.weight")) else 1)
-        made[name] = value if name.startswith("entity_model.mlp.2") else value.repeat_interleave(times, dim=0)
+            value = wider_inputs(
+                value,
+                2
+                if name.endswith((".linear.weight", "entity_model.mlp.0.weight"))
+                else 1,
+            )
+        made[name] = (
+            value
+            if name.startswith("entity_model.mlp.2")
+            else value.repeat_interleave(times, dim=0)
+        )
     return made

@@ -40,7 +40,9 @@ Job = Callable[[], object]
 
 _HOPS = 5
 _AT_MOST = {"parse": 45.0, "merge": 3.0, "page": 8.0}
-_PLAIN = re.compile(rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([^)]*)\)")
+_PLAIN = re.compile(
+    rf"\({SUBJECT} ([^|]*) \| {PREDICATE} ([^|]*) \| {OBJECT} ([^)]*)\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +70,57 @@ def bench_rows(runs: int = 15, size: int = 100) -> Iterator[BenchRow]:
     """Measure every benchmark at one size. Raises MissingExtra without networkx."""
     for row in measure(runs, [size]):
         name = f"{row.benchmark}, {size} facts"
-        yield BenchRow(name, "ms of processor", row.ours, row.peer, row.theirs, at_most=_AT_MOST[row.benchmark])
+        yield BenchRow(
+            name,
+            "ms of processor",
+            row.ours,
+            row.peer,
+            row.theirs,
+            at_most=_AT_MOST[row.benchmark],
+        )
 
 
 def _jobs(size: int) -> list[tuple[str, str, Job, Job]]:
     facts = _facts(size)
     hops = [facts[start::_HOPS] for start in range(_HOPS)]
     graph = _merged(hops)
-    reply, trace = "\n".join(map(str, facts)), _trace(graph)
+    reply = "\n".join(map(str, facts))
+    trace = _trace(graph)
     return [
-        ("parse", "one regular expression", partial(parse_triples, reply), partial(_PLAIN.findall, reply)),
-        ("merge", "networkx MultiDiGraph", partial(_merged, hops), partial(_as_edges, hops)),
+        (
+            "parse",
+            "one regular expression",
+            partial(parse_triples, reply),
+            partial(_PLAIN.findall, reply),
+        ),
+        (
+            "merge",
+            "networkx MultiDiGraph",
+            partial(_merged, hops),
+            partial(_as_edges, hops),
+        ),
         ("page", "json.dumps", partial(trace_html, trace), partial(_dumped, trace)),
     ]
 
 
-def _compared(name: str, peer: str, size: int, runs: int, ours: Job, theirs: Job) -> Measured:
-    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][2:]  # the first two warm up
+def _compared(
+    name: str, peer: str, size: int, runs: int, ours: Job, theirs: Job
+) -> Measured:
+    pairs = [(_milliseconds(ours), _milliseconds(theirs)) for _ in range(runs + 2)][
+        2:
+    ]  # the first two warm up
     low, _, high = quantiles([mine / other for mine, other in pairs], n=4)
     mine, other = (median(column) for column in zip(*pairs, strict=True))
-    return Measured(name, peer, size, mine, other, mine / other, low, high)
+    return Measured(
+        name,
+        peer,
+        size,
+        mine,
+        other,
+        mine / other,
+        low,
+        high,
+    )
 
 
 def _milliseconds(call: Job) -> float:
@@ -98,12 +131,21 @@ def _milliseconds(call: Job) -> float:
 
 def _facts(count: int) -> tuple[Triple, ...]:
     """Make `size` facts about a third as many entities, a few of them spelled in two ways; the same every time."""
-    draw, facts = random.Random(0), []
+    draw = random.Random(0)
+    facts = []
     for number in range(count):
-        subject, object_ = draw.randrange(count // 3 + 1), draw.randrange(count // 3 + 1)
+        subject = draw.randrange(count // 3 + 1)
+        object_ = draw.randrange(count // 3 + 1)
         source = Source(f"p{number % 25}", 0, 60, extractor="bench")
-        name = f"Entity Number {subject}" if draw.random() > 0.1 else f"the entity number {subject}"
-        facts.append(Triple(name, f"relation {number % 40}", f"Entity Number {object_}", (source,)))
+        if draw.random() > 0.1:
+            name = f"Entity Number {subject}"
+        else:
+            name = f"the entity number {subject}"
+        facts.append(
+            Triple(
+                name, f"relation {number % 40}", f"Entity Number {object_}", (source,)
+            )
+        )
     return tuple(facts)
 
 
@@ -119,21 +161,47 @@ def _as_edges(hops: Sequence[Sequence[Triple]]) -> Any:
     network = _networkx().MultiDiGraph()
     for hop in hops:
         for fact in hop:
-            subject, object_ = fact.subject.casefold(), fact.object.casefold()
+            subject = fact.subject.casefold()
+            object_ = fact.object.casefold()
             if network.has_edge(subject, object_, fact.predicate):
-                network[subject][object_][fact.predicate]["sources"].extend(fact.sources)
+                network[subject][object_][fact.predicate]["sources"].extend(
+                    fact.sources
+                )
             else:
-                network.add_edge(subject, object_, fact.predicate, sources=list(fact.sources))
+                network.add_edge(
+                    subject,
+                    object_,
+                    fact.predicate,
+                    sources=list(fact.sources),
+                )
     return network
 
 
 def _trace(graph: QuestionGraph) -> Trace:
-    passages = {
-        f"p{number}": Passage(f"p{number}", "A sentence of some length. " * 20, f"T {number}") for number in range(25)
-    }
+    passages = {}
+    for number in range(25):
+        passages[f"p{number}"] = Passage(
+            f"p{number}", "A sentence of some length. " * 20, f"T {number}"
+        )
     ids = tuple(fact.id for fact in graph.facts)
-    steps = tuple(Step(hop + 1, f"sub-query {hop}", (), ids[hop::_HOPS], ids[hop::_HOPS]) for hop in range(_HOPS))
-    return Trace("Which?", "Entity Number 1", steps=steps, graph=graph, passages=passages, mode="ras")
+    steps = tuple(
+        Step(
+            hop + 1,
+            f"sub-query {hop}",
+            (),
+            ids[hop::_HOPS],
+            ids[hop::_HOPS],
+        )
+        for hop in range(_HOPS)
+    )
+    return Trace(
+        "Which?",
+        "Entity Number 1",
+        steps=steps,
+        graph=graph,
+        passages=passages,
+        mode="ras",
+    )
 
 
 def _dumped(trace: Trace) -> str:
@@ -150,23 +218,34 @@ def _networkx() -> Any:
 
 def report(measures: Sequence[Measured]) -> str:
     """Format a Markdown table."""
-    lines = ["| | facts | ms | against | ms | ratio | middle half |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| | facts | ms | against | ms | ratio | middle half |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for row in measures:
         spread = f"{row.ratio:.2f} | {row.low:.2f} to {row.high:.2f}"
-        lines.append(f"| {row.benchmark} | {row.size} | {row.ours:.3g} | {row.peer} | {row.theirs:.3g} | {spread} |")
+        lines.append(
+            f"| {row.benchmark} | {row.size} | {row.ours:.3g} | {row.peer} | {row.theirs:.3g} | {spread} |"
+        )
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.graph", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m ras_agent.eval.bench.graph",
+        description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--sizes", default="100,400", help="facts, separated by commas")
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
     options = parser.parse_args(arguments)
-    measures = list(measure(options.runs, [int(size) for size in options.sizes.split(",")]))
+    measures = list(
+        measure(
+            options.runs,
+            [int(size) for size in options.sizes.split(",")],
+        )
+    )
     if options.json:
         with options.json.open("a", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(row)) + "\n" for row in measures)

@@ -50,14 +50,20 @@ from ras_agent.marks import (
 )
 
 _FACTS_A_PASSAGE = 4
-_SUBJECT, _OBJECT = re.compile(rf"\({SUBJECT} ([^|]+) \|"), re.compile(rf"\| {OBJECT} ([^)]+)\)")
-_PASSAGE = re.compile(rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL)
+_SUBJECT, _OBJECT = (
+    re.compile(rf"\({SUBJECT} ([^|]+) \|"),
+    re.compile(rf"\| {OBJECT} ([^)]+)\)"),
+)
+_PASSAGE = re.compile(
+    rf"<{PASSAGE_FENCE}>\n\[\d+\] ?(.*)\n(.*?)\n</{PASSAGE_FENCE}>", re.DOTALL
+)
 _TOKEN = re.compile(r"[^\W\d]{1,4}|\d|[^\w\s]|\n")
 
 
 def plan(prompt: str) -> str:
     """Reply with one to three sub-queries, then stop."""
-    question, searches = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
+    question = prompt.rpartition(f"{QUESTION} ")[2]
+    searches = prompt.count(f"{SUBQ} ")
     if searches > _number(question) % 3:
         return str(SUFFICIENT)
     subjects = _SUBJECT.findall(prompt)
@@ -68,16 +74,24 @@ def plan(prompt: str) -> str:
 
 def explore(prompt: str) -> str:
     """Reply with one more sub-query, about something that was found."""
-    question, searches = prompt.rpartition(f"{QUESTION} ")[2], prompt.count(f"{SUBQ} ")
+    question = prompt.rpartition(f"{QUESTION} ")[2]
+    searches = prompt.count(f"{SUBQ} ")
     objects = _OBJECT.findall(prompt)
-    about = objects[_number(prompt) % len(objects)] if objects else question
+    if objects:
+        about = objects[_number(prompt) % len(objects)]
+    else:
+        about = question
     return f"{SUBQ} What is known about {about}, search {searches + 1}?"
 
 
 def reason(prompt: str) -> str:
     """Reply with words of the passages as the next sentence."""
     passages = _PASSAGE.findall(prompt)
-    title, text = passages[_number(prompt) % len(passages)] if passages else ("Nothing", "was found")
+    title, text = (
+        passages[_number(prompt) % len(passages)]
+        if passages
+        else ("Nothing", "was found")
+    )
     return f"{title}: {' '.join(re.findall(r'[A-Za-z]+', text)[:8])} {_number(prompt) % 1000}."
 
 
@@ -95,11 +109,18 @@ def extract(prompt: str, count: int = _FACTS_A_PASSAGE) -> str:
 def answer(prompt: str) -> str:
     """Reply with words of the facts."""
     objects = _OBJECT.findall(prompt)
-    return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}" if objects else f"{ANSWER} {UNKNOWN}"
+    if objects:
+        return f"{ANSWER} {objects[_number(prompt) % len(objects)]} {number_text(1)}"
+    return f"{ANSWER} {UNKNOWN}"
 
 
 _ROLES: dict[str, Callable[[str], str]] = {
-    **{"planner": plan, "explorer": explore, "extractor": extract, "scribe": partial(extract, count=10)},
+    **{
+        "planner": plan,
+        "explorer": explore,
+        "extractor": extract,
+        "scribe": partial(extract, count=10),
+    },
     **{"reasoner": reason, "answerer": answer},
 }
 
@@ -124,14 +145,18 @@ class _Ledger:
     prompts: set[bytes] = field(default_factory=set)
 
     def counts(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in ("received", "answered", "repeated", "refused", "longest")}
+        return {
+            name: getattr(self, name)
+            for name in ("received", "answered", "repeated", "refused", "longest")
+        }
 
 
 class _Connection(asyncio.Protocol):
     """A connection that speaks as much of HTTP/1.1 with keep-alive as a chat client needs, so that it is fast."""
 
     def __init__(self, ledger: _Ledger) -> None:
-        self._ledger, self._buffer = ledger, b""
+        self._ledger = ledger
+        self._buffer = b""
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -141,15 +166,22 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head, length = self._buffer[:end], 0
+            head = self._buffer[:end]
+            length = 0
             for line in head.split(b"\r\n")[1:]:
                 name, _, value = line.partition(b":")
                 if name.lower() == b"content-length":
                     length = int(value)
             if len(self._buffer) < end + 4 + length:
                 return
-            body, self._buffer = self._buffer[end + 4 : end + 4 + length], self._buffer[end + 4 + length :]
-            self._serve(head.split(b" ", 2)[:2], body)
+            body, self._buffer = (
+                self._buffer[end + 4 : end + 4 + length],
+                self._buffer[end + 4 + length :],
+            )
+            self._serve(
+                head.split(b" ", 2)[:2],
+                body,
+            )
 
     def _serve(self, line: list[bytes], body: bytes) -> None:
         ledger = self._ledger
@@ -159,7 +191,12 @@ class _Connection(asyncio.Protocol):
             ledger.answers_left = json.loads(body)["answer"]
             self._send(ledger.counts())
         elif line == [b"GET", b"/v1/models"] and ledger.window and not ledger.vague:
-            self._send({"object": "list", "data": [{"id": "loopback", "max_model_len": ledger.window}]})
+            self._send(
+                {
+                    "object": "list",
+                    "data": [{"id": "loopback", "max_model_len": ledger.window}],
+                }
+            )
         elif line[0] == b"POST":
             ledger.received += 1
             key = hashlib.sha256(body).digest()
@@ -168,18 +205,40 @@ class _Connection(asyncio.Protocol):
                 if ledger.answers_left == 0:
                     return  # no reply, ever
                 ledger.answers_left -= 1
-            asyncio.get_running_loop().call_later(ledger.latency, self._reply, key, body)
+            asyncio.get_running_loop().call_later(
+                ledger.latency,
+                self._reply,
+                key,
+                body,
+            )
         else:
-            self._send({"error": {"message": "unknown path", "type": "loopback", "code": None}}, b"404 Not Found")
+            self._send(
+                {
+                    "error": {
+                        "message": "unknown path",
+                        "type": "loopback",
+                        "code": None,
+                    }
+                },
+                b"404 Not Found",
+            )
 
     def _reply(self, key: bytes, body: bytes) -> None:
         if self._transport.is_closing():
             return
         request = json.loads(body)
-        prompt = sum(map(tokens, (str(turn["content"]) for turn in request["messages"])))
-        if refusal := self._refusal(prompt, request.get("max_tokens") or request.get("max_completion_tokens") or 0):
+        prompt = sum(
+            map(tokens, (str(turn["content"]) for turn in request["messages"]))
+        )
+        if refusal := self._refusal(
+            prompt,
+            request.get("max_tokens") or request.get("max_completion_tokens") or 0,
+        ):
             self._ledger.refused += 1
-            self._send({"error": {"message": refusal, "type": "BadRequestError", "code": 400}}, b"400 Bad Request")
+            self._send(
+                {"error": {"message": refusal, "type": "BadRequestError", "code": 400}},
+                b"400 Bad Request",
+            )
             return
         self._ledger.longest = max(self._ledger.longest, prompt)
         self._ledger.prompts.add(key)
@@ -200,7 +259,10 @@ class _Connection(asyncio.Protocol):
 
     def _send(self, value: Any, status: bytes = b"200 OK") -> None:
         data = json.dumps(value).encode()
-        head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(data))
+        head = (
+            b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % (status, len(data))
+        )
         self._transport.write(head + data)
 
 
@@ -213,13 +275,24 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
     """Build the reply to a chat request; for its usage a word is a token."""
     prompt = str(request["messages"][-1]["content"])
     reply = _ROLES.get(request["model"], answer)(prompt)
-    input_tokens, output_tokens = (
-        sum(len(str(turn["content"]).split()) for turn in request["messages"]),
-        len(reply.split()),
+    input_tokens = sum(
+        len(str(turn["content"]).split()) for turn in request["messages"]
     )
+    output_tokens = len(reply.split())
     return {
-        **{"id": "c1", "object": "chat.completion", "created": 0, "model": request["model"]},
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}],
+        **{
+            "id": "c1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": request["model"],
+        },
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": reply},
+                "finish_reason": "stop",
+            }
+        ],
         "usage": {
             "prompt_tokens": input_tokens,
             "completion_tokens": output_tokens,
@@ -244,25 +317,47 @@ class Loopback:
 
     def gate(self, answer: int | None) -> None:
         """Let the server answer `answer` more requests and then none; None opens it."""
-        self._ask("PUT", "/gate", json.dumps({"answer": answer}).encode())
+        self._ask(
+            "PUT",
+            "/gate",
+            json.dumps({"answer": answer}).encode(),
+        )
 
     def _ask(self, method: str, path: str, body: bytes | None = None) -> dict[str, int]:
         direct = build_opener(ProxyHandler({}))
-        with direct.open(Request(f"{self.root}{path}", data=body, method=method)) as response:
+        with direct.open(
+            Request(f"{self.root}{path}", data=body, method=method)
+        ) as response:
             counts: dict[str, int] = json.load(response)
             return counts
 
 
 @contextmanager
 def serving(
-    latency: float = 0.0, window: int | None = None, *, vague: bool = False, core: int | None = None
+    latency: float = 0.0,
+    window: int | None = None,
+    *,
+    vague: bool = False,
+    core: int | None = None,
 ) -> Iterator[Loopback]:
     """Start a server in a process of its own, on one `core` or on all, and stop it at the end of the block."""
-    command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.loopback_model", "--latency", str(latency)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ras_agent.eval.bench.loopback_model",
+        "--latency",
+        str(latency),
+    ]
     command += ["--window", str(window)] if window else []
     command += ["--vague"] if vague else []
     command += [] if core is None else ["--core", str(core)]
-    with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
+    with Popen(
+        command,
+        stdin=PIPE,
+        stdout=PIPE,
+        text=True,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         yield Loopback(int(process.stdout.readline()))
@@ -270,10 +365,19 @@ def serving(
 
 
 async def _serve(latency: float, window: int | None, vague: bool) -> None:
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
     ledger = _Ledger(latency, window, vague)
-    server = await loop.create_server(lambda: _Connection(ledger), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    server = await loop.create_server(
+        lambda: _Connection(ledger),
+        "127.0.0.1",
+        0,
+        backlog=1024,
+    )
+    print(
+        server.sockets[0].getsockname()[1],
+        flush=True,
+    )
 
     def wait_for_the_end() -> None:
         sys.stdin.read()
@@ -287,14 +391,28 @@ async def _serve(latency: float, window: int | None, vague: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.loopback_model", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m ras_agent.eval.bench.loopback_model",
+        description=(__doc__ or "").partition("\n")[0],
     )
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds from request to reply")
-    parser.add_argument("--window", type=int, help="tokens of a prompt and its reply together; no limit by default")
     parser.add_argument(
-        "--vague", action="store_true", help="a refusal names no numbers, as Bedrock's, and there is no list of models"
+        "--latency",
+        type=float,
+        default=0.0,
+        help="seconds from request to reply",
     )
-    parser.add_argument("--core", type=int, help="the number of the only core to run on")
+    parser.add_argument(
+        "--window",
+        type=int,
+        help="tokens of a prompt and its reply together; no limit by default",
+    )
+    parser.add_argument(
+        "--vague",
+        action="store_true",
+        help="a refusal names no numbers, as Bedrock's, and there is no list of models",
+    )
+    parser.add_argument(
+        "--core", type=int, help="the number of the only core to run on"
+    )
     options = parser.parse_args(arguments)
     if options.core is not None:
         os.sched_setaffinity(0, (options.core,))

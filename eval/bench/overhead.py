@@ -29,11 +29,22 @@ from ras_agent.eval.bench.rows import BenchRow
 from ras_agent.graphs.ras import create_ras_agent
 from ras_agent.program import run_program
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import Answer, Extraction, Hit, Passage, Plan, Source, Step, Triple
+from ras_agent.records import (
+    Answer,
+    Extraction,
+    Hit,
+    Passage,
+    Plan,
+    Source,
+    Step,
+    Triple,
+)
 
 HOPS = 5
 _AT_MOST = 1.8
-_SENTENCE = "The company was founded in that city by an engineer who had studied there. "
+_SENTENCE = (
+    "The company was founded in that city by an engineer who had studied there. "
+)
 
 
 class InstantRoles:
@@ -42,10 +53,14 @@ class InstantRoles:
     def __init__(self, hops: int) -> None:
         self._hops = hops
         self._hits = {f"sub-query {hop}": _hits(hop) for hop in range(hops)}
-        self._facts = {name: Extraction(_facts(hits)) for name, hits in self._hits.items()}
+        self._facts = {
+            name: Extraction(_facts(hits)) for name, hits in self._hits.items()
+        }
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
-        return Plan("subq", f"sub-query {len(steps)}") if len(steps) < self._hops else Plan("sufficient")
+        if len(steps) < self._hops:
+            return Plan("subq", f"sub-query {len(steps)}")
+        return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         return self._hits[query]
@@ -53,7 +68,13 @@ class InstantRoles:
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         return self._facts[subquery]
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         return Answer("an answer")
 
 
@@ -75,14 +96,24 @@ class InstantAsyncRoles(InstantRoles):
 
 def _hits(hop: int) -> list[Hit]:
     return [
-        Hit(Passage(f"p{hop}-{rank}", _SENTENCE * 8, f"Title {hop} {rank}", f"d{hop}-{rank}"), 10.0 - rank)
+        Hit(
+            Passage(
+                f"p{hop}-{rank}", _SENTENCE * 8, f"Title {hop} {rank}", f"d{hop}-{rank}"
+            ),
+            10.0 - rank,
+        )
         for rank in range(5)
     ]
 
 
 def _facts(hits: Sequence[Hit]) -> tuple[Triple, ...]:
     return tuple(
-        Triple(hit.passage.title, f"relation {number}", f"entity {hit.passage.id} {number}", (source,))
+        Triple(
+            hit.passage.title,
+            f"relation {number}",
+            f"entity {hit.passage.id} {number}",
+            (source,),
+        )
         for hit in hits
         for number in range(4)
         for source in [Source(hit.passage.id, 0, 74, extractor="bench")]
@@ -114,7 +145,11 @@ def bare_graph(hops: int, *, asynchronous: bool) -> Any:
     for name in ("retrieve", "structure", "merge"):
         graph.add_node(name, anode if asynchronous else node)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", lambda state: "retrieve" if state["hop"] <= hops else END, ["retrieve", END])
+    graph.add_conditional_edges(
+        "plan",
+        lambda state: "retrieve" if state["hop"] <= hops else END,
+        ["retrieve", END],
+    )
     graph.add_edge("retrieve", "structure")
     graph.add_edge("structure", "merge")
     graph.add_edge("merge", "plan")
@@ -134,27 +169,58 @@ def measure(runs: int) -> dict[str, Cost]:
 
     def ours(roles: InstantRoles) -> Any:
         limits = Limits(max_hops=HOPS + 1)
-        return create_ras_agent(planner=roles, retriever=roles, extractor=roles, answerer=roles, limits=limits)
+        return create_ras_agent(
+            planner=roles,
+            retriever=roles,
+            extractor=roles,
+            answerer=roles,
+            limits=limits,
+        )
 
-    question_input, empty = {"question": "sub-query 0"}, {"hop": 0, "value": 0}
+    question_input = {"question": "sub-query 0"}
+    empty = {"hop": 0, "value": 0}
     variants: dict[str, tuple[Callable[[int], Any], dict[str, Any], bool]] = {
         "bare LangGraph": (partial(bare_graph, asynchronous=False), empty, False),
         "ras-agent": (lambda hops: ours(InstantRoles(hops)), question_input, False),
-        "bare LangGraph, async nodes": (partial(bare_graph, asynchronous=True), empty, True),
-        "ras-agent, async roles": (lambda hops: ours(InstantAsyncRoles(hops)), question_input, True),
-        "bare LangGraph, async, nodes in threads": (partial(bare_graph, asynchronous=False), empty, True),
-        "ras-agent, async, roles in threads": (lambda hops: ours(InstantRoles(hops)), question_input, True),
+        "bare LangGraph, async nodes": (
+            partial(bare_graph, asynchronous=True),
+            empty,
+            True,
+        ),
+        "ras-agent, async roles": (
+            lambda hops: ours(InstantAsyncRoles(hops)),
+            question_input,
+            True,
+        ),
+        "bare LangGraph, async, nodes in threads": (
+            partial(bare_graph, asynchronous=False),
+            empty,
+            True,
+        ),
+        "ras-agent, async, roles in threads": (
+            lambda hops: ours(InstantRoles(hops)),
+            question_input,
+            True,
+        ),
     }
     graphs = {name: (build(1), build(HOPS)) for name, (build, _, _) in variants.items()}
     costs = {name: Cost() for name in variants}
     with asyncio.Runner() as runner:
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
-                once = partial(_arun, runner) if asynchronous else _run
-                short, long = (_without_collection(partial(once, graph, inputs)) for graph in graphs[name])
+                if asynchronous:
+                    once = partial(_arun, runner)
+                else:
+                    once = _run
+                short, long = (
+                    _without_collection(partial(once, graph, inputs))
+                    for graph in graphs[name]
+                )
                 if number >= 0:
                     costs[name].clock.append(1000 * (long[0] - short[0]) / (HOPS - 1))
-                    costs[name].processor.append(1000 * (long[1] - short[1]) / (HOPS - 1))
+                    costs[name].processor.append(
+                        1000 * (long[1] - short[1]) / (HOPS - 1)
+                    )
     return costs
 
 
@@ -175,7 +241,9 @@ def _run(graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:
     return time.perf_counter() - began[0], time.process_time() - began[1]
 
 
-def _arun(runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]) -> tuple[float, float]:
+def _arun(
+    runner: asyncio.Runner, graph: Any, inputs: dict[str, Any]
+) -> tuple[float, float]:
     async def timed() -> tuple[float, float]:
         began = time.perf_counter(), time.process_time()
         await graph.ainvoke(inputs)
@@ -188,18 +256,30 @@ def bench_rows(runs: int = 60) -> Iterator[BenchRow]:
     """Measure a hop of each of our loops beside the bare graph's."""
     costs = measure(runs)
     names = list(costs)
-    for bare, ours in zip(names[::2], names[1::2], strict=True):
+    for bare, ours in zip(
+        names[::2],
+        names[1::2],
+        strict=True,
+    ):
         theirs, mine = (median(costs[name].processor) for name in (bare, ours))
-        yield BenchRow(f"a hop, {ours}", "ms of processor", mine, bare, theirs, at_most=_AT_MOST)
+        yield BenchRow(
+            f"a hop, {ours}", "ms of processor", mine, bare, theirs, at_most=_AT_MOST
+        )
 
 
 def records(costs: dict[str, Cost]) -> Iterator[dict[str, Any]]:
     """Make one record per loop: quartiles, and for ours the ratio of processor time to the bare graph before it."""
     bare = 1.0
     for position, (name, cost) in enumerate(costs.items()):
-        bare = bare if position % 2 else median(cost.processor)
-        ratio = {"peer": "bare LangGraph", "ratio": median(cost.processor) / bare} if position % 2 else {}
-        times = {"clock_ms": quantiles(cost.clock, n=4), "processor_ms": quantiles(cost.processor, n=4)}
+        ratio = {}
+        if position % 2:
+            ratio = {"peer": "bare LangGraph", "ratio": median(cost.processor) / bare}
+        else:
+            bare = median(cost.processor)
+        times = {
+            "clock_ms": quantiles(cost.clock, n=4),
+            "processor_ms": quantiles(cost.processor, n=4),
+        }
         yield {"benchmark": "overhead", "loop": name, **times, **ratio}
 
 
@@ -211,9 +291,14 @@ def report(costs: dict[str, Cost]) -> str:
     ]
     bare = 1.0
     for position, (name, cost) in enumerate(costs.items()):
-        bare = bare if position % 2 else median(cost.processor)
-        ratio = f"{median(cost.processor) / bare:.2f}" if position % 2 else ""
-        lines.append(f"| {name} | {_spread(cost.clock)} | {_spread(cost.processor)} | {ratio} |")
+        ratio = ""
+        if position % 2:
+            ratio = f"{median(cost.processor) / bare:.2f}"
+        else:
+            bare = median(cost.processor)
+        lines.append(
+            f"| {name} | {_spread(cost.clock)} | {_spread(cost.processor)} | {ratio} |"
+        )
     return "\n".join(lines)
 
 
@@ -225,10 +310,13 @@ def _spread(figures: list[float]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.overhead", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m ras_agent.eval.bench.overhead",
+        description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--json", type=Path, help="one JSON object a loop, in milliseconds a hop")
+    parser.add_argument(
+        "--json", type=Path, help="one JSON object a loop, in milliseconds a hop"
+    )
     options = parser.parse_args(arguments)
     costs = measure(options.runs)
     if options.json:

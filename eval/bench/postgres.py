@@ -28,7 +28,9 @@ _K = 10
 def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
     """Measure `bm25` by the clock. Raises SettingsError where no server is named."""
     if not (url := os.environ.get(SERVER)):
-        raise SettingsError(f"no server to measure: set {SERVER} to its address, postgresql://user@host/database")
+        raise SettingsError(
+            f"no server to measure: set {SERVER} to its address, postgresql://user@host/database"
+        )
     passages = list(synthetic_passages(size))
     with tempfile.TemporaryDirectory() as folder:
         places = Path(folder) / "bench.index", Address(url, f"bench_{os.getpid()}")
@@ -38,11 +40,20 @@ def bench_rows(size: int = 5_000, queries: int = 100) -> Iterator[BenchRow]:
             for index in indexes:
                 index.add(passages)
                 retrievers.append(retriever_over(index, "bm25"))
-            times = [tuple(_milliseconds(one, query) for one in retrievers) for query in synthetic_queries(queries)]
+            times = []
+            for query in synthetic_queries(queries):
+                times.append(tuple(_milliseconds(one, query) for one in retrievers))
         finally:
             _drop(places[1])
     files, server = (median(column) for column in zip(*times, strict=True))
-    yield BenchRow(f"bm25 in PostgreSQL, {size:,} passages", "ms", server, "the same in a folder", files, at_most=5)
+    yield BenchRow(
+        f"bm25 in PostgreSQL, {size:,} passages",
+        "ms",
+        server,
+        "the same in a folder",
+        files,
+        at_most=5,
+    )
 
 
 def _milliseconds(retriever: Retriever, query: str) -> float:

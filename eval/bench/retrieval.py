@@ -57,15 +57,28 @@ def synthetic_passages(count: int, seed: int = 0) -> Iterator[Passage]:
     words, chances = _zipf()
     for start in range(0, count, 1000):
         lengths = rng.poisson(_WORDS, min(1000, count - start)) + 1
-        tokens = words[np.searchsorted(chances, rng.random(int(lengths.sum())))]
+        tokens = words[
+            np.searchsorted(
+                chances,
+                rng.random(int(lengths.sum())),
+            )
+        ]
         for offset, text in enumerate(np.split(tokens, np.cumsum(lengths)[:-1])):
-            yield Passage(f"p{start + offset}", " ".join(text), f"Title {start + offset}", f"d{start + offset}")
+            yield Passage(
+                f"p{start + offset}",
+                " ".join(text),
+                f"Title {start + offset}",
+                f"d{start + offset}",
+            )
 
 
 def synthetic_queries(count: int, seed: int = 1) -> list[str]:
     """Make `count` queries, the same for the same seed."""
     words, chances = _zipf()
-    tokens = np.searchsorted(chances, np.random.default_rng(seed).random((count, _QUERY_WORDS)))
+    tokens = np.searchsorted(
+        chances,
+        np.random.default_rng(seed).random((count, _QUERY_WORDS)),
+    )
     return [" ".join(row) for row in words[tokens]]
 
 
@@ -74,13 +87,28 @@ def measure(sizes: Sequence[int], queries: int) -> Iterator[dict[str, Any]]:
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             costs = _in_process("build", size, queries, folder)
-            yield {"size": size, "system": "ras-agent", **costs, **_in_process("query", size, queries, folder)}
-        yield {"size": size, "system": "bm25s", **_in_process("bm25s", size, queries)}
+            yield {
+                "size": size,
+                "system": "ras-agent",
+                **costs,
+                **_in_process("query", size, queries, folder),
+            }
+        yield {
+            "size": size,
+            "system": "bm25s",
+            **_in_process("bm25s", size, queries),
+        }
         if size <= _RANK_BM25_LIMIT:
-            yield {"size": size, "system": "rank-bm25", **_in_process("rank_bm25", size, queries)}
+            yield {
+                "size": size,
+                "system": "rank-bm25",
+                **_in_process("rank_bm25", size, queries),
+            }
 
 
-def bench_rows(sizes: Sequence[int] = (10_000, 100_000), queries: int = 100) -> Iterator[BenchRow]:
+def bench_rows(
+    sizes: Sequence[int] = (10_000, 100_000), queries: int = 100
+) -> Iterator[BenchRow]:
     """Measure making an index and searching it beside bm25s, and the smallest one beside rank-bm25 too.
 
     Raises SettingsError where one of these is not installed.
@@ -89,32 +117,75 @@ def bench_rows(sizes: Sequence[int] = (10_000, 100_000), queries: int = 100) -> 
         raise SettingsError(f"no peer to measure: pip install {' '.join(missing)}")
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            ours = _in_process("build", size, queries, folder) | _in_process("query", size, queries, folder)
-        theirs, passages = _in_process("bm25s", size, queries), f"{size:,} passages"
+            ours = _in_process("build", size, queries, folder) | _in_process(
+                "query", size, queries, folder
+            )
+        theirs = _in_process("bm25s", size, queries)
+        passages = f"{size:,} passages"
         index = ours["index_seconds"], "bm25s, terms given", theirs["index_seconds"]
         yield BenchRow(f"index {passages}", "s of processor", *index, at_most=8)
         retrieve = ours["median_ms"], "bm25s, terms given", ours["bm25s_ms"]
         if size == min(sizes):
-            rank_bm25 = ours["median_ms"], "rank-bm25", _in_process("rank_bm25", size, queries)["median_ms"]
-            yield BenchRow(f"bm25, {passages}, scores of all", "ms", *rank_bm25, at_most=0.02)
+            rank_bm25 = (
+                ours["median_ms"],
+                "rank-bm25",
+                _in_process("rank_bm25", size, queries)["median_ms"],
+            )
+            yield BenchRow(
+                f"bm25, {passages}, scores of all", "ms", *rank_bm25, at_most=0.02
+            )
         yield BenchRow(f"bm25, {passages}", "ms", *retrieve, at_most=0.75)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default="10000,100000", help="numbers of passages, parted by commas")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sizes", default="10000,100000", help="numbers of passages, parted by commas"
+    )
     parser.add_argument("--queries", type=int, default=200)
-    parser.add_argument("--json", type=Path, help="write the records there too, one a line")
-    parser.add_argument("--job", nargs=2, metavar=("JOB", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--json", type=Path, help="write the records there too, one a line"
+    )
+    parser.add_argument(
+        "--job",
+        nargs=2,
+        metavar=("JOB", "FOLDER"),
+        help=argparse.SUPPRESS,
+    )
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")]
     if options.job:
-        print(json.dumps(_JOBS[options.job[0]](sizes[0], options.queries, Path(options.job[1]))))
+        print(
+            json.dumps(
+                _JOBS[options.job[0]](
+                    sizes[0],
+                    options.queries,
+                    Path(options.job[1]),
+                )
+            )
+        )
         return
-    print(_row("passages", "system", "index s", "index MB", "query MB", "median ms", "p95 ms", "of bm25s", "of scores"))
+    print(
+        _row(
+            "passages",
+            "system",
+            "index s",
+            "index MB",
+            "query MB",
+            "median ms",
+            "p95 ms",
+            "of bm25s",
+            "of scores",
+        )
+    )
     for record in measure(sizes, options.queries):
-        print(_row(*(_cell(record.get(name)) for name in _COLUMNS)), flush=True)
+        print(
+            _row(*(_cell(record.get(name)) for name in _COLUMNS)),
+            flush=True,
+        )
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
@@ -139,20 +210,40 @@ def _row(*cells: str) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-    return "" if value is None else str(value)
+        if value < 100:
+            return f"{value:.3g}"
+        return f"{value:.0f}"
+    if value is None:
+        return ""
+    return str(value)
 
 
 def _zipf() -> tuple[Any, Any]:
     """Return words and their cumulative chances, 1 / (50 + rank) each; the commonest words are stop words."""
     chances = np.cumsum(1 / (50 + np.arange(1, _VOCABULARY + 1)))
-    return np.array([f"w{number}" for number in range(_VOCABULARY)], dtype=object), chances / chances[-1]
+    return np.array(
+        [f"w{number}" for number in range(_VOCABULARY)],
+        dtype=object,
+    ), chances / chances[-1]
 
 
 def _in_process(job: str, size: int, queries: int, folder: str = ".") -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", "ras_agent.eval.bench.retrieval", "--job", job, folder]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ras_agent.eval.bench.retrieval",
+        "--job",
+        job,
+        folder,
+    ]
     command += ["--sizes", str(size), "--queries", str(queries)]
-    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    process = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     result: dict[str, Any] = json.loads(process.stdout)
     return result
 
@@ -165,7 +256,10 @@ def _build(size: int, queries: int, folder: Path) -> dict[str, Any]:
         while batch := list(islice(passages, _AT_ONCE)):
             seconds += _processor_seconds(index.add, batch)
         began = time.process_time()
-    return {"index_seconds": seconds + time.process_time() - began, "index_mb": _peak_mb()}
+    return {
+        "index_seconds": seconds + time.process_time() - began,
+        "index_mb": _peak_mb(),
+    }
 
 
 def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
@@ -177,40 +271,85 @@ def _query(size: int, queries: int, folder: Path) -> dict[str, Any]:
     peak = _peak_mb()
     tokeniser = index.snapshot.tokeniser
     bare = _bm25s()
-    bare.index([tokeniser.terms(indexed_text(passage)) for passage in index.passages], show_progress=False)
-    ours, theirs, scores = [], [], []
+    bare.index(
+        [tokeniser.terms(indexed_text(passage)) for passage in index.passages],
+        show_progress=False,
+    )
+    ours = []
+    theirs = []
+    scores = []
     for text in texts:
         terms = tokeniser.terms(text)
-        theirs.append(fastest(lambda terms: bare.retrieve([terms], k=_K, show_progress=False), terms))
+        theirs.append(
+            fastest(
+                lambda terms: bare.retrieve(
+                    [terms],
+                    k=_K,
+                    show_progress=False,
+                ),
+                terms,
+            )
+        )
         scores.append(fastest(bare.get_scores, terms))
         ours.append(fastest(retriever.retrieve, text, _K))
-    ratios = {"ratio": median(ours) / median(theirs), "ratio_to_scores": median(ours) / median(scores)}
-    return {"query_mb": peak, **_times(ours), "bm25s_ms": 1e3 * median(theirs), **ratios}
+    ratios = {
+        "ratio": median(ours) / median(theirs),
+        "ratio_to_scores": median(ours) / median(scores),
+    }
+    return {
+        "query_mb": peak,
+        **_times(ours),
+        "bm25s_ms": 1e3 * median(theirs),
+        **ratios,
+    }
 
 
 def _bare_bm25s(size: int, queries: int, folder: Path) -> dict[str, Any]:
-    corpus = [passage.text.split() for passage in synthetic_passages(size)]
+    corpus = []
+    for passage in synthetic_passages(size):
+        corpus.append(passage.text.split())
     bare = _bm25s()
     seconds = _processor_seconds(lambda: bare.index(corpus, show_progress=False))
     costs = {"index_seconds": seconds, "index_mb": _peak_mb()}
     terms = [[text.split()] for text in synthetic_queries(queries)]
-    times = [fastest(lambda query: bare.retrieve(query, k=_K, show_progress=False), query) for query in terms]
+    times = [
+        fastest(
+            lambda query: bare.retrieve(query, k=_K, show_progress=False),
+            query,
+        )
+        for query in terms
+    ]
     return {**costs, "query_mb": _peak_mb(), **_times(times)}
 
 
 def _rank_bm25(size: int, queries: int, folder: Path) -> dict[str, Any]:
     from rank_bm25 import BM25Okapi
 
-    corpus = [passage.text.split() for passage in synthetic_passages(size)]
+    corpus = []
+    for passage in synthetic_passages(size):
+        corpus.append(passage.text.split())
     began = time.process_time()
     model = BM25Okapi(corpus)
     costs = {"index_seconds": time.process_time() - began, "index_mb": _peak_mb()}
-    terms = [text.split() for text in synthetic_queries(min(queries, 50))]
-    times = [fastest(lambda query: np.argsort(model.get_scores(query))[::-1][:_K], query) for query in terms]
+    terms = []
+    for text in synthetic_queries(min(queries, 50)):
+        terms.append(text.split())
+    times = [
+        fastest(
+            lambda query: np.argsort(model.get_scores(query))[::-1][:_K],
+            query,
+        )
+        for query in terms
+    ]
     return {**costs, "query_mb": _peak_mb(), **_times(times)}
 
 
-_JOBS: dict[str, Job] = {"build": _build, "query": _query, "bm25s": _bare_bm25s, "rank_bm25": _rank_bm25}
+_JOBS: dict[str, Job] = {
+    "build": _build,
+    "query": _query,
+    "bm25s": _bare_bm25s,
+    "rank_bm25": _rank_bm25,
+}
 
 
 def _bm25s() -> Any:
@@ -218,7 +357,11 @@ def _bm25s() -> Any:
 
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     parameters = BM25Parameters()
-    return bm25s.BM25(k1=parameters.k1, b=parameters.b, method=parameters.method)
+    return bm25s.BM25(
+        k1=parameters.k1,
+        b=parameters.b,
+        method=parameters.method,
+    )
 
 
 def _processor_seconds(call: Callable[..., Any], *arguments: Any) -> float:
@@ -239,14 +382,20 @@ def fastest(call: Callable[..., Any], *arguments: Any) -> float:
 
 
 def _times(seconds: Sequence[float]) -> dict[str, float]:
-    return {"median_ms": 1e3 * median(seconds), "p95_ms": 1e3 * float(np.quantile(seconds, 0.95))}
+    return {
+        "median_ms": 1e3 * median(seconds),
+        "p95_ms": 1e3 * float(np.quantile(seconds, 0.95)),
+    }
 
 
 def _peak_mb() -> float:
     """Return the peak memory of this process in MB."""
     import resource
 
-    unit = 1 if sys.platform == "darwin" else 1024
+    if sys.platform == "darwin":
+        unit = 1
+    else:
+        unit = 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 

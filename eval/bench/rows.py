@@ -38,17 +38,27 @@ class BenchRow:
     @property
     def bar(self) -> str:
         """What the ratio is held to, in words: "at most 2"."""
-        return f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+        if self.at_most is not None:
+            return f"at most {self.at_most:g}"
+        return f"at least {self.at_least:g}"
 
     @property
     def met(self) -> bool:
-        low = 0.0 if self.at_least is None else self.at_least
-        high = float("inf") if self.at_most is None else self.at_most
+        if self.at_least is None:
+            low = 0.0
+        else:
+            low = self.at_least
+        if self.at_most is None:
+            high = float("inf")
+        else:
+            high = self.at_most
         return low <= self.ratio <= high
 
     def worsening(self, before: float) -> float:
         """Return by what part the ratio is worse than an earlier one: 0.25 for a quarter; negative where better."""
-        return self.ratio / before - 1 if self.at_least is None else before / self.ratio - 1
+        if self.at_least is None:
+            return self.ratio / before - 1
+        return before / self.ratio - 1
 
 
 def earlier_ratios(path: Path) -> dict[str, float]:
@@ -59,7 +69,9 @@ def earlier_ratios(path: Path) -> dict[str, float]:
     ratios: dict[str, list[float]] = {}
     for record in _records(path):
         if record.get("benchmark") == "row":
-            ratios.setdefault(str(record["name"]), []).append(float(str(record["ratio"])))
+            ratios.setdefault(str(record["name"]), []).append(
+                float(str(record["ratio"]))
+            )
     return {name: median(values[-_REMEMBERED:]) for name, values in ratios.items()}
 
 
@@ -68,11 +80,18 @@ def append_rows(path: Path, rows: Sequence[BenchRow], commit: str, date: str) ->
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         for row in rows:
-            record = {"benchmark": "row", **asdict(row), "ratio": row.ratio, "met": row.met}
+            record = {
+                "benchmark": "row",
+                **asdict(row),
+                "ratio": row.ratio,
+                "met": row.met,
+            }
             file.write(json.dumps({**record, "commit": commit, "date": date}) + "\n")
 
 
-def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float], left_out: Sequence[str] = ()) -> str:
+def bench_table(
+    rows: Sequence[BenchRow], before: Mapping[str, float], left_out: Sequence[str] = ()
+) -> str:
     """Format a Markdown table, and under it a sentence for every bar that is missed and every regression.
 
     left_out: sentences about what was not measured, which come first.
@@ -83,7 +102,9 @@ def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float], left_out:
         marks = []
         if not row.met:
             marks.append("misses its bar")
-            remarks.append(f"{row.name}: {row.ratio:.3g} times {row.peer} misses the bar, {row.bar}.")
+            remarks.append(
+                f"{row.name}: {row.ratio:.3g} times {row.peer} misses the bar, {row.bar}."
+            )
         earlier = before.get(row.name)
         if earlier is not None and row.worsening(earlier) > REGRESSION:
             marks.append("WORSE")
@@ -91,8 +112,18 @@ def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float], left_out:
                 f"{row.name}: {row.ratio:.3g} times {row.peer} is {row.worsening(earlier):.0%} worse than the "
                 f"{earlier:.3g} of the last runs."
             )
-        shown = "" if earlier is None else f"{earlier:.3g}"
-        cells = (row.name, row.unit, f"{row.ours:.3g}", row.peer, f"{row.theirs:.3g}", f"{row.ratio:.3g}")
+        if earlier is None:
+            shown = ""
+        else:
+            shown = f"{earlier:.3g}"
+        cells = (
+            row.name,
+            row.unit,
+            f"{row.ours:.3g}",
+            row.peer,
+            f"{row.theirs:.3g}",
+            f"{row.ratio:.3g}",
+        )
         lines.append(_line((*cells, row.bar, shown, ", ".join(marks))))
     summary = remarks or ["Every bar is met, and no row is a fifth worse than before."]
     return "\n".join([*lines, "", *summary])
@@ -101,7 +132,10 @@ def bench_table(rows: Sequence[BenchRow], before: Mapping[str, float], left_out:
 def _records(path: Path) -> Iterator[dict[str, object]]:
     if not path.exists():
         return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8").splitlines(),
+        start=1,
+    ):
         try:
             record = json.loads(line)
         except ValueError as error:

@@ -27,16 +27,42 @@ def bench_rows(runs: int = _RUNS) -> Iterator[BenchRow]:
     builder = "from langgraph.graph import StateGraph"
     ours = "from ras_agent import create_ras_agent"
     with TemporaryDirectory() as compiled:
-        yield _row("import ras_agent", ("-c", "import ras_agent"), bare, _BARE, 1.6, runs, compiled)
+        yield _row(
+            "import ras_agent",
+            ("-c", "import ras_agent"),
+            bare,
+            _BARE,
+            1.6,
+            runs,
+            compiled,
+        )
         yield _row("ras-agent --help", _HELP, bare, _BARE, 15, runs, compiled)
-        yield _row(ours, ("-c", f"{ours}; create_ras_agent"), builder, ("-c", builder), 1.6, runs, compiled)
+        yield _row(
+            ours,
+            ("-c", f"{ours}; create_ras_agent"),
+            builder,
+            ("-c", builder),
+            1.6,
+            runs,
+            compiled,
+        )
 
 
 def _row(
-    name: str, ours: Sequence[str], peer: str, theirs: Sequence[str], at_most: float, runs: int, compiled: str
+    name: str,
+    ours: Sequence[str],
+    peer: str,
+    theirs: Sequence[str],
+    at_most: float,
+    runs: int,
+    compiled: str,
 ) -> BenchRow:
-    pairs = [(_processor_ms(ours, compiled), _processor_ms(theirs, compiled)) for _ in range(runs + 1)]
-    mine, other = (median(column) for column in zip(*pairs[1:], strict=True))  # the first reads the disk and compiles
+    pairs = []
+    for _ in range(runs + 1):
+        pairs.append((_processor_ms(ours, compiled), _processor_ms(theirs, compiled)))
+    mine, other = (
+        median(column) for column in zip(*pairs[1:], strict=True)
+    )  # the first reads the disk and compiles
     return BenchRow(name, "ms of processor", mine, peer, other, at_most=at_most)
 
 
@@ -47,8 +73,18 @@ def _processor_ms(arguments: Sequence[str], compiled: str) -> float:
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # the empty value switches it off
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {
+        **os.environ,
+        "COLUMNS": "120",
+        "PYTHONPYCACHEPREFIX": compiled,
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
     command = [sys.executable, "-P", *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -17,15 +17,23 @@ Plan = list[list[bytes]]
 """A question's requests, in groups whose requests are asked at the same time"""
 
 _HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-_asked: ContextVar[list[tuple[str, bytes]]] = ContextVar("requests of the running question")
+_asked: ContextVar[list[tuple[str, bytes]]] = ContextVar(
+    "requests of the running question"
+)
 
 
-async def recorded(ask: Callable[[Any], Awaitable[object]], questions: Iterable[object]) -> list[Plan]:
+async def recorded(
+    ask: Callable[[Any], Awaitable[object]], questions: Iterable[object]
+) -> list[Plan]:
     """Ask the questions by `ask`, one at a time, and return their requests; those in a row to one role are a group."""
     events = Endpoint.events
 
-    async def noted(self: Endpoint, path: str, body: Any, *rest: Any) -> AsyncIterator[Any]:
-        _asked.get().append((body["model"], json.dumps(body, ensure_ascii=False).encode()))
+    async def noted(
+        self: Endpoint, path: str, body: Any, *rest: Any
+    ) -> AsyncIterator[Any]:
+        _asked.get().append(
+            (body["model"], json.dumps(body, ensure_ascii=False).encode())
+        )
         async for event in events(self, path, body, *rest):
             yield event
 
@@ -41,11 +49,16 @@ async def recorded(ask: Callable[[Any], Awaitable[object]], questions: Iterable[
 
 async def replay(root: str, plans: Sequence[Plan], concurrency: int) -> None:
     """Ask all that the plans hold, `concurrency` questions at a time, and read each reply's text."""
-    address, free = urlsplit(root), asyncio.Semaphore(concurrency)
+    address = urlsplit(root)
+    free = asyncio.Semaphore(concurrency)
     pool: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(body: bytes) -> str:
-        reader, writer = pool.pop() if pool else await asyncio.open_connection(address.hostname, address.port)
+        reader, writer = (
+            pool.pop()
+            if pool
+            else await asyncio.open_connection(address.hostname, address.port)
+        )
         writer.write(_HEAD % len(body) + body)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r")[0])

@@ -92,27 +92,68 @@ def measure(
     and the model the second.
     """
     index = PassageIndex.in_memory(_passages())
-    with _cores(apart) as core, serving(latency, core=core) as model, tempfile.TemporaryDirectory() as folder:
-        plans = asyncio.run(_requests(model, index)) if streams else []
+    with (
+        _cores(apart) as core,
+        serving(latency, core=core) as model,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        if streams:
+            plans = asyncio.run(_requests(model, index))
+        else:
+            plans = []
         number = 0  # no question twice, so that no earlier measurement's stored reply answers it
         for place in range(rounds):
             base = 0.0
             for concurrency, processes in ((0, 0), *ways):
-                count = sequential if concurrency <= 1 else questions
-                batch = [_question(number + offset) for offset in range(count + max(1, concurrency))]
+                if concurrency <= 1:
+                    count = sequential
+                else:
+                    count = questions
+                batch = []
+                for offset in range(count + max(1, concurrency)):
+                    batch.append(_question(number + offset))
                 number += len(batch)
                 out = Path(folder) / f"{place}-{concurrency}-{processes}"
-                timing = _timed(model, index, (concurrency, processes), batch[count:], batch[:count], out)
+                timing = _timed(
+                    model,
+                    index,
+                    (concurrency, processes),
+                    batch[count:],
+                    batch[:count],
+                    out,
+                )
                 base = base or timing["a_second"]
                 ratio = timing["a_second"] / base
-                yield Throughput("ras-agent", place, concurrency, processes, count, **timing, ratio=ratio)
+                yield Throughput(
+                    "ras-agent",
+                    place,
+                    concurrency,
+                    processes,
+                    count,
+                    **timing,
+                    ratio=ratio,
+                )
                 if streams and concurrency > 1 and not processes:
-                    timing = _timed_streams(model, [plans[turn % len(plans)] for turn in range(count)], concurrency)
+                    timing = _timed_streams(
+                        model,
+                        [plans[turn % len(plans)] for turn in range(count)],
+                        concurrency,
+                    )
                     ratio = timing["a_second"] / base
-                    yield Throughput("streams", place, concurrency, processes, count, **timing, ratio=ratio)
+                    yield Throughput(
+                        "streams",
+                        place,
+                        concurrency,
+                        processes,
+                        count,
+                        **timing,
+                        ratio=ratio,
+                    )
 
 
-def bench_rows(rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST) -> Iterator[BenchRow]:
+def bench_rows(
+    rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST
+) -> Iterator[BenchRow]:
     """Measure evaluations with so many questions in flight beside the sequential loop, the model on a core of its own.
 
     at_least: the bar of each number in flight.
@@ -120,11 +161,30 @@ def bench_rows(rounds: int = 3, at_least: Mapping[int, float] = _AT_LEAST) -> It
     os.environ["NO_PROXY"] = "127.0.0.1"
     apart = hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1
     ways = [(count, 0) for count in at_least]
-    rows = list(measure(rounds, ways, latency=0.1, questions=128, sequential=6, apart=apart))
-    rates = {count: median(row.a_second for row in rows if row.concurrency == count) for count in (0, *at_least)}
+    rows = list(
+        measure(
+            rounds,
+            ways,
+            latency=0.1,
+            questions=128,
+            sequential=6,
+            apart=apart,
+        )
+    )
+    rates = {
+        count: median(row.a_second for row in rows if row.concurrency == count)
+        for count in (0, *at_least)
+    }
     for count, bar in at_least.items():
         name = f"evaluation, {count} in flight"
-        yield BenchRow(name, "questions/s", rates[count], "sequential loop", rates[0], at_least=bar)
+        yield BenchRow(
+            name,
+            "questions/s",
+            rates[count],
+            "sequential loop",
+            rates[0],
+            at_least=bar,
+        )
 
 
 @contextmanager
@@ -135,7 +195,9 @@ def _cores(apart: bool) -> Iterator[int | None]:
         return
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        raise SettingsError(f"--apart needs two cores, and this process may run on {len(cores)}; leave it out")
+        raise SettingsError(
+            f"--apart needs two cores, and this process may run on {len(cores)}; leave it out"
+        )
     os.sched_setaffinity(0, cores[:1])
     try:
         yield cores[1]
@@ -146,16 +208,28 @@ def _cores(apart: bool) -> Iterator[int | None]:
 async def _requests(model: Loopback, index: PassageIndex) -> list[Plan]:
     """Return what the agent asks of the model for each of some questions."""
     agent = _agent(model.root, index, ChatSettings())
-    questions = [{"question": _question(-1 - number).question} for number in range(_REPLAYED)]
+    questions = []
+    for number in range(_REPLAYED):
+        questions.append({"question": _question(-1 - number).question})
     return await recorded(agent.ainvoke, questions)
 
 
-def _timed_streams(model: Loopback, plans: Sequence[Plan], concurrency: int) -> dict[str, Any]:
-    called, began, processor_seconds = model.counts()["answered"], time.perf_counter(), time.process_time()
+def _timed_streams(
+    model: Loopback, plans: Sequence[Plan], concurrency: int
+) -> dict[str, Any]:
+    called = model.counts()["answered"]
+    began = time.perf_counter()
+    processor_seconds = time.process_time()
     asyncio.run(replay(model.root, plans, concurrency))
-    seconds, cpu = time.perf_counter() - began, time.process_time() - processor_seconds
+    seconds = time.perf_counter() - began
+    cpu = time.process_time() - processor_seconds
     calls = model.counts()["answered"] - called
-    return {"seconds": seconds, "a_second": len(plans) / seconds, "calls": calls, "cpu": cpu / len(plans)}
+    return {
+        "seconds": seconds,
+        "a_second": len(plans) / seconds,
+        "calls": calls,
+        "cpu": cpu / len(plans),
+    }
 
 
 @dataclass
@@ -171,7 +245,10 @@ class _Warm:
     async def opened(self, concurrency: int) -> AsyncIterator[Work]:
         async with self.pool.opened(concurrency) as ask:
             await asyncio.gather(*map(ask, self.first))
-            self.began, self.processor_seconds = time.perf_counter(), time.process_time()
+            self.began, self.processor_seconds = (
+                time.perf_counter(),
+                time.process_time(),
+            )
             yield ask
 
 
@@ -189,31 +266,52 @@ def _timed(
     if not concurrency:
         agent = _agent(model.root, index, ChatSettings())
         agent.invoke({"question": first[0].question})
-        began, processor_seconds = time.perf_counter(), time.process_time()
+        began = time.perf_counter()
+        processor_seconds = time.process_time()
         for question in questions:
             agent.invoke({"question": question.question})
     else:
         warm = _Warm(_pool(model, concurrency, processes, out), first)
         evaluate(warm, questions, RunFolder(out), concurrency=concurrency)
-        began, processor_seconds = warm.began, warm.processor_seconds
-    seconds, cpu = time.perf_counter() - began, time.process_time() - processor_seconds
+        began = warm.began
+        processor_seconds = warm.processor_seconds
+    seconds = time.perf_counter() - began
+    cpu = time.process_time() - processor_seconds
     calls = model.counts()["answered"] - called
-    return {"seconds": seconds, "a_second": len(questions) / seconds, "calls": calls, "cpu": cpu / len(questions)}
+    return {
+        "seconds": seconds,
+        "a_second": len(questions) / seconds,
+        "calls": calls,
+        "cpu": cpu / len(questions),
+    }
 
 
 def _pool(model: Loopback, concurrency: int, processes: int, out: Path) -> Pool:
     folder = RunFolder.begin(out, {"name": out.name})
     in_flight = max(1, _CALLS_A_QUESTION * concurrency // max(1, processes))
-    asking: dict[str, Any] = {"root": model.root, "replies": str(folder.replies_path.resolve()), "in_flight": in_flight}
+    asking: dict[str, Any] = {
+        "root": model.root,
+        "replies": str(folder.replies_path.resolve()),
+        "in_flight": in_flight,
+    }
     spec = WorkSpec("ras_agent.eval.bench.throughput:asks", asking)
-    return Processes(spec, processes) if processes else Here(asks(**asking))
+    if processes:
+        return Processes(spec, processes)
+    return Here(asks(**asking))
 
 
 def asks(root: str, replies: str, in_flight: int) -> Work:
     """Return the function that answers one question, in whichever process it is called."""
-    settings = ChatSettings(cache=replies, rates=Rates(in_flight=in_flight))
+    settings = ChatSettings(
+        cache=replies,
+        rates=Rates(in_flight=in_flight),
+    )
     agent = _agent(root, PassageIndex.in_memory(_passages()), settings)
-    return question_work(graph_answerer(agent), metric_scorer(("f1", "em", "recall@5")), mode="ras")
+    return question_work(
+        graph_answerer(agent),
+        metric_scorer(("f1", "em", "recall@5")),
+        mode="ras",
+    )
 
 
 def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
@@ -229,14 +327,21 @@ def _agent(root: str, index: PassageIndex, settings: ChatSettings) -> Any:
 def _passages(count: int = 2000) -> list[Passage]:
     """Make passages of 60 made-up words, the same every time."""
     draw = random.Random(0)
-    texts = (" ".join(_word(draw.randrange(_WORDS)) for _ in range(60)) for _ in range(count))
-    return [Passage(f"p{number}", f"{text}.", f"Title {number}") for number, text in enumerate(texts)]
+    texts = (
+        " ".join(_word(draw.randrange(_WORDS)) for _ in range(60)) for _ in range(count)
+    )
+    return [
+        Passage(f"p{number}", f"{text}.", f"Title {number}")
+        for number, text in enumerate(texts)
+    ]
 
 
 def _question(number: int) -> Question:
     draw = random.Random(f"question {number}")
     words = " ".join(_word(draw.randrange(_WORDS)) for _ in range(6))
-    return Question(f"q{number}", f"What of {words}, number {number}?", ("x",), (f"p{number % 7}",))
+    return Question(
+        f"q{number}", f"What of {words}, number {number}?", ("x",), (f"p{number % 7}",)
+    )
 
 
 def _word(number: int) -> str:
@@ -245,14 +350,27 @@ def _word(number: int) -> str:
 
 def report(measures: Sequence[Throughput]) -> str:
     """Format a Markdown table: medians over the rounds, and the ratio with its minimum and maximum."""
-    lines = ["| | questions/s | ratio | least to greatest | cpu ms a question |", "|---|---|---|---|---|"]
-    for way in dict.fromkeys((measure.client, measure.concurrency, measure.processes) for measure in measures):
-        rows = [measure for measure in measures if (measure.client, measure.concurrency, measure.processes) == way]
-        ratios, (client, concurrency, processes) = [row.ratio for row in rows], way
+    lines = [
+        "| | questions/s | ratio | least to greatest | cpu ms a question |",
+        "|---|---|---|---|---|",
+    ]
+    for way in dict.fromkeys(
+        (measure.client, measure.concurrency, measure.processes) for measure in measures
+    ):
+        rows = []
+        for measure in measures:
+            if (measure.client, measure.concurrency, measure.processes) == way:
+                rows.append(measure)
+        ratios = [row.ratio for row in rows]
+        (client, concurrency, processes) = way
         name = f"concurrency {concurrency}{f', {processes} processes' if processes else ''}"
-        name = f"bare streams, {name}" if client == "streams" else name if concurrency else "sequential loop"
+        if client == "streams":
+            name = f"bare streams, {name}"
+        elif not concurrency:
+            name = "sequential loop"
         spread = f"{median(ratios):.1f} | {min(ratios):.1f} to {max(ratios):.1f}"
-        rate, cpu = median(row.a_second for row in rows), 1000 * median(row.cpu for row in rows)
+        rate = median(row.a_second for row in rows)
+        cpu = 1000 * median(row.cpu for row in rows)
         lines.append(f"| {name} | {rate:.2f} | {spread} | {cpu:.1f} |")
     return "\n".join(lines)
 
@@ -260,19 +378,47 @@ def report(measures: Sequence[Throughput]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print a table, and write JSON Lines; see the module's docstring."""
     parser = argparse.ArgumentParser(
-        prog="python -m ras_agent.eval.bench.throughput", description=(__doc__ or "").partition("\n")[0]
+        prog="python -m ras_agent.eval.bench.throughput",
+        description=(__doc__ or "").partition("\n")[0],
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--ways", default="1,8,32,32x2", help="questions under way, x processes that share them")
-    parser.add_argument("--latency", type=float, default=0.1, help="seconds from request to reply")
-    parser.add_argument("--questions", type=int, default=128, help="a measurement of more than one under way")
-    parser.add_argument("--sequential", type=int, default=8, help="questions of a measurement of one at a time")
+    parser.add_argument(
+        "--ways",
+        default="1,8,32,32x2",
+        help="questions under way, x processes that share them",
+    )
+    parser.add_argument(
+        "--latency",
+        type=float,
+        default=0.1,
+        help="seconds from request to reply",
+    )
+    parser.add_argument(
+        "--questions",
+        type=int,
+        default=128,
+        help="a measurement of more than one under way",
+    )
+    parser.add_argument(
+        "--sequential",
+        type=int,
+        default=8,
+        help="questions of a measurement of one at a time",
+    )
     parser.add_argument("--json", type=Path, help="one JSON object a measurement")
-    parser.add_argument("--streams", action="store_true", help="measure bare asyncio streams too")
-    parser.add_argument("--apart", action="store_true", help="this process on one core, the model on another")
+    parser.add_argument(
+        "--streams", action="store_true", help="measure bare asyncio streams too"
+    )
+    parser.add_argument(
+        "--apart",
+        action="store_true",
+        help="this process on one core, the model on another",
+    )
     options = parser.parse_args(arguments)
     os.environ["NO_PROXY"] = "127.0.0.1"
-    ways = [(int(way.partition("x")[0]), int(way.partition("x")[2] or 0)) for way in options.ways.split(",")]
+    ways = []
+    for way in options.ways.split(","):
+        ways.append((int(way.partition("x")[0]), int(way.partition("x")[2] or 0)))
     measures = []
     for row in measure(
         options.rounds,
@@ -286,7 +432,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measures.append(row)
         if options.json:
             with options.json.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"benchmark": "throughput", **asdict(row)}) + "\n")
+                file.write(
+                    json.dumps({"benchmark": "throughput", **asdict(row)}) + "\n"
+                )
     print(report(measures))
 
 

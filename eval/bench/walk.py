@@ -27,14 +27,30 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
     edges = drawn_facts(entities, 500, facts)
     pairs = edges[edges[:, 0] != edges[:, 2]][:, [0, 2]]
     both = np.concatenate((pairs, pairs[:, ::-1]))
-    weights = csr_matrix((np.ones(len(both), np.float32), both.T), shape=(entities, entities))
+    weights = csr_matrix(
+        (np.ones(len(both), np.float32), both.T),
+        shape=(entities, entities),
+    )
     walk = PageRank(weights, damping=_DAMPING)
     network = rustworkx.PyDiGraph()
     network.add_nodes_from(range(entities))
     table = weights.tocoo()
-    network.add_edges_from(list(zip(table.row.tolist(), table.col.tolist(), table.data.tolist(), strict=True)))
-    ours, theirs = [], []
-    for seeds in np.random.default_rng(1).choice(pairs[:, 0], (_QUESTIONS, 3)):
+    network.add_edges_from(
+        list(
+            zip(
+                table.row.tolist(),
+                table.col.tolist(),
+                table.data.tolist(),
+                strict=True,
+            )
+        )
+    )
+    ours = []
+    theirs = []
+    for seeds in np.random.default_rng(1).choice(
+        pairs[:, 0],
+        (_QUESTIONS, 3),
+    ):
         start = np.zeros(entities, np.float32)
         start[seeds] = 1
         began = time.process_time()
@@ -42,7 +58,20 @@ def bench_rows(entities: int = ENTITIES, facts: int = FACTS) -> Iterator[BenchRo
         ours.append(1e3 * (time.process_time() - began))
         personal = dict.fromkeys(map(int, seeds), 1.0)
         began = time.process_time()
-        rustworkx.pagerank(network, alpha=_DAMPING, weight_fn=float, personalization=personal, dangling=personal)
+        rustworkx.pagerank(
+            network,
+            alpha=_DAMPING,
+            weight_fn=float,
+            personalization=personal,
+            dangling=personal,
+        )
         theirs.append(1e3 * (time.process_time() - began))
     name = f"PageRank, {entities:,} entities"
-    yield BenchRow(name, "ms of processor", median(ours), "rustworkx.pagerank", median(theirs), at_most=0.5)
+    yield BenchRow(
+        name,
+        "ms of processor",
+        median(ours),
+        "rustworkx.pagerank",
+        median(theirs),
+        at_most=0.5,
+    )

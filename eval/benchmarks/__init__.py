@@ -10,4 +10,12 @@ from ras_agent.eval.benchmarks.registry import (
     registered,
 )
 
-__all__ = ["AnswerForm", "Benchmark", "HubDataset", "ReadRecord", "benchmark", "benchmark_names", "registered"]
+__all__ = [
+    "AnswerForm",
+    "Benchmark",
+    "HubDataset",
+    "ReadRecord",
+    "benchmark",
+    "benchmark_names",
+    "registered",
+]

@@ -18,10 +18,20 @@ _BASELINE = (
 
 def _read_asqa(record: QuestionRecord) -> Question:
     """Return a question whose answers are the annotators' long ones; `short_answers` has a set for each reading."""
-    notes = record.objects("annotations") if "annotations" in record else []
-    references = [note.text("long_answer") for note in notes] or list(record.texts("answer", "answers"))
-    readings = record.objects("qa_pairs") if "qa_pairs" in record else []
-    identity = next((record.text(key) for key in ("sample_id", "id") if key in record), "")
+    if "annotations" in record:
+        notes = record.objects("annotations")
+    else:
+        notes = []
+    references = [note.text("long_answer") for note in notes] or list(
+        record.texts("answer", "answers")
+    )
+    if "qa_pairs" in record:
+        readings = record.objects("qa_pairs")
+    else:
+        readings = []
+    identity = next(
+        (record.text(key) for key in ("sample_id", "id") if key in record), ""
+    )
     return Question(
         id=identity or str(record.number),
         question=record.text("question", "ambiguous_question"),
@@ -29,7 +39,9 @@ def _read_asqa(record: QuestionRecord) -> Question:
         contexts=given_passages(record, "docs", "passages", "ctxs"),
         metadata={
             "readings": [reading.text("question") for reading in readings],
-            "short_answers": [list(reading.texts("short_answers")) for reading in readings],
+            "short_answers": [
+                list(reading.texts("short_answers")) for reading in readings
+            ],
         },
     )
 
@@ -39,7 +51,10 @@ def _read_eli5(record: QuestionRecord) -> Question:
 
     A document's paragraphs are separated by <P>; its question holds "--T--" tags.
     """
-    contexts = _paragraphs(record.text("document")) if "document" in record else given_passages(record, "docs", "ctxs")
+    if "document" in record:
+        contexts = _paragraphs(record.text("document"))
+    else:
+        contexts = given_passages(record, "docs", "ctxs")
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question").replace("--T--", "").strip(),
@@ -51,7 +66,12 @@ def _read_eli5(record: QuestionRecord) -> Question:
 
 def _paragraphs(document: str) -> tuple[Passage, ...]:
     texts = (text.strip() for text in document.split("<P>"))
-    return tuple({passage.id: passage for passage in (context_passage("", text) for text in texts if text)}.values())
+    return tuple(
+        {
+            passage.id: passage
+            for passage in (context_passage("", text) for text in texts if text)
+        }.values()
+    )
 
 
 ASQA = registered(

@@ -12,15 +12,24 @@ _LETTERS = "ABCDEFGH"
 def _read(record: QuestionRecord) -> Question:
     """Return a question whose text holds the options, one a line; options 1, 2, 3, ... become A, B, C, ..."""
     official = isinstance(record.data.get("question"), dict)
-    inner = record.inside(record.data["question"], "question") if official else record
-    options = {_letter(label): text for label, text in _options(inner).items()}
+    if official:
+        inner = record.inside(record.data["question"], "question")
+    else:
+        inner = record
+    options = {}
+    for label, text in _options(inner).items():
+        options[_letter(label)] = text
     key = _letter(record.text("answerKey", "answer_key"))
     if key not in options:
-        raise record.error(f"the answer {key!r} is none of the options {', '.join(options)}")
+        raise record.error(
+            f"the answer {key!r} is none of the options {', '.join(options)}"
+        )
     stem = inner.text("stem", "question")
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
-        question="\n".join([stem, *(f"{label}. {text}" for label, text in options.items())]),
+        question="\n".join(
+            [stem, *(f"{label}. {text}" for label, text in options.items())]
+        ),
         answers=(options[key],),
         contexts=given_passages(record, "ctxs"),
         metadata={"choices": options, "label": key, "stem": stem},
@@ -31,10 +40,14 @@ def _options(record: QuestionRecord) -> dict[str, str]:
     """Return texts by label from objects (official), columns of labels and texts (hubs), or an object."""
     value = record.data.get("choices")
     if isinstance(value, list):
-        return {option.text("label"): option.text("text") for option in record.objects("choices")}
+        return {
+            option.text("label"): option.text("text")
+            for option in record.objects("choices")
+        }
     choices = record.inside(value, "choices")
     if "label" in choices and "text" in choices:
-        labels, texts = choices.texts("label"), choices.texts("text")
+        labels = choices.texts("label")
+        texts = choices.texts("text")
         if len(labels) != len(texts):
             raise choices.error(f"{len(labels)} labels but {len(texts)} texts")
         return dict(zip(labels, texts, strict=True))
@@ -42,7 +55,9 @@ def _options(record: QuestionRecord) -> dict[str, str]:
 
 
 def _letter(label: str) -> str:
-    return _LETTERS[int(label) - 1] if label.isdigit() and 1 <= int(label) <= len(_LETTERS) else label
+    if label.isdigit() and 1 <= int(label) <= len(_LETTERS):
+        return _LETTERS[int(label) - 1]
+    return label
 
 
 ARC_CHALLENGE = registered(

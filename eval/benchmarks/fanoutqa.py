@@ -21,8 +21,12 @@ def _read(record: QuestionRecord) -> Question:
     answer as the record has it. Test records have no answer, and their evidence under `necessary_evidence`.
     """
     leaves = list(_leaves(record))
-    pages = [leaf.inside(leaf.data["evidence"], "evidence") for leaf in leaves]
-    pages += record.objects("necessary_evidence") if "necessary_evidence" in record else []
+    pages = []
+    for leaf in leaves:
+        pages.append(leaf.inside(leaf.data["evidence"], "evidence"))
+    pages += (
+        record.objects("necessary_evidence") if "necessary_evidence" in record else []
+    )
     answer = record.data.get("answer")
     return Question(
         id=record.text("id"),
@@ -30,10 +34,15 @@ def _read(record: QuestionRecord) -> Question:
         answers=() if answer is None else (reference_text(answer),),
         supporting=tuple(dict.fromkeys(page.text("title") for page in pages)),
         by_title=True,
-        type=next(iter(record.texts("categories")), "") if "categories" in record else "",
+        type=next(iter(record.texts("categories")), "")
+        if "categories" in record
+        else "",
         metadata={
             "decomposition": [
-                {"question": leaf.text("question"), "answer": reference_text(leaf.data.get("answer"))}
+                {
+                    "question": leaf.text("question"),
+                    "answer": reference_text(leaf.data.get("answer")),
+                }
                 for leaf in leaves
             ],
             **({} if answer is None else {"reference": answer}),
@@ -56,12 +65,19 @@ FANOUTQA = registered(
         source="get fanout-final-dev.json from github.com/zhudotexe/fanoutqa (MIT); its pages are Wikipedia's of "
         "20 November 2023, to give with --corpus or --index",
         read=_read,
-        metrics=("fanout_loose", "fanout_strict", "rouge_l", "recall@5", "all_recall@5", "citation_support"),
+        metrics=(
+            "fanout_loose",
+            "fanout_strict",
+            "rouge_l",
+            "recall@5",
+            "all_recall@5",
+            "citation_support",
+        ),
         answer_form="long",
         answer_tokens=400,
         instructions={
             "answer": "The question asks for a fact about each of several things. Name each thing with its fact, one a "
-            "line, and nothing else.",
+            "line, and nothing else."
         },
         files={"validation": "fanout-final-dev.json", "test": "fanout-final-test.json"},
         counts={"fanout-final-dev.json": 310, "fanout-final-test.json": 724},

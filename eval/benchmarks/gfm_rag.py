@@ -13,15 +13,33 @@ def _read(record: QuestionRecord) -> Question:
     The nodes that it starts from, where somebody has linked it, are its metadata `start_nodes`: names by type of node.
     """
     targets = record.data.get("target_nodes")
-    documents = record.inside(targets, "target_nodes") if targets else QuestionRecord({}, record.where)
+    if targets:
+        documents = record.inside(targets, "target_nodes")
+    else:
+        documents = QuestionRecord({}, record.where)
     if "supporting_documents" in record:
         supporting = record.texts("supporting_documents")
     else:
-        supporting = documents.texts("document") if "document" in documents else ()
-    answers = record.texts("answer") if "answer" in record else ()
-    aliases = record.texts("answer_aliases") if "answer_aliases" in record else ()
-    starts = record.inside(record.data["start_nodes"], "start_nodes") if "start_nodes" in record else None
-    nodes = {kind: list(starts.texts(kind)) for kind in starts.data} if starts else {}
+        if "document" in documents:
+            supporting = documents.texts("document")
+        else:
+            supporting = ()
+    if "answer" in record:
+        answers = record.texts("answer")
+    else:
+        answers = ()
+    if "answer_aliases" in record:
+        aliases = record.texts("answer_aliases")
+    else:
+        aliases = ()
+    if "start_nodes" in record:
+        starts = record.inside(record.data["start_nodes"], "start_nodes")
+    else:
+        starts = None
+    if starts:
+        nodes = {kind: list(starts.texts(kind)) for kind in starts.data}
+    else:
+        nodes = {}
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
@@ -38,7 +56,15 @@ GFM_RAG = registered(
         source="write an array of objects: id, question, answer, supporting_documents; `ras-agent kg build INDEX --gfm "
         "DATA/NAME` makes the index that their names are of",
         read=_read,
-        metrics=("em", "f1", "recall@2", "recall@5", "all_recall@5", "mrr", "sufficiency_precision"),
+        metrics=(
+            "em",
+            "f1",
+            "recall@2",
+            "recall@5",
+            "all_recall@5",
+            "mrr",
+            "sufficiency_precision",
+        ),
         files={"test": "test.json", "train": "train.json"},
         gold_by="id",
     )

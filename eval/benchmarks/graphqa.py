@@ -25,19 +25,24 @@ _FILES = ("sceneGraphs.json", "train_sceneGraphs.json", "val_sceneGraphs.json")
 
 def parse_explanation(text: str, record: QuestionRecord) -> list[tuple[str, str, str]]:
     """Return the edges of "(head; relation; tail)(head; relation; tail)...". Raises IngestError for anything else."""
-    edges, end = [], 0
+    edges = []
+    end = 0
     while match := _EDGE.match(text, end):
         edges.append((match[1].strip(), match[2].strip(), match[3].strip()))
         end = match.end()
     if text[end:].strip() or not edges:
-        raise record.error(f"'graph' should be (head; relation; tail)..., found {text[end:].strip()!r:.80}")
+        raise record.error(
+            f"'graph' should be (head; relation; tail)..., found {text[end:].strip()!r:.80}"
+        )
     return edges
 
 
 def _read_explanation(record: QuestionRecord) -> Question:
     label = record.text("label")
     if label not in _CLASSES:
-        raise record.error(f"'label' should be {' or '.join(_CLASSES)}, found {label!r}")
+        raise record.error(
+            f"'label' should be {' or '.join(_CLASSES)}, found {label!r}"
+        )
     graph = TextualGraph.from_triples(parse_explanation(record.text("graph"), record))
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
@@ -45,7 +50,11 @@ def _read_explanation(record: QuestionRecord) -> Question:
         "Does the second argument support or counter the first?",
         answers=(label,),
         type=label,
-        metadata={"label": label, "classes": list(_CLASSES), "graph": graph.to_dict()},
+        metadata={
+            "label": label,
+            "classes": list(_CLASSES),
+            "graph": graph.to_dict(),
+        },
     )
 
 
@@ -53,13 +62,25 @@ def scene_graph(record: QuestionRecord) -> TextualGraph:
     """Return a graph of a scene's objects, "name: ...; attribute: ...; (x,y,w,h): ...", and their relations."""
     objects = record.inside(record.data.get("objects"), "objects")
     places = {identity: place for place, identity in enumerate(objects.data)}
-    nodes, edges = [], []
+    nodes = []
+    edges = []
     for identity, place in places.items():
         thing = record.inside(objects.data[identity], f"object {identity}")
-        attributes = thing.texts("attributes") if "attributes" in thing else ()
+        if "attributes" in thing:
+            attributes = thing.texts("attributes")
+        else:
+            attributes = ()
         box = ", ".join(thing.text(side) for side in ("x", "y", "w", "h"))
-        parts = [f"name: {thing.text('name')}", f"attribute: {', '.join(attributes)}", f"(x,y,w,h): ({box})"]
-        nodes.append("; ".join(part for part in parts if attributes or not part.startswith("attribute")))
+        parts = [
+            f"name: {thing.text('name')}",
+            f"attribute: {', '.join(attributes)}",
+            f"(x,y,w,h): ({box})",
+        ]
+        nodes.append(
+            "; ".join(
+                part for part in parts if attributes or not part.startswith("attribute")
+            )
+        )
         for relation in thing.objects("relations") if "relations" in thing else ():
             target = relation.text("object")
             if target not in places:
@@ -77,14 +98,24 @@ def _read_scene(graphs: Mapping[str, TextualGraph], record: QuestionRecord) -> Q
     """Return the question of GQA's record (imageId, fullAnswer) or of a row of GraphQA's questions.csv (image_id)."""
     image = record.text("imageId", "image_id")
     if image not in graphs:
-        raise record.error(f"there is no scene graph of image {image!r}; put its file into the questions' folder")
-    identity = next((record.text(key) for key in ("q_id", "question_id", KEY) if key in record), "")
-    full = next((record.text(key) for key in ("fullAnswer", "full_answer") if key in record), "")
+        raise record.error(
+            f"there is no scene graph of image {image!r}; put its file into the questions' folder"
+        )
+    identity = next(
+        (record.text(key) for key in ("q_id", "question_id", KEY) if key in record), ""
+    )
+    full = next(
+        (record.text(key) for key in ("fullAnswer", "full_answer") if key in record), ""
+    )
     return Question(
         id=identity or str(record.number),
         question=record.text("question"),
         answers=(record.text("answer"),),
-        metadata={"image": image, "full_answer": full, "graph": graphs[image].to_dict()},
+        metadata={
+            "image": image,
+            "full_answer": full,
+            "graph": graphs[image].to_dict(),
+        },
     )
 
 
@@ -93,10 +124,19 @@ def _scene_reader(questions: Path) -> Callable[[QuestionRecord], Question]:
 
     @cache
     def graphs() -> Mapping[str, TextualGraph]:
-        files = [questions.with_name(name) for name in _FILES if questions.with_name(name).is_file()]
+        files = []
+        for name in _FILES:
+            if questions.with_name(name).is_file():
+                files.append(questions.with_name(name))
         if not files:
-            raise IngestError(f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}")
-        return {image: graph for file in files for image, graph in read_scene_graphs(file).items()}
+            raise IngestError(
+                f"{questions.parent}: holds none of {', '.join(_FILES)}; {SCENE_GRAPHS.source}"
+            )
+        return {
+            image: graph
+            for file in files
+            for image, graph in read_scene_graphs(file).items()
+        }
 
     return lambda record: _read_scene(graphs(), record)
 

@@ -16,13 +16,19 @@ from ras_agent.records import Passage
 
 def _read(record: QuestionRecord) -> Question:
     """Return a question; its evidence, sentences of the text where the record has some, is in metadata as `facts`."""
-    evidence = record.texts("evidence") if "evidence" in record else ()
+    if "evidence" in record:
+        evidence = record.texts("evidence")
+    else:
+        evidence = ()
     return Question(
         id=record.text("id"),
         question=record.text("question"),
         answers=(record.text("answer"),),
         type=record.text("question_type"),
-        metadata={"source": record.text("source"), **({"facts": list(evidence)} if evidence else {})},
+        metadata={
+            "source": record.text("source"),
+            **({"facts": list(evidence)} if evidence else {}),
+        },
     )
 
 
@@ -53,7 +59,9 @@ GRAPHRAG_BENCH = registered(
         metrics=("rouge_l", "squad_f1", "citation_support"),
         answer_form="long",
         answer_tokens=300,
-        instructions={"answer": "Answer in one or a few complete sentences, with nothing but what the text says."},
+        instructions={
+            "answer": "Answer in one or a few complete sentences, with nothing but what the text says."
+        },
         files={"medical": "medical_questions.json", "novel": "novel_questions.json"},
     )
 )

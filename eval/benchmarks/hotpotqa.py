@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ras_agent.eval.benchmarks.registry import MULTI_HOP, Benchmark, HubDataset, registered
+from ras_agent.eval.benchmarks.registry import (
+    MULTI_HOP,
+    Benchmark,
+    HubDataset,
+    registered,
+)
 from ras_agent.eval.question import Question, context_passage
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.records import Passage
@@ -23,13 +28,23 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
     2Wiki's records also have `evidences`; those of a test set have no answers and no gold facts. The column form
     ({"title": [...], "sentences": [...]}) of data set hubs is read too.
     """
-    gold = _pairs(record, "supporting_facts", ("title", "sent_id")) if "supporting_facts" in record else []
-    answer = (record.text("answer"),) if record.data.get("answer") else ()
-    metadata: dict[str, Any] = {"supporting_facts": [[title, number] for title, number in gold]}
+    if "supporting_facts" in record:
+        gold = _pairs(record, "supporting_facts", ("title", "sent_id"))
+    else:
+        gold = []
+    if record.data.get("answer"):
+        answer = (record.text("answer"),)
+    else:
+        answer = ()
+    metadata: dict[str, Any] = {
+        "supporting_facts": [[title, number] for title, number in gold]
+    }
     contexts = _pairs(record, "context", ("title", "sentences"))
     passages = tuple(_passage(record, *pair) for pair in contexts)
     if gold:
-        metadata["sentence_ends"] = {str(title): _sentence_ends(sentences) for title, sentences in contexts}
+        metadata["sentence_ends"] = {
+            str(title): _sentence_ends(sentences) for title, sentences in contexts
+        }
     if "level" in record:
         metadata["level"] = record.text("level")
     if "evidences" in record:
@@ -46,17 +61,24 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
     )
 
 
-def _pairs(record: QuestionRecord, key: str, columns: tuple[str, str]) -> list[tuple[Any, Any]]:
+def _pairs(
+    record: QuestionRecord, key: str, columns: tuple[str, str]
+) -> list[tuple[Any, Any]]:
     value = record.data.get(key)
     if isinstance(value, dict):
         inner = record.inside(value, key)
-        first, second = inner.items(columns[0]), inner.items(columns[1])
+        first = inner.items(columns[0])
+        second = inner.items(columns[1])
         if len(first) != len(second):
-            raise inner.error(f"{len(first)} x {columns[0]} but {len(second)} x {columns[1]}")
+            raise inner.error(
+                f"{len(first)} x {columns[0]} but {len(second)} x {columns[1]}"
+            )
         return list(zip(first, second, strict=True))
     for item in (items := record.items(key)):
         if not isinstance(item, list | tuple) or len(item) != 2:
-            raise record.error(f"{key!r} should hold [{', '.join(columns)}] pairs, found {item!r:.80}")
+            raise record.error(
+                f"{key!r} should hold [{', '.join(columns)}] pairs, found {item!r:.80}"
+            )
     return [(first, second) for first, second in items]
 
 
@@ -72,10 +94,17 @@ def _sentence_ends(sentences: Sequence[str]) -> list[int]:
 
 
 def _passage(record: QuestionRecord, title: Any, sentences: Any) -> Passage:
-    if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise record.error(f"context {title!r} should have a list of sentences, found {sentences!r:.80}")
+    if isinstance(sentences, str) or not all(
+        isinstance(sentence, str) for sentence in sentences
+    ):
+        raise record.error(
+            f"context {title!r} should have a list of sentences, found {sentences!r:.80}"
+        )
     # HotpotQA's sentences begin with their space, 2Wiki's do not
-    return context_passage(str(title), " ".join(sentence.strip() for sentence in sentences if sentence.strip()))
+    return context_passage(
+        str(title),
+        " ".join(sentence.strip() for sentence in sentences if sentence.strip()),
+    )
 
 
 HOTPOTQA = registered(

@@ -12,12 +12,17 @@ from ras_agent.eval.question_file import QuestionRecord
 
 def _read(record: QuestionRecord) -> Question:
     """Return a question whose gold passages are those that the chain of thought names by title."""
-    contexts, thought = given_passages(record, "contexts"), record.text("cot")
+    contexts = given_passages(record, "contexts")
+    thought = record.text("cot")
     return Question(
         id=record.text("id"),
         question=record.text("question"),
         answers=record.texts("answer"),
-        supporting=tuple(passage.id for passage in contexts if passage.title.split(" (")[0] in thought),
+        supporting=tuple(
+            passage.id
+            for passage in contexts
+            if passage.title.split(" (")[0] in thought
+        ),
         type=record.text("dataset") if "dataset" in record else "",
         contexts=contexts,
         metadata={"thought": thought},

@@ -11,12 +11,25 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ras_agent.eval.benchmarks.graphqa import VALIDITY
-from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, ReadRecord, registered
+from ras_agent.eval.benchmarks.registry import (
+    Benchmark,
+    HubDataset,
+    ReadRecord,
+    registered,
+)
 from ras_agent.eval.question import Question, TextualGraph
 from ras_agent.eval.question_file import QuestionRecord
 
 _METRICS = (
-    *("hr@1", "golden_match", "answer_f1", "answer_precision", "answer_recall", "entity_recall", "entity_f1"),
+    *(
+        "hr@1",
+        "golden_match",
+        "answer_f1",
+        "answer_precision",
+        "answer_recall",
+        "entity_recall",
+        "entity_f1",
+    ),
     *("substring_hr@1", "substring_f1"),  # LEGO-GraphRAG's rule beside ours
 )
 
@@ -27,15 +40,26 @@ def kgqa_question(record: QuestionRecord) -> Question:
     `answer` counts where there is one, as published scores use it; `a_entity` lists the answers that are in the graph,
     `graph` its [head, relation, tail] triples.
     """
-    entities = record.texts("a_entity") if "a_entity" in record else ()
-    answers = record.texts("answer", "answers") if "answer" in record or "answers" in record else entities
-    graph = TextualGraph.from_triples(record.triples("graph")) if "graph" in record else TextualGraph()
+    if "a_entity" in record:
+        entities = record.texts("a_entity")
+    else:
+        entities = ()
+    if "answer" in record or "answers" in record:
+        answers = record.texts("answer", "answers")
+    else:
+        answers = entities
+    if "graph" in record:
+        graph = TextualGraph.from_triples(record.triples("graph"))
+    else:
+        graph = TextualGraph()
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
         answers=tuple(dict.fromkeys(answers)),
         metadata={
-            "question_entities": list(record.texts("q_entity")) if "q_entity" in record else [],
+            "question_entities": list(record.texts("q_entity"))
+            if "q_entity" in record
+            else [],
             "answer_entities": list(entities),
             "graph": graph.to_dict(),
         },
@@ -57,7 +81,11 @@ def webqsp_question(record: QuestionRecord) -> Question:
         record.text("QuestionId"),
         record.text("RawQuestion"),
         [answer.text("EntityName", "AnswerArgument") for answer in answers],
-        [parse.text("TopicEntityName") for parse in parses if "TopicEntityName" in parse],
+        [
+            parse.text("TopicEntityName")
+            for parse in parses
+            if "TopicEntityName" in parse
+        ],
     )
 
 
@@ -69,14 +97,30 @@ def cwq_question(record: QuestionRecord) -> Question:
     """
     if "ID" not in record:
         return kgqa_question(record)
-    answers = record.objects("answers") if "answers" in record else []
+    if "answers" in record:
+        answers = record.objects("answers")
+    else:
+        answers = []
     aliases = {
-        answer.text("answer"): list(answer.texts("aliases")) if "aliases" in answer else []
+        answer.text("answer"): list(answer.texts("aliases"))
+        if "aliases" in answer
+        else []
         for answer in answers
         if "answer" in answer
     }
-    kind = record.text("compositionality_type") if "compositionality_type" in record else ""
-    return _official(record, record.text("ID"), record.text("question"), aliases, (), kind, aliases=aliases)
+    if "compositionality_type" in record:
+        kind = record.text("compositionality_type")
+    else:
+        kind = ""
+    return _official(
+        record,
+        record.text("ID"),
+        record.text("question"),
+        aliases,
+        (),
+        kind,
+        aliases=aliases,
+    )
 
 
 def grailqa_question(record: QuestionRecord) -> Question:
@@ -87,13 +131,32 @@ def grailqa_question(record: QuestionRecord) -> Question:
     """
     if "qid" not in record:
         return kgqa_question(record)
-    answers = record.objects("answer") if "answer" in record else []
-    query = record.inside(record.data["graph_query"], "graph_query") if "graph_query" in record else None
-    nodes = {node.text("nid"): node for node in query.objects("nodes")} if query else {}
-    names = {number: node.text("friendly_name", "id") for number, node in nodes.items()}
-    starts = [names[number] for number, node in nodes.items() if node.text("node_type") in ("entity", "literal")]
+    if "answer" in record:
+        answers = record.objects("answer")
+    else:
+        answers = []
+    if "graph_query" in record:
+        query = record.inside(record.data["graph_query"], "graph_query")
+    else:
+        query = None
+    if query:
+        nodes = {node.text("nid"): node for node in query.objects("nodes")}
+    else:
+        nodes = {}
+    names = {}
+    for number, node in nodes.items():
+        names[number] = node.text("friendly_name", "id")
+    starts = [
+        names[number]
+        for number, node in nodes.items()
+        if node.text("node_type") in ("entity", "literal")
+    ]
     triples = [
-        [names[edge.text("start")], edge.text("relation"), names[edge.text("end")]]
+        [
+            names[edge.text("start")],
+            edge.text("relation"),
+            names[edge.text("end")],
+        ]
         for edge in (query.objects("edges") if query else ())
         if {edge.text("start"), edge.text("end")} <= names.keys()
     ]
@@ -115,17 +178,37 @@ def webquestions_question(record: QuestionRecord) -> Question:
     """
     if "targetValue" not in record:
         return kgqa_question(record)
-    page = record.text("url").rpartition("/")[2].replace("_", " ") if "url" in record else ""
+    if "url" in record:
+        page = (
+            record.text("url")
+            .rpartition("/")[2]
+            .replace(
+                "_",
+                " ",
+            )
+        )
+    else:
+        page = ""
     answers = _described(record.text("targetValue"), record)
-    return _official(record, str(record.number), record.text("utterance"), answers, [page] if page else [])
+    return _official(
+        record,
+        str(record.number),
+        record.text("utterance"),
+        answers,
+        [page] if page else [],
+    )
 
 
 def _described(text: str, record: QuestionRecord) -> list[str]:
     """Return the names of SEMPRE's `(list (description "Tam Orr") (description Ardle))`. Raises IngestError."""
     if not _TARGETS.fullmatch(text):
-        raise record.error(f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}")
+        raise record.error(
+            f"'targetValue' should be (list (description NAME) ...), found {text!r:.80}"
+        )
     found = _DESCRIPTION.findall(text)
-    return [re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for quoted, bare in found]
+    return [
+        re.sub(r"\\(.)", r"\1", quoted) if quoted else bare for quoted, bare in found
+    ]
 
 
 def _official(
@@ -138,8 +221,15 @@ def _official(
     **more: object,
 ) -> Question:
     """Return the question of an official record, with the graph that somebody may have put into it."""
-    graph = TextualGraph.from_triples(record.triples("graph")) if "graph" in record else TextualGraph()
-    known: Mapping[str, object] = {"question_entities": list(dict.fromkeys(starts)), "graph": graph.to_dict(), **more}
+    if "graph" in record:
+        graph = TextualGraph.from_triples(record.triples("graph"))
+    else:
+        graph = TextualGraph()
+    known: Mapping[str, object] = {
+        "question_entities": list(dict.fromkeys(starts)),
+        "graph": graph.to_dict(),
+        **more,
+    }
     return Question(
         id=identity,
         question=question,
@@ -151,16 +241,30 @@ def _official(
 
 def _lower_case(record: QuestionRecord) -> Question:
     """Return the question with answers and graph in lower case, so that nodes which differ only in case are one."""
-    lower: dict[str, object] = {
-        key: [item.lower() for item in record.texts(key)] for key in ("answer", "a_entity", "q_entity") if key in record
-    }
+    lower: dict[str, object] = {}
+    for key in ("answer", "a_entity", "q_entity"):
+        if key in record:
+            lower[key] = [item.lower() for item in record.texts(key)]
     if "graph" in record:
-        lower["graph"] = [[part.lower() for part in triple] for triple in record.triples("graph")]
-    return kgqa_question(QuestionRecord({**record.data, **lower}, record.where, record.number))
+        lower["graph"] = [
+            [part.lower() for part in triple] for triple in record.triples("graph")
+        ]
+    return kgqa_question(
+        QuestionRecord(
+            {**record.data, **lower},
+            record.where,
+            record.number,
+        )
+    )
 
 
 def _benchmark(
-    name: str, title: str, source: str, read: ReadRecord, files: Mapping[str, str], hub: HubDataset | None = None
+    name: str,
+    title: str,
+    source: str,
+    read: ReadRecord,
+    files: Mapping[str, str],
+    hub: HubDataset | None = None,
 ) -> Benchmark:
     return registered(
         Benchmark(
@@ -170,7 +274,12 @@ def _benchmark(
             read=read,
             metrics=_METRICS,
             instructions={"answer": "Give every answer, one a line, the surest first."},
-            files={"test": "test.jsonl", "validation": "validation.jsonl", "train": "train.jsonl", **files},
+            files={
+                "test": "test.jsonl",
+                "validation": "validation.jsonl",
+                "train": "train.jsonl",
+                **files,
+            },
             hub=hub,
             under="Questions" if name == "webqsp" else "",
         )
@@ -179,7 +288,9 @@ def _benchmark(
 
 _DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*+)"|([^()\s"]++))\)')
 _TARGETS = re.compile(rf"\(list(?: {_DESCRIPTION.pattern})*+\)")
-_EXPORT = "get it through the datasets library or as Parquet files, huggingface.co/datasets/"
+_EXPORT = (
+    "get it through the datasets library or as Parquet files, huggingface.co/datasets/"
+)
 _OWN = (
     "; for questions over graphs of their own put a list of [head, relation, tail] under the key graph of each record, "
     "or write RoG's form, one JSON object a line: id, question, answer, q_entity, a_entity and graph"
@@ -195,9 +306,15 @@ WEBQSP = _benchmark(
 CWQ = _benchmark(
     "cwq",
     "ComplexWebQuestions",
-    _EXPORT + "rmanluo/RoG-cwq" + ", or the official files at tau-nlp.sites.tau.ac.il/compwebq" + _OWN,
+    _EXPORT
+    + "rmanluo/RoG-cwq"
+    + ", or the official files at tau-nlp.sites.tau.ac.il/compwebq"
+    + _OWN,
     cwq_question,
-    {"official validation": "ComplexWebQuestions_dev.json", "official train": "ComplexWebQuestions_train.json"},
+    {
+        "official validation": "ComplexWebQuestions_dev.json",
+        "official train": "ComplexWebQuestions_train.json",
+    },
     HubDataset("rmanluo/RoG-cwq", split="test"),
 )
 GRAILQA = _benchmark(
@@ -205,14 +322,20 @@ GRAILQA = _benchmark(
     "GrailQA",
     "get the official files at dki-lab.github.io/GrailQA" + _OWN,
     grailqa_question,
-    {"official validation": "grailqa_v1.0_dev.json", "official train": "grailqa_v1.0_train.json"},
+    {
+        "official validation": "grailqa_v1.0_dev.json",
+        "official train": "grailqa_v1.0_train.json",
+    },
 )
 WEBQUESTIONS = _benchmark(
     "webquestions",
     "WebQuestions",
     "get the official files at nlp.stanford.edu/software/sempre" + _OWN,
     webquestions_question,
-    {"official test": "webquestions.examples.test.json", "official train": "webquestions.examples.train.json"},
+    {
+        "official test": "webquestions.examples.test.json",
+        "official train": "webquestions.examples.train.json",
+    },
 )
 GRAPHQA_WEBQSP = registered(
     Benchmark(

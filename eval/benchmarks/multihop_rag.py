@@ -26,8 +26,18 @@ def _read(record: QuestionRecord) -> Question:
         supporting=tuple(dict.fromkeys(part.text("title") for part in evidence)),
         by_title=True,
         type=record.text("question_type"),
-        contexts=tuple(context_passage(part.text("title"), part.text("fact"), **_about(part)) for part in evidence),
-        metadata={"facts": [part.text("fact") for part in evidence], "hops": len(evidence)},
+        contexts=tuple(
+            context_passage(
+                part.text("title"),
+                part.text("fact"),
+                **_about(part),
+            )
+            for part in evidence
+        ),
+        metadata={
+            "facts": [part.text("fact") for part in evidence],
+            "hops": len(evidence),
+        },
     )
 
 
@@ -41,12 +51,24 @@ def _passage(record: QuestionRecord) -> list[Passage]:
     from ras_agent.tools.index.load import Document
 
     identity = record.text("url", "title")
-    return list(passages_of(Document(identity, record.text("body"), record.text("title"), _about(record))))
+    return list(
+        passages_of(
+            Document(
+                identity,
+                record.text("body"),
+                record.text("title"),
+                _about(record),
+            )
+        )
+    )
 
 
 ARTICLES = registered_format(
     Format(
-        name="multihop-rag", title="MultiHop-RAG's articles", passage=Look.of("title", "body"), read_passages=_passage
+        name="multihop-rag",
+        title="MultiHop-RAG's articles",
+        passage=Look.of("title", "body"),
+        read_passages=_passage,
     )
 )
 MULTIHOP_RAG = registered(
@@ -57,12 +79,20 @@ MULTIHOP_RAG = registered(
         "(ODC-BY)",
         read=_read,
         metrics=(
-            *("multihop_accuracy", "em", "f1", "fact_hit@4", "fact_hit@10", "fact_map@10", "fact_mrr@10"),
+            *(
+                "multihop_accuracy",
+                "em",
+                "f1",
+                "fact_hit@4",
+                "fact_hit@10",
+                "fact_map@10",
+                "fact_mrr@10",
+            ),
             *("recall@5", "all_recall@5"),
         ),
         instructions={
             "answer": 'Answer in a word or a name, "Yes" or "No". Say "Insufficient information" where the articles do '
-            "not tell.",
+            "not tell."
         },
         files={"": "MultiHopRAG.json"},
         counts={"MultiHopRAG.json": 2556},

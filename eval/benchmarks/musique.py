@@ -15,27 +15,46 @@ def _read(record: QuestionRecord) -> Question:
     The first part of its id is its type. `decomposition` names the passage that supports each hop.
     """
     paragraphs = record.objects("paragraphs")
-    contexts = [
-        context_passage(paragraph.text("title"), paragraph.text("paragraph_text", "text")) for paragraph in paragraphs
-    ]
-    gold = [passage.id for passage, at in zip(contexts, paragraphs, strict=True) if at.data.get("is_supporting")]
-    metadata: dict[str, Any] = {"answerable": record.data.get("answerable", True) is not False}
+    contexts = []
+    for paragraph in paragraphs:
+        contexts.append(
+            context_passage(
+                paragraph.text("title"), paragraph.text("paragraph_text", "text")
+            )
+        )
+    gold = []
+    for passage, at in zip(contexts, paragraphs, strict=True):
+        if at.data.get("is_supporting"):
+            gold.append(passage.id)
+    metadata: dict[str, Any] = {
+        "answerable": record.data.get("answerable", True) is not False
+    }
     if "question_decomposition" in record:
         by_index = {
             at.data.get("idx", number): passage.id
-            for number, (passage, at) in enumerate(zip(contexts, paragraphs, strict=True))
+            for number, (passage, at) in enumerate(
+                zip(contexts, paragraphs, strict=True)
+            )
         }
         metadata["decomposition"] = [
             {
                 "question": hop.text("question"),
                 "answer": hop.text("answer") if "answer" in hop else "",
-                "supporting_id": by_index.get(hop.data.get("paragraph_support_idx"), ""),
+                "supporting_id": by_index.get(
+                    hop.data.get("paragraph_support_idx"), ""
+                ),
             }
             for hop in record.objects("question_decomposition")
         ]
     identity = record.text("id")
-    answer = (record.text("answer"),) if "answer" in record else ()
-    aliases = record.texts("answer_aliases") if "answer_aliases" in record else ()
+    if "answer" in record:
+        answer = (record.text("answer"),)
+    else:
+        answer = ()
+    if "answer_aliases" in record:
+        aliases = record.texts("answer_aliases")
+    else:
+        aliases = ()
     return Question(
         id=identity,
         question=record.text("question"),

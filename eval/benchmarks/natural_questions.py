@@ -14,7 +14,9 @@ def _read(record: QuestionRecord) -> Question:
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
         answers=record.texts("answers"),
-        supporting=tuple(passage.id for passage in contexts if passage.metadata.get("isgold")),
+        supporting=tuple(
+            passage.id for passage in contexts if passage.metadata.get("isgold")
+        ),
         contexts=contexts,
         metadata={"hops": 1},
     )

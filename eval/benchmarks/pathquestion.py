@@ -25,31 +25,49 @@ def _read(record: QuestionRecord) -> Question:
     """
     if "gold_path" in record:
         path = record.triples("gold_path")
-        answers, start = record.texts("a_entity"), list(record.texts("q_entity"))
+        answers = record.texts("a_entity")
+        start = list(record.texts("q_entity"))
     else:
-        answers, path = _answers(record.text("answer")), _path(record)
+        answers = _answers(record.text("answer"))
+        path = _path(record)
         start = [path[0][0]]
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question").strip(),
         answers=answers,
         type=f"{len(path)}hop",
-        metadata={"question_entities": start, "answer_entities": list(answers), "path": path, "hops": len(path)},
+        metadata={
+            "question_entities": start,
+            "answer_entities": list(answers),
+            "path": path,
+            "hops": len(path),
+        },
     )
 
 
 def _answers(text: str) -> tuple[str, ...]:
     """Return the answers of "answer(answer1/answer2/)": the first, then the others."""
     first, bracket, rest = text.strip().partition("(")
-    others = rest.removesuffix(")").split("/") if bracket else []
-    return tuple(dict.fromkeys(name for name in (first.strip(), *(other.strip() for other in others)) if name))
+    if bracket:
+        others = rest.removesuffix(")").split("/")
+    else:
+        others = []
+    return tuple(
+        dict.fromkeys(
+            name
+            for name in (first.strip(), *(other.strip() for other in others))
+            if name
+        )
+    )
 
 
 def _path(record: QuestionRecord) -> list[list[str]]:
     """Return the triples of "subject#relation#entity#relation#answer", which "#<end>#answer" may follow."""
     steps = record.text("path").strip().partition("#<end>")[0].split("#")
     if len(steps) < 3 or len(steps) % 2 == 0 or not all(steps):
-        raise record.error(f"'path' should be subject#relation#entity#..., found {record.text('path')!r:.80}")
+        raise record.error(
+            f"'path' should be subject#relation#entity#..., found {record.text('path')!r:.80}"
+        )
     return [steps[at : at + 3] for at in range(0, len(steps) - 2, 2)]
 
 
@@ -62,13 +80,14 @@ def read_knowledge_base(path: str | Path) -> list[tuple[str, str, str]]:
     for number, line in enumerate(Path(path).read_text("utf-8-sig").splitlines(), 1):
         if not line.strip():
             continue
-        parts = (
-            _parse_json_list(line)
-            if line.startswith("[")
-            else [part.strip() for part in line.split("\t") if part.strip()]
-        )
+        if line.startswith("["):
+            parts = _parse_json_list(line)
+        else:
+            parts = [part.strip() for part in line.split("\t") if part.strip()]
         if len(parts) != 3:
-            raise IngestError(f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}")
+            raise IngestError(
+                f"{path} line {number}: expected head, relation, tail with tabs between: {line!r:.80}"
+            )
         triples[parts[0], parts[1], parts[2]] = None
     return list(triples)
 
@@ -97,7 +116,10 @@ def part_of(question: Question) -> Part:
     entities = question.metadata.get("question_entities") or ()
     if not entities:
         raise ValueError(f"question {question.id} has no question_entities to split by")
-    digest = hashlib.blake2b(canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(
+        canonical_key(str(entities[0])).encode("utf-8", "surrogatepass"),
+        digest_size=8,
+    ).digest()
     return _TENTHS[int.from_bytes(digest, "little") % len(_TENTHS)]
 
 
@@ -115,8 +137,20 @@ PATHQUESTION = registered(
         source="get PQ-2H.txt, PQ-3H.txt and their knowledge bases from github.com/zmtkeke/IRN (PathQuestion); there "
         "is no official split",
         read=_read,
-        metrics=("hr@1", "golden_match", "answer_f1", "entity_recall", "entity_f1", "sufficiency_precision"),
-        files={"2hop": "PQ-2H.txt", "3hop": "PQ-3H.txt", "long_2hop": "PQL-2H.txt", "long_3hop": "PQL-3H.txt"},
+        metrics=(
+            "hr@1",
+            "golden_match",
+            "answer_f1",
+            "entity_recall",
+            "entity_f1",
+            "sufficiency_precision",
+        ),
+        files={
+            "2hop": "PQ-2H.txt",
+            "3hop": "PQ-3H.txt",
+            "long_2hop": "PQL-2H.txt",
+            "long_3hop": "PQL-3H.txt",
+        },
         counts={"PQ-2H.txt": 1908, "PQ-3H.txt": 5198},
         columns=("question", "answer", "path"),
     )

@@ -26,7 +26,9 @@ def _read(record: QuestionRecord) -> Question:
         id=record.text("id"),
         question=record.text("question"),
         answers=_answers(record),
-        supporting=tuple(passage.id for passage in contexts if passage.metadata.get("is_supporting")),
+        supporting=tuple(
+            passage.id for passage in contexts if passage.metadata.get("is_supporting")
+        ),
         type=metadata.get("prop", ""),
         contexts=contexts,
         metadata={**metadata, "hops": 1},
@@ -37,9 +39,13 @@ def _answers(record: QuestionRecord) -> tuple[str, ...]:
     value = record.data.get("possible_answers")
     if isinstance(value, str):
         try:
-            record = QuestionRecord({"possible_answers": json.loads(value)}, record.where)
+            record = QuestionRecord(
+                {"possible_answers": json.loads(value)}, record.where
+            )
         except ValueError as error:
-            raise record.error(f"'possible_answers' should be a JSON list, found {value!r:.80}") from error
+            raise record.error(
+                f"'possible_answers' should be a JSON list, found {value!r:.80}"
+            ) from error
     return record.texts("possible_answers", "answers")
 
 

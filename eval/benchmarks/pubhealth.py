@@ -6,21 +6,41 @@ from ras_agent.eval.benchmarks.registry import Benchmark, HubDataset, registered
 from ras_agent.eval.question import Question, given_passages
 from ras_agent.eval.question_file import QuestionRecord
 
-_VERDICTS = {"true": "true", "supports": "true", "support": "true", "false": "false", "refutes": "false"}
+_VERDICTS = {
+    "true": "true",
+    "supports": "true",
+    "support": "true",
+    "false": "false",
+    "refutes": "false",
+}
 _HUB_LABELS = {"0": "false", "1": "mixture", "2": "true", "3": "unproven"}
 
 
 def _read(record: QuestionRecord) -> Question | None:
     """Return a claim with a verdict; None for a mixed, unproven or unlabelled claim or a row that was cut short."""
-    keys = [key for key in ("label", "output", "answer", "answers") if key in record]
-    labels = [label.strip().lower() for label in record.texts(*keys)] if keys else []
-    verdicts = {_VERDICTS[word] for word in (_HUB_LABELS.get(word, word) for word in labels) if word in _VERDICTS}
+    keys = []
+    for key in ("label", "output", "answer", "answers"):
+        if key in record:
+            keys.append(key)
+    if keys:
+        labels = [label.strip().lower() for label in record.texts(*keys)]
+    else:
+        labels = []
+    verdicts = {
+        _VERDICTS[word]
+        for word in (_HUB_LABELS.get(word, word) for word in labels)
+        if word in _VERDICTS
+    }
     if not verdicts and ("claim" in record or not record.data):
         return None
     if len(verdicts) != 1:
-        raise record.error(f"expected a label true or false, found {', '.join(labels) or 'none'}")
+        raise record.error(
+            f"expected a label true or false, found {', '.join(labels) or 'none'}"
+        )
     verdict = verdicts.pop()
-    claim_id = next((record.text(key) for key in ("claim_id", "id") if key in record), "")
+    claim_id = next(
+        (record.text(key) for key in ("claim_id", "id") if key in record), ""
+    )
     return Question(
         id=claim_id or str(record.number),
         question=record.text("claim", "question"),

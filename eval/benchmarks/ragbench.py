@@ -23,18 +23,24 @@ def _read(record: QuestionRecord) -> Question:
     Keys of sentences, such as "1c", begin with the document's number. There is no gold answer: `response` was written
     by a model, and is metadata.
     """
-    passages = [context_passage("", text) for text in record.texts("documents")]
+    passages = []
+    for text in record.texts("documents"):
+        passages.append(context_passage("", text))
     relevant = set()
     for key in record.texts("all_relevant_sentence_keys"):
         number = key.rstrip("abcdefghijklmnopqrstuvwxyz")
         if not number.isdecimal() or int(number) >= len(passages):
-            raise record.error(f"the sentence key {key!r} names none of its {len(passages)} documents")
+            raise record.error(
+                f"the sentence key {key!r} names none of its {len(passages)} documents"
+            )
         relevant.add(int(number))
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
         answers=(),
-        supporting=tuple(dict.fromkeys(passages[number].id for number in sorted(relevant))),
+        supporting=tuple(
+            dict.fromkeys(passages[number].id for number in sorted(relevant))
+        ),
         contexts=tuple({passage.id: passage for passage in passages}.values()),
         metadata={"response": record.data.get("response", "")},
     )

@@ -133,10 +133,17 @@ class Benchmark:
         if kind not in self.instructions:
             names = (*self.instructions, *(["answer_citing"] if self.cites else []))
             raise UnknownName(f"instruction of {self.name}", kind, names or ("none",))
-        return replace(self, instructions={**self.instructions, "answer": self.instructions[kind]})
+        return replace(
+            self,
+            instructions={**self.instructions, "answer": self.instructions[kind]},
+        )
 
     def load(
-        self, path: str | Path, split: str = "", limit: int | None = None, on_bad: OnBad | None = None
+        self,
+        path: str | Path,
+        split: str = "",
+        limit: int | None = None,
+        on_bad: OnBad | None = None,
     ) -> list[Question]:
         """Return the questions of a file, or of a folder that holds the official file of `split`.
 
@@ -148,8 +155,16 @@ class Benchmark:
         left_out: list[str] = []
         bad: list[IngestError] = []
         collect = on_bad and bad.append
-        records = self._records(read_rows(file, self.under, self.columns, collect), collect)
-        questions = list(islice(_questions(records, self._read_for(file), left_out, collect), limit))
+        records = self._records(
+            read_rows(file, self.under, self.columns, collect),
+            collect,
+        )
+        questions = list(
+            islice(
+                _questions(records, self._read_for(file), left_out, collect),
+                limit,
+            )
+        )
         if bad and not questions:
             raise bad[0]
         if on_bad is not None:
@@ -168,25 +183,53 @@ class Benchmark:
 
     def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> list[Question]:
         """Return the questions of rows, as of `DataFrame.to_dict("records")`. Raises IngestError with the row."""
-        records = (QuestionRecord(row, f"row {number}", number) for number, row in enumerate(rows, 1))
-        return list(_questions(self._records(records), self._read_for(Path()), []))
+        records = (
+            QuestionRecord(row, f"row {number}", number)
+            for number, row in enumerate(rows, 1)
+        )
+        return list(
+            _questions(
+                self._records(records),
+                self._read_for(Path()),
+                [],
+            )
+        )
 
     def fetch(self, split: str = "", limit: int | None = None) -> list[Question]:
         """Return the questions from a data set hub, through the optional `datasets` library. Needs the network."""
         if self.hub is None:
-            raise IngestError(f"{self.name} is on no data set hub in a form that is read here; {self.source}")
+            raise IngestError(
+                f"{self.name} is on no data set hub in a form that is read here; {self.source}"
+            )
         try:
             from datasets import load_dataset  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise MissingExtra(f"fetching {self.name}", "datasets") from error
         split = split or self.hub.split
         rows: Iterable[Mapping[str, Any]] = load_dataset(
-            self.hub.dataset, self.hub.configuration or None, split=split, streaming=limit is not None
+            self.hub.dataset,
+            self.hub.configuration or None,
+            split=split,
+            streaming=limit is not None,
         )
-        records = (QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n) for n, row in enumerate(rows, 1))
-        return list(islice(_questions(self._records(records), self._read_for(Path()), []), limit))
+        records = (
+            QuestionRecord(row, f"{self.hub.dataset} {split} row {n}", n)
+            for n, row in enumerate(rows, 1)
+        )
+        return list(
+            islice(
+                _questions(
+                    self._records(records),
+                    self._read_for(Path()),
+                    [],
+                ),
+                limit,
+            )
+        )
 
-    def corpus(self, source: str | Path | Iterable[Question], on_bad: OnBad | None = None) -> list[Passage]:
+    def corpus(
+        self, source: str | Path | Iterable[Question], on_bad: OnBad | None = None
+    ) -> list[Passage]:
         """Return the passages to search: the union of the questions' contexts, or a file of passages (id, text, title).
 
         source: questions, their file, or a file of passages. on_bad: as for `load`. Raises IngestError where there are
@@ -194,8 +237,15 @@ class Benchmark:
         """
         if isinstance(source, str | Path):
             source = corpus_file(Path(source))
-            first = next(read_records(source, self.under, self.columns, on_bad and _ignore), None)
-            if first and "question" not in first and ("text" in first or passage_format(first)):
+            first = next(
+                read_records(source, self.under, self.columns, on_bad and _ignore),
+                None,
+            )
+            if (
+                first
+                and "question" not in first
+                and ("text" in first or passage_format(first))
+            ):
                 return load_passages(source, on_bad)
             source = self.load(source, on_bad=on_bad)
         if passages := union_of_contexts(source):
@@ -212,16 +262,27 @@ class Benchmark:
         """Return an agent's input in RAS's setting: the question, and its passages where they are not searched."""
         values: dict[str, Any] = {"question": question.question}
         if question.contexts and self.context_use == "seed":
-            values["seed_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+            values["seed_passages"] = [
+                passage.to_dict() for passage in question.contexts[:_STATIC]
+            ]
         elif question.contexts and self.context_use == "static":
-            values["static_passages"] = [passage.to_dict() for passage in question.contexts[:_STATIC]]
+            values["static_passages"] = [
+                passage.to_dict() for passage in question.contexts[:_STATIC]
+            ]
         return values
 
-    def _records(self, records: Iterator[QuestionRecord], on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
+    def _records(
+        self, records: Iterator[QuestionRecord], on_bad: OnBad | None = None
+    ) -> Iterator[QuestionRecord]:
         for record in records:
             try:
-                split = self.split_record is not None and question_format(record) is None
-                parts = tuple(self.split_record(record)) if self.split_record and split else (record,)
+                split = (
+                    self.split_record is not None and question_format(record) is None
+                )
+                if self.split_record and split:
+                    parts = tuple(self.split_record(record))
+                else:
+                    parts = (record,)
             except IngestError as error:
                 if on_bad is None:
                     raise
@@ -230,7 +291,10 @@ class Benchmark:
                 yield from parts
 
     def _read_for(self, file: Path) -> ReadRecord:
-        reader = self.reader(file) if self.reader else self.read
+        if self.reader:
+            reader = self.reader(file)
+        else:
+            reader = self.read
         if reader is None:
             raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
         return reader
@@ -242,7 +306,10 @@ class Benchmark:
             if path.is_file():
                 return path
             raise IngestError(f"{path}: no such file; {self.source}")
-        names = [self.files[split]] if split else [*self.files.values(), "questions.jsonl"]
+        if split:
+            names = [self.files[split]]
+        else:
+            names = [*self.files.values(), "questions.jsonl"]
         for name in names:
             if (path / name).is_file():
                 return path / name
@@ -256,7 +323,9 @@ class Benchmark:
                 f"{file}: {count} questions, the official file of that name has {expected}; get it again, or give a "
                 f"sample of it another name. {self.source}"
             )
-        if (expected_digest := self.sha256.get(file.name)) and expected_digest != (digest := _digest(file)):
+        if (expected_digest := self.sha256.get(file.name)) and expected_digest != (
+            digest := _digest(file)
+        ):
             raise IngestError(
                 f"{file}: its sha256 is {digest}, that of the official file is {expected_digest}; {self.source}"
             )
@@ -264,7 +333,10 @@ class Benchmark:
 
 def corpus_file(path: Path) -> Path:
     """Return the file of passages of a folder such as BEIR's; a file is returned as it is."""
-    names = ("corpus.jsonl", "corpus.jsonl.gz") if path.is_dir() else ()
+    if path.is_dir():
+        names = ("corpus.jsonl", "corpus.jsonl.gz")
+    else:
+        names = ()
     return next((path / name for name in names if (path / name).is_file()), path)
 
 
@@ -296,13 +368,19 @@ def _ignore(error: IngestError) -> None:
 
 
 def _questions(
-    records: Iterator[QuestionRecord], read_record: ReadRecord, left_out: list[str], on_bad: OnBad | None = None
+    records: Iterator[QuestionRecord],
+    read_record: ReadRecord,
+    left_out: list[str],
+    on_bad: OnBad | None = None,
 ) -> Iterator[Question]:
     """Yield the questions of records; append to `left_out` the places of records that the task leaves out."""
     places: dict[str, str] = {}
     for record in records:
         try:
-            question = read_question(record) if question_format(record) else read_record(record)
+            if question_format(record):
+                question = read_question(record)
+            else:
+                question = read_record(record)
             if question is not None:
                 _check_id(question.id, record, places)
         except IngestError as error:
@@ -321,7 +399,9 @@ def _questions(
 
 def _check_id(name: str, record: QuestionRecord, places: Mapping[str, str]) -> None:
     if name in places and question_format(record):
-        raise record.error(f"id {name!r} is that of {places[name]} too; ids are unique in a file")
+        raise record.error(
+            f"id {name!r} is that of {places[name]} too; ids are unique in a file"
+        )
     if reason := not_unicode(name):  # results are stored under it, and found again
         raise record.error(f"the id {reason}")
 

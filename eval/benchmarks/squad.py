@@ -15,9 +15,16 @@ def _split(record: QuestionRecord) -> Iterator[QuestionRecord]:
         yield record
         return
     for paragraph in record.objects("paragraphs"):
-        fields = {"title": record.data.get("title", ""), "context": paragraph.text("context")}
+        fields = {
+            "title": record.data.get("title", ""),
+            "context": paragraph.text("context"),
+        }
         for question in paragraph.objects("qas"):
-            yield QuestionRecord({**fields, **question.data}, question.where, question.number)
+            yield QuestionRecord(
+                {**fields, **question.data},
+                question.where,
+                question.number,
+            )
 
 
 def _read(record: QuestionRecord) -> Question:
@@ -28,21 +35,36 @@ def _read(record: QuestionRecord) -> Question:
     answers = record.data.get("answers")
     if isinstance(answers, dict):
         columns = record.inside(answers, "answers")
-        places = list(zip(columns.texts("text"), map(int, columns.texts("answer_start")), strict=True))
+        places = list(
+            zip(
+                columns.texts("text"),
+                map(int, columns.texts("answer_start")),
+                strict=True,
+            )
+        )
     else:
-        places = [(answer.text("text"), int(answer.text("answer_start"))) for answer in record.objects("answers")]
+        places = []
+        for answer in record.objects("answers"):
+            places.append((answer.text("text"), int(answer.text("answer_start"))))
     context = record.text("context")
     for text, start in places:
         if context[start : start + len(text)] != text:
-            raise record.error(f"the answer {text!r} is not at character {start} of its context")
-    passage = context_passage(record.text("title") if "title" in record else "", context)
+            raise record.error(
+                f"the answer {text!r} is not at character {start} of its context"
+            )
+    passage = context_passage(
+        record.text("title") if "title" in record else "", context
+    )
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("question"),
         answers=tuple(text for text, _ in places),
         supporting=(passage.id,),
         contexts=(passage,),
-        metadata={"spans": sorted({(start, start + len(text)) for text, start in places}), "hops": 1},
+        metadata={
+            "spans": sorted({(start, start + len(text)) for text, start in places}),
+            "hops": 1,
+        },
     )
 
 
@@ -55,8 +77,16 @@ SQUAD = registered(
         read=_read,
         split_record=_split,
         metrics=("squad_f1", "em", "answer_in_passages"),
-        files={"validation": "dev-v1.1.json", "train": "train-v1.1.json", "xquad": "xquad.en.json"},
-        counts={"dev-v1.1.json": 10570, "train-v1.1.json": 87599, "xquad.en.json": 1190},
+        files={
+            "validation": "dev-v1.1.json",
+            "train": "train-v1.1.json",
+            "xquad": "xquad.en.json",
+        },
+        counts={
+            "dev-v1.1.json": 10570,
+            "train-v1.1.json": 87599,
+            "xquad.en.json": 1190,
+        },
         gold_by="id",
         under="data",
         hub=HubDataset("rajpurkar/squad"),

@@ -20,13 +20,20 @@ _SPLITS = ("train", "val", "test")
 
 def _read(splits: Mapping[str, str], record: QuestionRecord) -> Question:
     """Return the question of a row of stark_qa.csv: id, query, answer_ids, a list of the numbers of nodes."""
-    identity, text = record.text("id"), record.text("answer_ids")
+    identity = record.text("id")
+    text = record.text("answer_ids")
     try:
         nodes = parse_line(text)
     except ValueError:
         nodes = None
-    if not isinstance(nodes, list) or not nodes or not all(type(node) is int for node in nodes):
-        raise record.error(f"'answer_ids' should be a list of nodes' numbers, as [32299, 95312], found {text!r:.80}")
+    if (
+        not isinstance(nodes, list)
+        or not nodes
+        or not all(type(node) is int for node in nodes)
+    ):
+        raise record.error(
+            f"'answer_ids' should be a list of nodes' numbers, as [32299, 95312], found {text!r:.80}"
+        )
     return Question(
         id=identity,
         question=record.text("query"),
@@ -43,7 +50,9 @@ def _reader(questions: Path) -> Callable[[QuestionRecord], Question]:
     def splits() -> Mapping[str, str]:
         if "human" in questions.name:
             return {}
-        lists = {name: questions.parent.parent / "split" / f"{name}.index" for name in _SPLITS}
+        lists = {}
+        for name in _SPLITS:
+            lists[name] = questions.parent.parent / "split" / f"{name}.index"
         return {
             line.strip(): name
             for name, file in lists.items()

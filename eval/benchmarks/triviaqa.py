@@ -13,7 +13,10 @@ def _read(record: QuestionRecord) -> Question:
     """Return the question of an official record (Question, QuestionId, Answer), of a hub's, or of a flat one."""
     aliases: tuple[str, ...]
     if "Answer" in record or isinstance(record.data.get("answer"), dict):
-        key = "Answer" if "Answer" in record else "answer"
+        if "Answer" in record:
+            key = "Answer"
+        else:
+            key = "answer"
         answer = record.inside(record.data[key], key)
         aliases = (answer.text("Value", "value"), *answer.texts("Aliases", "aliases"))
     else:
@@ -21,7 +24,14 @@ def _read(record: QuestionRecord) -> Question:
     metadata: dict[str, Any] = {}
     if "QuestionSource" in record:
         metadata["source"] = record.text("QuestionSource")
-    identity = next((record.text(key) for key in ("QuestionId", "question_id", "q_id", "id") if key in record), "")
+    identity = next(
+        (
+            record.text(key)
+            for key in ("QuestionId", "question_id", "q_id", "id")
+            if key in record
+        ),
+        "",
+    )
     return Question(
         id=identity or str(record.number),
         question=record.text("Question", "question"),
@@ -46,7 +56,11 @@ TRIVIAQA = registered(
             "test": "triviaqa_test.jsonl",
             "test_with_passages": "triviaqa_test_w_gs.jsonl",
         },
-        counts={"unfiltered-web-dev.json": 11313, "triviaqa_test.jsonl": 11313, "triviaqa_test_w_gs.jsonl": 11313},
+        counts={
+            "unfiltered-web-dev.json": 11313,
+            "triviaqa_test.jsonl": 11313,
+            "triviaqa_test_w_gs.jsonl": 11313,
+        },
         under="Data",
         hub=HubDataset("mandarjoshi/trivia_qa", "unfiltered.nocontext"),
     )

@@ -30,10 +30,21 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
     sent: list[JSON] = []  # of the prompt before, with its reply
     for call in calls:
         prompt = list(call.prompt)
-        new = prompt[len(sent) :] if prompt[: len(sent)] == sent else _without(prompt, sent)
+        if prompt[: len(sent)] == sent:
+            new = prompt[len(sent) :]
+        else:
+            new = _without(prompt, sent)
         for message in new:
             _add(steps, message, {})
-        _add(steps, call.reply, {"model_name": call.model, "metrics": _metrics(call), "extra": {"hop": call.hop}})
+        _add(
+            steps,
+            call.reply,
+            {
+                "model_name": call.model,
+                "metrics": _metrics(call),
+                "extra": {"hop": call.hop},
+            },
+        )
         sent = call.messages
     return {
         "schema_version": VERSION,
@@ -45,27 +56,50 @@ def trajectory_of(calls: Sequence[RoleCall]) -> JSON:
         },
         "steps": [{"step_id": number, **step} for number, step in enumerate(steps, 1)],
         "final_metrics": {
-            "total_prompt_tokens": sum(call.usage.get("input_tokens", 0) for call in calls),
-            "total_completion_tokens": sum(call.usage.get("output_tokens", 0) for call in calls),
+            "total_prompt_tokens": sum(
+                call.usage.get("input_tokens", 0) for call in calls
+            ),
+            "total_completion_tokens": sum(
+                call.usage.get("output_tokens", 0) for call in calls
+            ),
             "total_steps": len(steps),
         },
-        "extra": {"question": first.question, "scores": dict(first.scores), "provenance": _shared(first.provenance)},
+        "extra": {
+            "question": first.question,
+            "scores": dict(first.scores),
+            "provenance": _shared(first.provenance),
+        },
     }
 
 
 def _without(prompt: list[JSON], sent: list[JSON]) -> list[JSON]:
     """Return the messages of a prompt that was made anew, without those at its beginning that the last one had too."""
-    same = next((n for n, pair in enumerate(zip(prompt, sent, strict=False)) if pair[0] != pair[1]), len(prompt) - 1)
+    same = next(
+        (
+            n
+            for n, pair in enumerate(zip(prompt, sent, strict=False))
+            if pair[0] != pair[1]
+        ),
+        len(prompt) - 1,
+    )
     return prompt[min(same, len(prompt) - 1) :]
 
 
 def _add(steps: list[JSON], message: JSON, more: JSON) -> None:
     """Append a message as a step; what a tool found belongs to the step that called it."""
     if message["role"] == "tool":
-        found = {"source_call_id": message["tool_call_id"], "content": message["content"]}
+        found = {
+            "source_call_id": message["tool_call_id"],
+            "content": message["content"],
+        }
         for caller in reversed(steps):
-            if any(call["tool_call_id"] == found["source_call_id"] for call in caller.get("tool_calls", ())):
-                caller.setdefault("observation", {"results": []})["results"].append(found)
+            if any(
+                call["tool_call_id"] == found["source_call_id"]
+                for call in caller.get("tool_calls", ())
+            ):
+                caller.setdefault("observation", {"results": []})["results"].append(
+                    found
+                )
                 break
         return
     step: JSON = {"source": _SOURCES[message["role"]], "message": message["content"]}
@@ -87,7 +121,11 @@ def _tool_calls(calls: Sequence[JSON]) -> Iterator[JSON]:
 
 
 def _metrics(call: RoleCall) -> JSON:
-    names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "cached_tokens": "cached_tokens"}
+    names = {
+        "prompt_tokens": "input_tokens",
+        "completion_tokens": "output_tokens",
+        "cached_tokens": "cached_tokens",
+    }
     return {name: call.usage[key] for name, key in names.items() if key in call.usage}
 
 
@@ -101,7 +139,9 @@ def _write(run: Exported, path: Path) -> Sequence[Path]:
     Raises RunError for a folder that holds anything: trajectories of an earlier export would be trained on too.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise RunError(f"{path} is not an empty folder; empty it, or name another with --out")
+        raise RunError(
+            f"{path} is not an empty folder; empty it, or name another with --out"
+        )
     by_question = groupby(run.calls, lambda call: call.id)
     return [
         file

@@ -36,14 +36,26 @@ def rows(path: Path, on_bad: OnBad | None = None) -> Iterator[QuestionRecord]:
 
     Raises IngestError where a split has to be chosen, and for a judgement of a query that is not there.
     """
-    judgements = _split(path.parent / _JUDGED) if path.name in _QUERIES else path
-    queries = path if path.name in _QUERIES else _queries(path.parent.parent)
+    if path.name in _QUERIES:
+        judgements = _split(path.parent / _JUDGED)
+    else:
+        judgements = path
+    if path.name in _QUERIES:
+        queries = path
+    else:
+        queries = _queries(path.parent.parent)
     grades = read_judgements(judgements)
     for record in read_records(queries, on_bad=on_bad):
         if (judged := grades.pop(str(record.data.get("_id")), None)) is not None:
-            yield QuestionRecord({**record.data, "qrels": judged}, record.where, record.number)
+            yield QuestionRecord(
+                {**record.data, "qrels": judged},
+                record.where,
+                record.number,
+            )
     if grades:
-        raise IngestError(f"{judgements}: query {next(iter(grades))!r} is not in {queries.name}; get both of one set")
+        raise IngestError(
+            f"{judgements}: query {next(iter(grades))!r} is not in {queries.name}; get both of one set"
+        )
 
 
 def read_judgements(path: Path) -> dict[str, dict[str, int]]:
@@ -81,22 +93,48 @@ def read_question(record: QuestionRecord) -> Question:
     Its metadata keep the grades as `relevance`, best first, which nDCG reads.
     """
     grades = record.inside(record.data["qrels"], "qrels").data
-    relevant = {name: grade for name, grade in sorted(grades.items(), key=lambda item: -item[1]) if grade > 0}
+    relevant = {
+        name: grade
+        for name, grade in sorted(
+            grades.items(),
+            key=lambda item: -item[1],
+        )
+        if grade > 0
+    }
     return Question(
         id=record.text("_id"),
         question=record.text("text"),
         answers=(),
         supporting=tuple(relevant),
-        metadata={**record.inside(record.data.get("metadata") or {}, "metadata").data, "relevance": relevant},
+        metadata={
+            **record.inside(record.data.get("metadata") or {}, "metadata").data,
+            "relevance": relevant,
+        },
     )
 
 
 def read_passages(record: QuestionRecord) -> Sequence[Passage]:
     """Return the one passage of a record with `_id`, `text` and `title`; metadata that are text or numbers are kept."""
     given: Any = record.data.get("metadata")
-    metadata = {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else {}
-    title = record.text("title") if record.data.get("title") else ""
-    return [Passage(record.text("_id"), record.text("text"), title, metadata=metadata)]
+    if isinstance(given, dict):
+        metadata = {}
+        for key, value in given.items():
+            if value is not None:
+                metadata[key] = value
+    else:
+        metadata = {}
+    if record.data.get("title"):
+        title = record.text("title")
+    else:
+        title = ""
+    return [
+        Passage(
+            record.text("_id"),
+            record.text("text"),
+            title,
+            metadata=metadata,
+        )
+    ]
 
 
 BEIR = registered(

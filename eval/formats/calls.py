@@ -71,7 +71,10 @@ class RoleCall:
 
 
 def read_calls(
-    results: Sequence[Result], role: str, replies: str | Path | Address, provenance: Mapping[str, Any]
+    results: Sequence[Result],
+    role: str,
+    replies: str | Path | Address,
+    provenance: Mapping[str, Any],
 ) -> list[RoleCall]:
     """Return the calls of a role, by question and in their order.
 
@@ -81,15 +84,26 @@ def read_calls(
     that made none.
     """
     recorded = RecordedCalls(replies)
-    calls = [call for result in results for call in _calls(result, role, recorded, provenance)]
+    calls = [
+        call
+        for result in results
+        for call in _calls(result, role, recorded, provenance)
+    ]
     roles = {call["role"] for result in results for call in _logged(result)}
     if role not in roles:
-        raise RunError(f"{role!r} called no model in this run; roles with calls: {', '.join(sorted(roles)) or 'none'}")
+        raise RunError(
+            f"{role!r} called no model in this run; roles with calls: {', '.join(sorted(roles)) or 'none'}"
+        )
     return calls
 
 
-def _calls(result: Result, role: str, recorded: RecordedCalls, provenance: Mapping[str, Any]) -> Iterator[RoleCall]:
-    calls = [_call(result, logged, recorded, provenance) for logged in _logged(result) if logged["role"] == role]
+def _calls(
+    result: Result, role: str, recorded: RecordedCalls, provenance: Mapping[str, Any]
+) -> Iterator[RoleCall]:
+    calls = []
+    for logged in _logged(result):
+        if logged["role"] == role:
+            calls.append(_call(result, logged, recorded, provenance))
     again = {
         place
         for first, call in enumerate(calls)
@@ -105,17 +119,25 @@ def _logged(result: Result) -> Sequence[JSON]:
     if result.trace is None:
         if result.error:
             return ()
-        raise RunError(f"question {result.id!r} has no trace, so its calls are unknown; eval with --traces")
+        raise RunError(
+            f"question {result.id!r} has no trace, so its calls are unknown; eval with --traces"
+        )
     calls: Sequence[JSON] = result.trace["usage"]["calls"]
     return calls
 
 
-def _call(result: Result, logged: JSON, recorded: RecordedCalls, provenance: Mapping[str, Any]) -> RoleCall:
+def _call(
+    result: Result, logged: JSON, recorded: RecordedCalls, provenance: Mapping[str, Any]
+) -> RoleCall:
     where = f"question {result.id!r}, {logged['role']}, hop {logged['hop']}"
     if not (key := logged.get("key")):
-        raise RunError(f"{where}: the run does not say where the reply is: ask it again with this version")
+        raise RunError(
+            f"{where}: the run does not say where the reply is: ask it again with this version"
+        )
     if (call := recorded.call(key)) is None:
-        raise RunError(f"{where}: the reply is not there; name the place that the run had under --cache")
+        raise RunError(
+            f"{where}: the reply is not there; name the place that the run had under --cache"
+        )
     request, reply = call
     return RoleCall(
         id=result.id,
@@ -124,18 +146,29 @@ def _call(result: Result, logged: JSON, recorded: RecordedCalls, provenance: Map
         hop=logged["hop"],
         model=logged["model"],
         prompt=tuple(_message(*turn) for turn in request["messages"]),
-        reply=_message("assistant", reply["text"], *reply.get("calls", ()), {"thoughts": reply.get("thoughts", "")}),
+        reply=_message(
+            "assistant",
+            reply["text"],
+            *reply.get("calls", ()),
+            {"thoughts": reply.get("thoughts", "")},
+        ),
         tools=tuple(request["parameters"].get("tools", ())),
         scores=result.scores,
         provenance={**provenance, "key": key},
         plan=_plan_of(result, logged),
-        usage={name: logged[name] for name in ("input_tokens", "output_tokens", "cached_tokens")},
+        usage={
+            name: logged[name]
+            for name in ("input_tokens", "output_tokens", "cached_tokens")
+        },
     )
 
 
 def _plan_of(result: Result, logged: JSON) -> JSON | None:
     """Return what a planner's call led to: action, sub-query and reason; None for other roles."""
-    plans = result.trace["plans"] if result.trace and logged["role"] == "planner" else ()
+    if result.trace and logged["role"] == "planner":
+        plans = result.trace["plans"]
+    else:
+        plans = ()
     return next(
         (
             {name: plan[name] for name in ("action", "subquery", "reason")}
@@ -163,32 +196,49 @@ def _asks_again(first: Sequence[JSON], second: Sequence[JSON]) -> bool:
     )
 
 
-def pair_calls(calls: Iterable[RoleCall], others: Iterable[RoleCall], metric: str) -> list[RoleCall]:
+def pair_calls(
+    calls: Iterable[RoleCall], others: Iterable[RoleCall], metric: str
+) -> list[RoleCall]:
     """Return calls of two runs to which the other run replied otherwise, and scored less, with that reply.
 
     Of each question the last hop counts at which the prompts were equal: no earlier difference had an effect, as that
     of a first sub-query in place of which the question itself is searched. Equal replies there make no pair.
     """
-    by_prompt = {(call.id, call.role, call.hop, _text(call.prompt)): call for call in others}
+    by_prompt = {
+        (call.id, call.role, call.hop, _text(call.prompt)): call for call in others
+    }
     parted: dict[tuple[str, str], tuple[RoleCall, RoleCall]] = {}
     for call in calls:
         if other := by_prompt.get((call.id, call.role, call.hop, _text(call.prompt))):
             parted[call.id, call.role] = call, other
-    return [pair for call, other in parted.values() if (pair := _pair(call, other, metric))]
+    return [
+        pair for call, other in parted.values() if (pair := _pair(call, other, metric))
+    ]
 
 
 def _pair(call: RoleCall, other: RoleCall, metric: str) -> RoleCall | None:
     """Return the better of two calls with the other's reply as rejected; None for equal replies or scores."""
-    ours, theirs = call.scores.get(metric), other.scores.get(metric)
-    if ours is None or theirs is None or ours == theirs or _text(call.reply) == _text(other.reply):
+    ours = call.scores.get(metric)
+    theirs = other.scores.get(metric)
+    if (
+        ours is None
+        or theirs is None
+        or ours == theirs
+        or _text(call.reply) == _text(other.reply)
+    ):
         return None
-    return replace(call, rejected=other.reply) if ours > theirs else replace(other, rejected=call.reply)
+    if ours > theirs:
+        return replace(call, rejected=other.reply)
+    return replace(other, rejected=call.reply)
 
 
 def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
     """Return messages whose tool calls have their arguments as JSON texts: columns of a table have one type."""
     return [
-        {**message, "tool_calls": [_json_arguments(call) for call in message["tool_calls"]]}
+        {
+            **message,
+            "tool_calls": [_json_arguments(call) for call in message["tool_calls"]],
+        }
         if "tool_calls" in message
         else message
         for message in messages
@@ -197,7 +247,13 @@ def with_json_arguments(messages: Iterable[JSON]) -> list[JSON]:
 
 def _json_arguments(call: JSON) -> JSON:
     function = call["function"]
-    return {**call, "function": {**function, "arguments": json.dumps(function["arguments"], ensure_ascii=False)}}
+    return {
+        **call,
+        "function": {
+            **function,
+            "arguments": json.dumps(function["arguments"], ensure_ascii=False),
+        },
+    }
 
 
 def _text(value: Any) -> str:

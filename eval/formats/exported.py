@@ -15,7 +15,7 @@ from ras_agent.eval.formats.calls import RoleCall, read_calls
 from ras_agent.eval.metrics import Outcome, find_metric
 from ras_agent.eval.question import Question, rest_of
 from ras_agent.eval.run.folder import RunFolder
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.records import JSON, Passage
 from ras_agent.tools.store.durable import replace_file
 
@@ -49,11 +49,20 @@ class Exported:
         manifest = folder.manifest()
         results = list(folder.results())
         if not results:
-            raise RunError(f"{path}: no question of this run has ended; finish it with `ras-agent eval`")
+            raise RunError(
+                f"{path}: no question of this run has ended; finish it with `ras-agent eval`"
+            )
         by_id = {question.id: question for question in questions}
         places = {name: place for place, name in enumerate(by_id)}
-        results.sort(key=lambda result: places.get(result.id, len(places)))  # as the data have them
-        return cls(manifest, tuple(results), folder=path, questions=by_id)
+        results.sort(
+            key=lambda result: places.get(result.id, len(places))
+        )  # as the data have them
+        return cls(
+            manifest,
+            tuple(results),
+            folder=path,
+            questions=by_id,
+        )
 
     def question_of(self, result: Result) -> Question:
         """Return a result's question: with all that its data say, else with what the result knows."""
@@ -61,9 +70,17 @@ class Exported:
         if question is not None and question.question == result.question:
             return question
         known = Question(
-            result.id, result.question, result.answers, result.supporting, by_title=result.by_title, type=result.type
+            result.id,
+            result.question,
+            result.answers,
+            result.supporting,
+            by_title=result.by_title,
+            type=result.type,
         )
-        metadata: JSON = {"relevance": dict(result.relevance)} if result.relevance else {}
+        if result.relevance:
+            metadata: JSON = {"relevance": dict(result.relevance)}
+        else:
+            metadata = {}
         if result.gold_hops and result.gold_hops != known.hops:
             metadata["hops"] = result.gold_hops
         return replace(known, metadata=metadata)
@@ -72,11 +89,24 @@ class Exported:
         """Return what a row says of a result's question where its format has no place for it."""
         return rest_of(self.question_of(result))
 
-    def with_calls(self, role: str, replies: str | Path | Address | None = None) -> Self:
+    def with_calls(
+        self, role: str, replies: str | Path | Address | None = None
+    ) -> Self:
         """Return the run with the calls of a role; see `read_calls`. replies: where they are, if not in its folder."""
-        known = {name: self.manifest.get(name) for name in ("benchmark", "graph", "git_commit", "started")}
-        provenance = {"run": str(self.folder), **known, "ras_agent": ras_agent.__version__}
-        calls = read_calls(self.results, role, replies or RunFolder(self.folder).replies_path, provenance)
+        known = {}
+        for name in ("benchmark", "graph", "git_commit", "started"):
+            known[name] = self.manifest.get(name)
+        provenance = {
+            "run": str(self.folder),
+            **known,
+            "ras_agent": ras_agent.__version__,
+        }
+        calls = read_calls(
+            self.results,
+            role,
+            replies or RunFolder(self.folder).replies_path,
+            provenance,
+        )
         return replace(self, calls=tuple(calls))
 
     def chosen(self, least: Mapping[str, float], *, cited: bool = False) -> Self:
@@ -87,12 +117,17 @@ class Exported:
         """
         for metric in least:
             if not any(metric in result.scores for result in self.results):
-                known = ", ".join(dict.fromkeys(name for result in self.results for name in result.scores))
-                raise RunError(f"run {self.name} has no scores of {metric!r}, only of {known or 'nothing'}")
+                known = ", ".join(score_columns(self.results))
+                raise RunError(
+                    f"run {self.name} has no scores of {metric!r}, only of {known or 'nothing'}"
+                )
         results = tuple(
             result
             for result in self.results
-            if all(result.scores.get(metric, -1.0) >= score for metric, score in least.items())
+            if all(
+                result.scores.get(metric, -1.0) >= score
+                for metric, score in least.items()
+            )
             and (not cited or is_cited(result))
         )
         return replace(self, results=results)
@@ -101,7 +136,9 @@ class Exported:
 def is_cited(result: Result) -> bool:
     """Tell whether a sentence that the answer cites bears it, or may."""
     if result.trace is None:
-        raise RunError(f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces")
+        raise RunError(
+            f"question {result.id!r} has no trace, so its citations are unknown; eval with --traces"
+        )
     outcome = Outcome.from_output(result.trace)
     if outcome.abstained or not outcome.answer or not outcome.citations:
         return False
@@ -114,18 +151,39 @@ def passages_of(result: Result) -> tuple[Passage, ...]:
     if result.trace is None:
         if result.error or not result.retrieved:
             return ()
-        raise RunError(f"question {result.id!r} has no trace, so its passages' texts are unknown; eval with --traces")
-    return tuple(map(Passage.from_dict, (result.trace.get("passages") or {}).values()))
+        raise RunError(
+            f"question {result.id!r} has no trace, so its passages' texts are unknown; eval with --traces"
+        )
+    return tuple(
+        map(
+            Passage.from_dict,
+            (result.trace.get("passages") or {}).values(),
+        )
+    )
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> list[Path]:
     """Write one JSON object a line, and return the path. What is no Unicode becomes "?"."""
-    return write_text(path, "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows))
+    return write_text(
+        path,
+        "".join(
+            json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows
+        ),
+    )
 
 
 def write_json(path: Path, value: JSON) -> list[Path]:
     """Write one JSON document, and return its path."""
-    return write_text(path, json.dumps(value, ensure_ascii=False, indent=1, default=str) + "\n")
+    return write_text(
+        path,
+        json.dumps(
+            value,
+            ensure_ascii=False,
+            indent=1,
+            default=str,
+        )
+        + "\n",
+    )
 
 
 def write_text(path: Path, text: str) -> list[Path]:

@@ -27,24 +27,46 @@ def read_question(record: QuestionRecord) -> Question:
     and 2Wiki's metadata have `supporting_facts` and `context` in columns, which become gold titles and contexts.
     """
     inside = record.inside(record.data.get("metadata") or {}, "metadata")
-    text, answers, metadata = record.text("question"), record.texts("golden_answers"), dict(inside.data)
+    text = record.text("question")
+    answers = record.texts("golden_answers")
+    metadata = dict(inside.data)
     if record.data.get("choices"):
         choices, text = listed_choices(text, record.texts("choices"))
-        labels = [_label(record, choices, place) for place in record.items("golden_answers")]
+        labels = []
+        for place in record.items("golden_answers"):
+            labels.append(_label(record, choices, place))
         answers = tuple(choices[label] for label in labels)
-        metadata |= {"choices": choices, "label": labels[0] if len(labels) == 1 else ""}
+        metadata |= {
+            "choices": choices,
+            "label": labels[0] if len(labels) == 1 else "",
+        }
     by_id = "supporting_ids" in inside
     facts = inside.data.get("supporting_facts")
-    named = inside.inside(facts, "supporting_facts") if isinstance(facts, Mapping) else inside
-    key = "title" if named is not inside else "supporting_titles"
-    titles = named.texts(key) if key in named else ()
-    if isinstance(facts, list):  # [title, sentence] pairs, as HotpotQA's own files have them
-        titles = tuple(str(pair[0]) for pair in facts if isinstance(pair, list) and pair)
+    if isinstance(facts, Mapping):
+        named = inside.inside(facts, "supporting_facts")
+    else:
+        named = inside
+    if named is not inside:
+        key = "title"
+    else:
+        key = "supporting_titles"
+    if key in named:
+        titles = named.texts(key)
+    else:
+        titles = ()
+    if isinstance(
+        facts, list
+    ):  # [title, sentence] pairs, as HotpotQA's own files have them
+        titles = tuple(
+            str(pair[0]) for pair in facts if isinstance(pair, list) and pair
+        )
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=text,
         answers=answers,
-        supporting=inside.texts("supporting_ids") if by_id else tuple(dict.fromkeys(titles)),
+        supporting=inside.texts("supporting_ids")
+        if by_id
+        else tuple(dict.fromkeys(titles)),
         by_title=not by_id,
         type=inside.text("type") if isinstance(inside.data.get("type"), str) else "",
         contexts=_contexts(inside),
@@ -54,7 +76,9 @@ def read_question(record: QuestionRecord) -> Question:
 
 def _label(record: QuestionRecord, choices: Mapping[str, str], place: object) -> str:
     if not isinstance(place, int) or not 0 <= place < len(choices):
-        raise record.error(f"the golden answer {place!r:.80} is the place of none of the {len(choices)} choices")
+        raise record.error(
+            f"the golden answer {place!r:.80} is the place of none of the {len(choices)} choices"
+        )
     return list(choices)[place]
 
 
@@ -63,11 +87,17 @@ def _contexts(metadata: QuestionRecord) -> tuple[Passage, ...]:
     if not isinstance(columns, Mapping) or "title" not in columns:
         return ()
     inner = metadata.inside(columns, "context")
-    titles, texts = inner.texts("title"), inner.items("sentences", "content")
+    titles = inner.texts("title")
+    texts = inner.items("sentences", "content")
     if len(titles) != len(texts):
         raise inner.error(f"{len(titles)} titles but {len(texts)} texts")
     return tuple(
-        context_passage(title, text if isinstance(text, str) else " ".join(str(part).strip() for part in text))
+        context_passage(
+            title,
+            text
+            if isinstance(text, str)
+            else " ".join(str(part).strip() for part in text),
+        )
         for title, text in zip(titles, texts, strict=True)
     )
 
@@ -86,25 +116,42 @@ def contents_of(passage: Passage) -> str:
 
 
 def _unquoted(title: str) -> str:
-    return title[1:-1] if len(title) > 1 and title[0] == title[-1] == '"' else title
+    if len(title) > 1 and title[0] == title[-1] == '"':
+        return title[1:-1]
+    return title
 
 
 def row_of(result: Result) -> JSON:
     """Return a result's question, with what became of it under `output`."""
-    gold = {"supporting_titles" if result.by_title else "supporting_ids": list(result.supporting)}
-    metadata = {**(gold if result.supporting else {}), **({"type": result.type} if result.type else {})}
-    retrieved = [{"id": passage.id, "contents": contents_of(passage)} for passage in passages_of(result)]
+    gold = {
+        "supporting_titles" if result.by_title else "supporting_ids": list(
+            result.supporting
+        )
+    }
+    metadata = {
+        **(gold if result.supporting else {}),
+        **({"type": result.type} if result.type else {}),
+    }
+    retrieved = []
+    for passage in passages_of(result):
+        retrieved.append({"id": passage.id, "contents": contents_of(passage)})
     return {
         "id": result.id,
         "question": result.question,
         "golden_answers": list(result.answers),
         "metadata": metadata,
-        "output": {"retrieval_result": retrieved, "pred": result.response, "metric_score": dict(result.scores)},
+        "output": {
+            "retrieval_result": retrieved,
+            "pred": result.response,
+            "metric_score": dict(result.scores),
+        },
     }
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, ({**row_of(result), **run.rest_of(result)} for result in run.results))
+    return write_lines(
+        path, ({**row_of(result), **run.rest_of(result)} for result in run.results)
+    )
 
 
 FLASHRAG = registered(
@@ -113,7 +160,9 @@ FLASHRAG = registered(
         title="FlashRAG's questions, corpora and results",
         question=Look.of("question", "golden_answers"),
         read_question=read_question,
-        passage=Look.of("id", "contents", without=("text",)),  # with a text it is a plain one
+        passage=Look.of(
+            "id", "contents", without=("text",)
+        ),  # with a text it is a plain one
         read_passages=read_passages,
         write_results=_write,
     )

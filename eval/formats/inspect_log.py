@@ -23,13 +23,17 @@ _AGENT = "ras-agent"
 def log_of(run: Exported) -> JSON:
     """Return a run as a log whose samples are its questions."""
     manifest = run.manifest
-    models = {role: name for role, name in (manifest.get("roles") or {}).items() if role != "retriever"}
+    models = {}
+    for role, name in (manifest.get("roles") or {}).items():
+        if role != "retriever":
+            models[role] = name
     model = models.get("answerer") or next(iter(models.values()), _AGENT)
     return {
         "version": 2,
         "status": "success",
         "eval": {
-            "created": manifest.get("started") or datetime.now(UTC).isoformat(timespec="seconds"),
+            "created": manifest.get("started")
+            or datetime.now(UTC).isoformat(timespec="seconds"),
             "task": f"{_AGENT}/{manifest.get('benchmark', 'run')}",
             "dataset": {
                 "name": manifest.get("benchmark"),
@@ -39,7 +43,11 @@ def log_of(run: Exported) -> JSON:
             },
             "model": model if "/" in model else f"{_AGENT}/{model}",
             "config": {},
-            "metadata": {name: manifest[name] for name in ("name", "graph", "roles", "limits") if name in manifest},
+            "metadata": {
+                name: manifest[name]
+                for name in ("name", "graph", "roles", "limits")
+                if name in manifest
+            },
         },
         "results": {
             "total_samples": len(run.results),
@@ -72,11 +80,7 @@ def _stats(run: Exported) -> JSON:
     for model, counts in used.items():
         usage[model] = _usage(counts)
     started = str(run.manifest.get("started") or "")
-    return {
-        "started_at": started,
-        "completed_at": "",
-        "model_usage": usage,
-    }
+    return {"started_at": started, "completed_at": "", "model_usage": usage}
 
 
 def _by_metric(results: Sequence[Result]) -> dict[str, list[float]]:
@@ -95,7 +99,10 @@ def _sample(result: Result) -> JSON:
         "input": result.question,
         "target": list(result.answers),
         "messages": [{"role": "user", "content": result.question}, said],
-        "output": {"model": _AGENT, "choices": [{"message": said, "stop_reason": "stop"}]},
+        "output": {
+            "model": _AGENT,
+            "choices": [{"message": said, "stop_reason": "stop"}],
+        },
         "scores": _scores(result),
         "metadata": {
             "type": result.type,
@@ -106,12 +113,19 @@ def _sample(result: Result) -> JSON:
             "abstained": result.abstained,
         },
         "store": {f"{_AGENT}:trace": result.trace} if result.trace else {},
-        "model_usage": {name: _usage(used) for name, used in (result.usage.get("by_model") or {}).items()},
+        "model_usage": {
+            name: _usage(used)
+            for name, used in (result.usage.get("by_model") or {}).items()
+        },
         "total_time": result.seconds,
     }
     if result.error:
         message = f"{result.error['type']}: {result.error['message']}"
-        sample["error"] = {"message": message, "traceback": message, "traceback_ansi": message}
+        sample["error"] = {
+            "message": message,
+            "traceback": message,
+            "traceback_ansi": message,
+        }
     return sample
 
 
@@ -123,7 +137,8 @@ def _scores(result: Result) -> JSON:
 
 
 def _usage(used: Mapping[str, int]) -> JSON:
-    read, written = used.get("input_tokens", 0), used.get("output_tokens", 0)
+    read = used.get("input_tokens", 0)
+    written = used.get("output_tokens", 0)
     return {
         "input_tokens": read,
         "output_tokens": written,
@@ -136,4 +151,6 @@ def _write(run: Exported, path: Path) -> Sequence[Path]:
     return write_json(path, log_of(run))
 
 
-INSPECT = registered(Format(name="inspect", title="Inspect's logs", write_results=_write))
+INSPECT = registered(
+    Format(name="inspect", title="Inspect's logs", write_results=_write)
+)

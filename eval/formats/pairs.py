@@ -9,7 +9,7 @@ An input may be a conversation, a list of messages with role and content. Its la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +73,9 @@ def _with_choices(question: Question, record: QuestionRecord) -> Question:
     answers = []
     for label in labels:
         if label not in choices:
-            raise record.error(f"the target {label!r:.80} is the letter of none of the {len(options)} choices")
+            raise record.error(
+                f"the target {label!r:.80} is the letter of none of the {len(options)} choices"
+            )
         answers.append(choices[label])
     known = dict(question.metadata)
     known["choices"] = choices
@@ -126,24 +128,30 @@ def _said(record: QuestionRecord, role: str, keys: Sequence[str]) -> str:
         speaker = message.data.get("role") or message.data.get("type")
         if speaker in _ROLES[role]:
             return message.text("content")
-    raise record.error(f"{key!r} has no message of the {role}: give one with role and content")
-
-
-def _register(
-    name: str,
-    title: str,
-    look: Look,
-    read: Callable[[QuestionRecord], Question],
-) -> None:
-    form = Format(
-        name=name,
-        title=title,
-        question=look,
-        read_question=read,
+    raise record.error(
+        f"{key!r} has no message of the {role}: give one with role and content"
     )
-    registered(form)
 
 
-_register("langsmith", "LangSmith's examples", Look.of("inputs", "outputs"), langsmith_question)
-_register("inspect-samples", "Inspect's samples", Look.of("input", "target"), inspect_question)
-_register("deepeval", "DeepEval's goldens", Look.of("input", "expected_output"), deepeval_question)
+_FORMS = (
+    (
+        "langsmith",
+        "LangSmith's examples",
+        Look.of("inputs", "outputs"),
+        langsmith_question,
+    ),
+    (
+        "inspect-samples",
+        "Inspect's samples",
+        Look.of("input", "target"),
+        inspect_question,
+    ),
+    (
+        "deepeval",
+        "DeepEval's goldens",
+        Look.of("input", "expected_output"),
+        deepeval_question,
+    ),
+)
+for _name, _title, _look, _read in _FORMS:
+    registered(Format(name=_name, title=_title, question=_look, read_question=_read))

@@ -18,7 +18,17 @@ from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON, Passage
 
 _OWN = frozenset(
-    {REST, "id", "question", "answers", "supporting_ids", "supporting_titles", "type", "contexts", "metadata"}
+    {
+        REST,
+        "id",
+        "question",
+        "answers",
+        "supporting_ids",
+        "supporting_titles",
+        "type",
+        "contexts",
+        "metadata",
+    }
 )
 
 _STRUCTURED = ("contexts", "metadata", "decomposition", "choices", "triples", "graph")
@@ -32,10 +42,19 @@ def plain_question(record: QuestionRecord) -> Question:
     """
     record = _completed(record)
     by_id = "supporting_ids" in record
-    gold = "supporting_ids" if by_id else "supporting_titles"
-    metadata = {key: value for key, value in record.data.items() if key not in _OWN and value is not None}
+    if by_id:
+        gold = "supporting_ids"
+    else:
+        gold = "supporting_titles"
+    metadata = {}
+    for key, value in record.data.items():
+        if key not in _OWN and value is not None:
+            metadata[key] = value
     if "metadata" in record:
-        metadata = {**record.inside(record.data["metadata"], "metadata").data, **metadata}
+        metadata = {
+            **record.inside(record.data["metadata"], "metadata").data,
+            **metadata,
+        }
     known = QuestionRecord(metadata, record.where)
     _check_known(record, known)
     if "hops" in known:
@@ -47,7 +66,9 @@ def plain_question(record: QuestionRecord) -> Question:
         supporting=record.texts(gold) if gold in record else (),
         by_title=not by_id,
         type=record.text("type") if "type" in record else "",
-        contexts=tuple(map(_context, record.objects("contexts"))) if "contexts" in record else (),
+        contexts=tuple(map(_context, record.objects("contexts")))
+        if "contexts" in record
+        else (),
         metadata=metadata,
     )
 
@@ -91,34 +112,72 @@ def _check_graph(record: QuestionRecord, graph: QuestionRecord) -> None:
     count = len(graph.texts("nodes"))
     for number, edge in enumerate(graph.items("edges"), 1):
         if not isinstance(edge, list) or len(edge) != 3 or not isinstance(edge[1], str):
-            raise record.error(f"edge {number} of 'graph' should be [place, text, place], found {edge!r:.80}")
-        if not all(isinstance(end, int) and 0 <= end < count for end in (edge[0], edge[2])):
-            raise record.error(f"edge {number} of 'graph' should join places from 0 to {count - 1}, found {edge!r:.80}")
+            raise record.error(
+                f"edge {number} of 'graph' should be [place, text, place], found {edge!r:.80}"
+            )
+        if not all(
+            isinstance(end, int) and 0 <= end < count for end in (edge[0], edge[2])
+        ):
+            raise record.error(
+                f"edge {number} of 'graph' should join places from 0 to {count - 1}, found {edge!r:.80}"
+            )
 
 
 def _context(record: QuestionRecord) -> Passage:
-    title, text = record.text("title") if "title" in record else "", record.text("text")
-    return Passage(record.text("id"), text, title) if "id" in record else context_passage(title, text)
+    if "title" in record:
+        title = record.text("title")
+    else:
+        title = ""
+    text = record.text("text")
+    if "id" in record:
+        return Passage(record.text("id"), text, title)
+    return context_passage(title, text)
 
 
 def plain_passage(record: QuestionRecord) -> Sequence[Passage]:
     """Return the one passage of a record with id, text and optional title."""
     for key in ("text", "title"):
         if key in record and not isinstance(record.data[key], str):
-            raise record.error(f"{key!r} should be text, found {record.data[key]!r:.80}")
-    return [Passage(record.text("id"), record.text("text"), record.text("title") if "title" in record else "")]
+            raise record.error(
+                f"{key!r} should be text, found {record.data[key]!r:.80}"
+            )
+    return [
+        Passage(
+            record.text("id"),
+            record.text("text"),
+            record.text("title") if "title" in record else "",
+        )
+    ]
 
 
 def plain_row(result: Result) -> JSON:
     """Return a result's question in the plain form."""
-    gold = {"supporting_titles" if result.by_title else "supporting_ids": list(result.supporting)}
-    hops = {"hops": result.gold_hops} if result.gold_hops else {}
-    row = {"id": result.id, "question": result.question, "answers": list(result.answers)}
-    return {**row, **(gold if result.supporting else {}), "type": result.type, **hops}
+    gold = {
+        "supporting_titles" if result.by_title else "supporting_ids": list(
+            result.supporting
+        )
+    }
+    if result.gold_hops:
+        hops = {"hops": result.gold_hops}
+    else:
+        hops = {}
+    row = {
+        "id": result.id,
+        "question": result.question,
+        "answers": list(result.answers),
+    }
+    return {
+        **row,
+        **(gold if result.supporting else {}),
+        "type": result.type,
+        **hops,
+    }
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, ({**plain_row(result), **run.rest_of(result)} for result in run.results))
+    return write_lines(
+        path, ({**plain_row(result), **run.rest_of(result)} for result in run.results)
+    )
 
 
 PLAIN = registered(

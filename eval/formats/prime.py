@@ -17,13 +17,30 @@ from ras_agent.records import JSON
 
 def row_of(call: RoleCall) -> JSON:
     """Return a call as a row."""
-    tools = {"tool_defs": json.dumps(call.tools, ensure_ascii=False)} if call.tools else {}
-    prompt, completion = with_json_arguments(call.prompt), with_json_arguments([call.reply])
-    return {"prompt": prompt, "completion": completion, **tools, "mask": call.mask, **call.about}
+    if call.tools:
+        tools = {"tool_defs": json.dumps(call.tools, ensure_ascii=False)}
+    else:
+        tools = {}
+    prompt = with_json_arguments(call.prompt)
+    completion = with_json_arguments([call.reply])
+    return {
+        "prompt": prompt,
+        "completion": completion,
+        **tools,
+        "mask": call.mask,
+        **call.about,
+    }
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
     return write_lines(path, map(row_of, run.calls))
 
 
-PRIME = registered(Format(name="prime", title="prime-rl's rows of SFT", write_calls=_write, trains_every_turn=True))
+PRIME = registered(
+    Format(
+        name="prime",
+        title="prime-rl's rows of SFT",
+        write_calls=_write,
+        trains_every_turn=True,
+    )
+)

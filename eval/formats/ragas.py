@@ -21,7 +21,15 @@ from ras_agent.eval.run.result import Result
 from ras_agent.records import JSON
 
 _READ = frozenset(
-    {"id", "user_input", "reference", "references", "reference_contexts", "reference_context_ids", "by_title"}
+    {
+        "id",
+        "user_input",
+        "reference",
+        "references",
+        "reference_contexts",
+        "reference_context_ids",
+        "by_title",
+    }
 )
 _OUTCOME = frozenset({"response", "retrieved_contexts", "retrieved_context_ids"})
 
@@ -33,12 +41,26 @@ def read_question(record: QuestionRecord) -> Question:
     `reference_context_ids`. A response and what was retrieved for it are another system's, and left out.
     """
     if isinstance(record.data["user_input"], list):
-        raise record.error("'user_input' is a conversation; a question set has one text in it")
-    texts = record.texts("reference_contexts") if record.data.get("reference_contexts") else ()
+        raise record.error(
+            "'user_input' is a conversation; a question set has one text in it"
+        )
+    if record.data.get("reference_contexts"):
+        texts = record.texts("reference_contexts")
+    else:
+        texts = ()
     contexts = tuple(context_passage("", text) for text in texts)
-    ids = record.texts("reference_context_ids") if record.data.get("reference_context_ids") else ()
-    references = record.texts("references", "reference") if {"reference", "references"} & record.data.keys() else ()
-    metadata = {key: value for key, value in record.data.items() if key not in _READ | _OUTCOME and value is not None}
+    if record.data.get("reference_context_ids"):
+        ids = record.texts("reference_context_ids")
+    else:
+        ids = ()
+    if {"reference", "references"} & record.data.keys():
+        references = record.texts("references", "reference")
+    else:
+        references = ()
+    metadata = {}
+    for key, value in record.data.items():
+        if key not in _READ | _OUTCOME and value is not None:
+            metadata[key] = value
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
         question=record.text("user_input"),
@@ -64,11 +86,15 @@ def row_of(result: Result) -> JSON:
     }
     if result.by_title:
         row["by_title"] = True
-    return {**row, "reference": result.answers[0]} if result.answers else row
+    if result.answers:
+        return {**row, "reference": result.answers[0]}
+    return row
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
-    return write_lines(path, ({**row_of(result), **run.rest_of(result)} for result in run.results))
+    return write_lines(
+        path, ({**row_of(result), **run.rest_of(result)} for result in run.results)
+    )
 
 
 RAGAS = registered(

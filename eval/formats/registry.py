@@ -87,35 +87,61 @@ def formats() -> tuple[Format, ...]:
 
 def writers(*, calls: bool = False, pairs: bool = False) -> dict[str, Write]:
     """Return what writes results, or the calls of a role, or pairs of them, by the name of the format."""
-    written = {form.name: form.write_calls if calls or pairs else form.write_results for form in formats()}
-    return {name: write for name, write in written.items() if write and (not pairs or find_format(name).pairs)}
+    written = {}
+    for form in formats():
+        written[form.name] = form.write_calls if calls or pairs else form.write_results
+    return {
+        name: write
+        for name, write in written.items()
+        if write and (not pairs or find_format(name).pairs)
+    }
 
 
 def format_to_write(name: str, *, calls: bool = False, pairs: bool = False) -> Write:
     """Return what writes in the format `name`. Raises UnknownName with the formats that can."""
     table = writers(calls=calls, pairs=pairs)
     if name not in table:
-        raise UnknownName(f"format of {'pairs' if pairs else 'calls' if calls else 'results'}", name, tuple(table))
+        raise UnknownName(
+            f"format of {'pairs' if pairs else 'calls' if calls else 'results'}",
+            name,
+            tuple(table),
+        )
     return table[name]
 
 
 def question_format(record: QuestionRecord) -> Format | None:
     """Return the format whose questions look like a record; the one with the most keys if several do."""
-    return _closest(record, [(one.question, one) for one in formats() if one.question])
+    return _closest(
+        record,
+        [(one.question, one) for one in formats() if one.question],
+    )
 
 
 def passage_format(record: QuestionRecord) -> Format | None:
     """Return the format whose passages look like a record; the one with the most keys if several do."""
-    return _closest(record, [(one.passage, one) for one in formats() if one.passage])
+    return _closest(
+        record,
+        [(one.passage, one) for one in formats() if one.passage],
+    )
 
 
-def _closest(record: QuestionRecord, looks: Sequence[tuple[Look, Format]]) -> Format | None:
-    fitting = [(len(look.keys), form) for look, form in looks if look.fits(record)]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+def _closest(
+    record: QuestionRecord, looks: Sequence[tuple[Look, Format]]
+) -> Format | None:
+    fitting = []
+    for look, form in looks:
+        if look.fits(record):
+            fitting.append((len(look.keys), form))
+    if fitting:
+        return max(fitting, key=lambda pair: pair[0])[1]
+    return None
 
 
 def read_rows(
-    path: str | Path, under: str = "", columns: Sequence[str] = (), on_bad: OnBad | None = None
+    path: str | Path,
+    under: str = "",
+    columns: Sequence[str] = (),
+    on_bad: OnBad | None = None,
 ) -> Iterator[QuestionRecord]:
     """Yield the records of a file as `read_records` does, with what a format keeps in other files of its folder."""
     path = Path(path)
@@ -137,7 +163,9 @@ def read_question(record: QuestionRecord) -> Question | None:
     try:
         return with_rest(question, rest)
     except (ValueError, KeyError, TypeError) as error:
-        raise record.error(f"{REST!r} is not what an export has written ({error}): leave the key out") from error
+        raise record.error(
+            f"{REST!r} is not what an export has written ({error}): leave the key out"
+        ) from error
 
 
 def load_questions(path: str | Path) -> list[Question]:
@@ -165,8 +193,12 @@ def load_passages(path: str | Path, on_bad: OnBad | None = None) -> list[Passage
     for record in read_records(path, on_bad=on_bad and bad.append):
         try:
             read = _passages(record)
-            if twice := next((passage.id for passage in read if passage.id in passages), None):
-                raise record.error(f"id {twice!r} is that of {places[twice]} too; ids are unique in a file")
+            if twice := next(
+                (passage.id for passage in read if passage.id in passages), None
+            ):
+                raise record.error(
+                    f"id {twice!r} is that of {places[twice]} too; ids are unique in a file"
+                )
         except IngestError as error:
             if on_bad is None:
                 raise

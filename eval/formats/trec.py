@@ -55,9 +55,14 @@ def judgement_lines(results: Sequence[Result]) -> Iterator[str]:
 def _write(run: Exported, path: Path) -> Sequence[Path]:
     judgements = "".join(judgement_lines(run.results))
     return [
-        *write_text(path, "".join(run_lines(run.results, run.name))),
+        *write_text(
+            path,
+            "".join(run_lines(run.results, run.name)),
+        ),
         *write_text(path.with_name(f"{path.name}.qrels"), judgements),
     ]
 
 
-TREC = registered(Format(name="trec", title="TREC runs and judgements", write_results=_write))
+TREC = registered(
+    Format(name="trec", title="TREC runs and judgements", write_results=_write)
+)

@@ -17,15 +17,28 @@ from ras_agent.records import JSON
 
 def row_of(call: RoleCall) -> JSON:
     """Return a call as a conversational row; one with a rejected reply as a pair."""
-    replies = (
-        {"completion": [call.reply]} if call.rejected is None else {"chosen": [call.reply], "rejected": [call.rejected]}
-    )
-    tools = {"tools": json.dumps(call.tools, ensure_ascii=False)} if call.tools else {}
-    return {"prompt": list(call.prompt), **replies, **tools, **call.about}
+    if call.rejected is None:
+        replies = {"completion": [call.reply]}
+    else:
+        replies = {"chosen": [call.reply], "rejected": [call.rejected]}
+    if call.tools:
+        tools = {"tools": json.dumps(call.tools, ensure_ascii=False)}
+    else:
+        tools = {}
+    return {
+        "prompt": list(call.prompt),
+        **replies,
+        **tools,
+        **call.about,
+    }
 
 
 def _write(run: Exported, path: Path) -> Sequence[Path]:
     return write_lines(path, map(row_of, run.calls))
 
 
-TRL = registered(Format(name="trl", title="TRL's rows of SFT and DPO", write_calls=_write, pairs=True))
+TRL = registered(
+    Format(
+        name="trl", title="TRL's rows of SFT and DPO", write_calls=_write, pairs=True
+    )
+)

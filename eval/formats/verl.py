@@ -34,12 +34,23 @@ def read_question(record: QuestionRecord) -> Question:
     The question is that of `question` or `extra_info`, else what follows "Question:" in the last message, or all of it.
     """
     extra = record.inside(record.data.get("extra_info") or {}, "extra_info")
-    truth = record.inside(record.data["reward_model"], "reward_model").data.get("ground_truth")
-    inner = truth if isinstance(truth, Mapping) else {"target": truth}
+    truth = record.inside(record.data["reward_model"], "reward_model").data.get(
+        "ground_truth"
+    )
+    if isinstance(truth, Mapping):
+        inner = truth
+    else:
+        inner = {"target": truth}
     index = extra.data.get("index")
     return Question(
-        id=str(record.data.get("id") or extra.data.get("id") or (index if index is not None else record.number)),
-        question=str(record.data.get("question") or extra.data.get("question") or _asked(record)),
+        id=str(
+            record.data.get("id")
+            or extra.data.get("id")
+            or (index if index is not None else record.number)
+        ),
+        question=str(
+            record.data.get("question") or extra.data.get("question") or _asked(record)
+        ),
         answers=QuestionRecord(inner, f"{record.where}, ground_truth").texts("target"),
         supporting=extra.texts("supporting") if extra.data.get("supporting") else (),
         by_title=bool(extra.data.get("by_title")),
@@ -62,7 +73,10 @@ def question_row(result: Result, place: int, source: str) -> JSON:
         "data_source": source,
         "prompt": [{"role": "user", "content": result.question}],
         "ability": _ABILITY,
-        "reward_model": {"style": "rule", "ground_truth": {"target": list(result.answers)}},
+        "reward_model": {
+            "style": "rule",
+            "ground_truth": {"target": list(result.answers)},
+        },
         "extra_info": {
             "index": place,
             "split": "train",
@@ -81,12 +95,24 @@ def call_row(call: RoleCall) -> JSON:
     A column of Parquet has one type: arguments are JSON texts, and tools, which verl takes as they are, have the fields
     of each other with nothing in them.
     """
-    return {"messages": with_json_arguments(call.messages), "tools": list(call.tools), "mask": call.mask, **call.about}
+    return {
+        "messages": with_json_arguments(call.messages),
+        "tools": list(call.tools),
+        "mask": call.mask,
+        **call.about,
+    }
 
 
 def _write_results(run: Exported, path: Path) -> Sequence[Path]:
     source = str(run.manifest.get("benchmark") or "ras-agent")
-    rows = [{**question_row(result, place, source), **run.rest_of(result)} for place, result in enumerate(run.results)]
+    rows = []
+    for place, result in enumerate(run.results):
+        rows.append(
+            {
+                **question_row(result, place, source),
+                **run.rest_of(result),
+            }
+        )
     return write_parquet(path, rows)
 
 
@@ -94,7 +120,9 @@ def _write_calls(run: Exported, path: Path) -> Sequence[Path]:
     return write_parquet(path, list(map(call_row, run.calls)))
 
 
-def write_parquet(path: Path, rows: list[dict[str, Any]], *, every_column: bool = False) -> list[Path]:
+def write_parquet(
+    path: Path, rows: list[dict[str, Any]], *, every_column: bool = False
+) -> list[Path]:
     """Write rows as a table, whole or not at all. What is no Unicode becomes "?". Raises MissingExtra.
 
     every_column: keep columns in which no row has anything.
@@ -103,7 +131,9 @@ def write_parquet(path: Path, rows: list[dict[str, Any]], *, every_column: bool 
         from pyarrow import BufferOutputStream, Table, parquet
     except ImportError as error:
         raise MissingExtra("writing Parquet", "datasets") from error
-    columns = dict.fromkeys(name for row in rows for name in row)  # pyarrow would take those of the first row
+    columns = dict.fromkeys(
+        name for row in rows for name in row
+    )  # pyarrow would take those of the first row
     used = []
     for name in columns:
         if every_column or any(row.get(name) not in (None, {}, [], "") for row in rows):
@@ -126,7 +156,11 @@ def _filled(value: Any) -> Any:
     if isinstance(value, list):
         return [_filled(item) for item in value]
     if isinstance(value, dict):
-        return {name: filled for name, item in value.items() if (filled := _filled(item)) != {}}
+        return {
+            name: filled
+            for name, item in value.items()
+            if (filled := _filled(item)) != {}
+        }
     return value
 
 

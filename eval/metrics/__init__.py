@@ -1,6 +1,11 @@
 """Scores as the papers report them, all in 0..1: pure functions, and metrics by name that apply them to a question."""
 
-from ras_agent.eval.metrics.answers import exact_match, holds, normalise_answer, token_f1
+from ras_agent.eval.metrics.answers import (
+    exact_match,
+    holds,
+    normalise_answer,
+    token_f1,
+)
 from ras_agent.eval.metrics.grounding import checkable
 from ras_agent.eval.metrics.ranking import all_recalled_at, recall_at, reciprocal_rank
 from ras_agent.eval.metrics.registry import (

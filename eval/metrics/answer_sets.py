@@ -26,8 +26,14 @@ class SetScore:
 
 def set_score(predicted: Iterable[Hashable], gold: Iterable[Hashable]) -> SetScore:
     """Return precision, recall and F1 of one set against another; a ratio whose divisor is 0 is 0.0."""
-    predictions, answers = set(predicted), set(gold)
-    return _set_score(len(predictions & answers), len(predictions), len(predictions & answers), len(answers))
+    predictions = set(predicted)
+    answers = set(gold)
+    return _set_score(
+        len(predictions & answers),
+        len(predictions),
+        len(predictions & answers),
+        len(answers),
+    )
 
 
 def answer_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetScore:
@@ -41,9 +47,18 @@ def contained_set_score(predicted: Sequence[str], gold: Iterable[str]) -> SetSco
     A gold answer is found if the joined prediction contains it. Precision divides the found gold answers by the number
     of predictions; where one prediction holds several gold answers that would exceed 1.0, and is cut to 1.0 here.
     """
-    answers, joined_text = [normalise_answer(answer) for answer in gold], normalise_answer(" ".join(predicted))
-    count = sum(answer in joined_text for answer in answers) if predicted else 0
-    return _set_score(min(count, len(predicted)), len(predicted), count, len(answers))
+    answers = [normalise_answer(answer) for answer in gold]
+    joined_text = normalise_answer(" ".join(predicted))
+    if predicted:
+        count = sum(answer in joined_text for answer in answers)
+    else:
+        count = 0
+    return _set_score(
+        min(count, len(predicted)),
+        len(predicted),
+        count,
+        len(answers),
+    )
 
 
 def answer_hit(k: int, predicted: Sequence[str], gold: Iterable[str]) -> float:
@@ -59,9 +74,13 @@ def substring_set_score(predicted: Iterable[str], gold: Iterable[str]) -> SetSco
     predictions that differ count apart, however alike; a gold answer that normalises to "" is compared unnormalised,
     where the published rule finds it in everything.
     """
-    predictions, answers = list(predicted), list(gold)
+    predictions = list(predicted)
+    answers = list(gold)
     right = sum(bool(golden_match(prediction, answers)) for prediction in predictions)
-    hits = sum(any(golden_match(prediction, [answer]) for prediction in predictions) for answer in answers)
+    hits = sum(
+        any(golden_match(prediction, [answer]) for prediction in predictions)
+        for answer in answers
+    )
     return _set_score(right, len(predictions), hits, len(answers))
 
 
@@ -79,50 +98,75 @@ def split_answers(answer: str) -> list[str]:
 
 @metric("answer_precision")
 def _answer_precision(question: Question, outcome: Outcome) -> float | None:
-    return answer_set_score(_listed(outcome), question.answers).precision if question.answers else None
+    if question.answers:
+        return answer_set_score(_listed(outcome), question.answers).precision
+    return None
 
 
 @metric("answer_recall")
 def _answer_recall(question: Question, outcome: Outcome) -> float | None:
-    return answer_set_score(_listed(outcome), question.answers).recall if question.answers else None
+    if question.answers:
+        return answer_set_score(_listed(outcome), question.answers).recall
+    return None
 
 
 @metric("answer_f1")
 def _answer_f1(question: Question, outcome: Outcome) -> float | None:
-    return answer_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+    if question.answers:
+        return answer_set_score(_listed(outcome), question.answers).f1
+    return None
 
 
 @metric("contained_f1")
 def _contained_f1(question: Question, outcome: Outcome) -> float | None:
-    return contained_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+    if question.answers:
+        return contained_set_score(_listed(outcome), question.answers).f1
+    return None
 
 
 @metric("hr", decides=50, cutoff="required")
 def _hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
-    return answer_hit(k, _listed(outcome), question.answers) if question.answers else None
+    if question.answers:
+        return answer_hit(k, _listed(outcome), question.answers)
+    return None
 
 
 @metric("substring_f1")
 def _substring_f1(question: Question, outcome: Outcome) -> float | None:
-    return substring_set_score(_listed(outcome), question.answers).f1 if question.answers else None
+    if question.answers:
+        return substring_set_score(_listed(outcome), question.answers).f1
+    return None
 
 
 @metric("substring_hr", cutoff="required")
 def _substring_hit_ratio(question: Question, outcome: Outcome, k: int) -> float | None:
     if not question.answers:
         return None
-    return float(any(golden_match(answer, question.answers) for answer in _listed(outcome)[:k]))
+    return float(
+        any(golden_match(answer, question.answers) for answer in _listed(outcome)[:k])
+    )
 
 
 def _listed(outcome: Outcome) -> list[str]:
-    return [] if outcome.abstained else split_answers(outcome.answer)
+    if outcome.abstained:
+        return []
+    return split_answers(outcome.answer)
 
 
 def _keys(answers: Iterable[str]) -> dict[str, None]:
-    return dict.fromkeys(normalise_answer(answer) or answer.strip() for answer in answers)
+    return dict.fromkeys(
+        normalise_answer(answer) or answer.strip() for answer in answers
+    )
 
 
 def _set_score(right: int, predicted: int, hits: int, gold: int) -> SetScore:
-    precision, recall = right / predicted if predicted else 0.0, hits / gold if gold else 0.0
+    if predicted:
+        precision = right / predicted
+    else:
+        precision = 0.0
+    if gold:
+        recall = hits / gold
+    else:
+        recall = 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)

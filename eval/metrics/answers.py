@@ -27,7 +27,11 @@ def normalise_answer(text: str) -> str:
 def holds(text: str, answers: Iterable[str]) -> bool:
     """Tell whether the normalised text holds one of the normalised answers as whole words."""
     padded = f" {normalise_answer(text)} "
-    return any(f" {normal} " in padded for answer in answers if (normal := normalise_answer(answer)))
+    return any(
+        f" {normal} " in padded
+        for answer in answers
+        if (normal := normalise_answer(answer))
+    )
 
 
 @answer_metric("em", decides=10)
@@ -43,7 +47,13 @@ def token_f1(prediction: str, golds: Iterable[str]) -> float:
 
     HotpotQA's and 2WikiMultihopQA's rule: where one side is yes, no or noanswer, only an exact match scores.
     """
-    return max((_closed_f1(normalise_answer(prediction), normalise_answer(gold)) for gold in golds), default=0.0)
+    return max(
+        (
+            _closed_f1(normalise_answer(prediction), normalise_answer(gold))
+            for gold in golds
+        ),
+        default=0.0,
+    )
 
 
 @answer_metric("squad_f1")
@@ -53,7 +63,13 @@ def squad_f1(prediction: str, golds: Iterable[str]) -> float:
     This is SQuAD's, MuSiQue's and ALCE's F1, and RAS's (eq. 10 to 12). Where a side has no tokens it is 1.0 if both
     have none.
     """
-    return max((_open_f1(normalise_answer(prediction), normalise_answer(gold)) for gold in golds), default=0.0)
+    return max(
+        (
+            _open_f1(normalise_answer(prediction), normalise_answer(gold))
+            for gold in golds
+        ),
+        default=0.0,
+    )
 
 
 @answer_metric("golden_match", decides=20)
@@ -67,7 +83,11 @@ def golden_match(prediction: str, golds: Iterable[str]) -> float:
     predicted = normalise_answer(prediction)
     for gold in golds:
         normal = normalise_answer(gold)
-        if (normal in predicted) if normal else (gold.strip() != "" and gold.strip() in prediction):
+        if (
+            (normal in predicted)
+            if normal
+            else (gold.strip() != "" and gold.strip() in prediction)
+        ):
             return 1.0
     return 0.0
 
@@ -78,7 +98,9 @@ def answer_coverage(prediction: str, gold_sets: Iterable[Iterable[str]]) -> floa
     gold_sets: one set of equivalent short answers for each reading. 0.0 without readings.
     """
     matches = [golden_match(prediction, golds) for golds in gold_sets]
-    return sum(matches) / len(matches) if matches else 0.0
+    if matches:
+        return sum(matches) / len(matches)
+    return 0.0
 
 
 @metric("answer_coverage")
@@ -86,7 +108,9 @@ def _answer_coverage(question: Question, outcome: Outcome) -> float | None:
     readings = question.metadata.get("short_answers")
     if not readings:
         return None
-    return 0.0 if outcome.abstained else answer_coverage(outcome.answer, readings)
+    if outcome.abstained:
+        return 0.0
+    return answer_coverage(outcome.answer, readings)
 
 
 @answer_metric("rouge_lsum")
@@ -99,7 +123,13 @@ def rouge_lsum(prediction: str, references: Iterable[str]) -> float:
     """
     predicted = _lines(prediction)
     scorer = rouge_scorer("rougeLsum")
-    return max((float(scorer.score(_lines(gold), predicted)["rougeLsum"].fmeasure) for gold in references), default=0)
+    return max(
+        (
+            float(scorer.score(_lines(gold), predicted)["rougeLsum"].fmeasure)
+            for gold in references
+        ),
+        default=0,
+    )
 
 
 def _lines(text: str) -> str:
@@ -124,7 +154,9 @@ def _closed_f1(predicted: str, gold: str) -> float:
 
 
 def _open_f1(predicted: str, gold: str) -> float:
-    return 1.0 if predicted == gold else token_overlap(predicted.split(), gold.split())
+    if predicted == gold:
+        return 1.0
+    return token_overlap(predicted.split(), gold.split())
 
 
 def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
@@ -132,5 +164,6 @@ def token_overlap(predicted: Sequence[str], gold: Sequence[str]) -> float:
     common = sum((Counter(predicted) & Counter(gold)).values())
     if not common:
         return 0.0
-    precision, recall = common / len(predicted), common / len(gold)
+    precision = common / len(predicted)
+    recall = common / len(gold)
     return 2 * precision * recall / (precision + recall)

@@ -9,7 +9,10 @@ from ras_agent.eval.metrics.answers import exact_match, holds, normalise_answer
 from ras_agent.eval.metrics.registry import Outcome, metric
 from ras_agent.eval.question import Question
 
-_LEAD = re.compile(r"^\W*(?:(?:final\s+|correct\s+|the\s+)*answer\s*(?:is|:|=)|option|choice)*\s*", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^\W*(?:(?:final\s+|correct\s+|the\s+)*answer\s*(?:is|:|=)|option|choice)*\s*",
+    re.IGNORECASE,
+)
 _MARKED = r"^\W*\(?({labels})(?:\s*[).:,](?!\w)|\W*$|\s*[-–—]\s)"
 _SAID = r"\b(?:answer|option|choice)\b{gap}(?:is\b{gap})?(?:option\b{gap})?({labels})\b(?!['’])"
 _GAP = r"(?:(?!{labels})\W)*+"
@@ -32,18 +35,40 @@ def chosen_label(answer: str, choices: Mapping[str, str]) -> str:
     labels = {label.casefold(): label for label in choices}
     if not labels:
         return ""
-    pattern = "|".join(sorted(map(re.escape, labels), key=len, reverse=True))
+    pattern = "|".join(
+        sorted(
+            map(re.escape, labels),
+            key=len,
+            reverse=True,
+        )
+    )
     bare = _LEAD.sub("", answer.strip())
-    if match := re.match(_MARKED.format(labels=pattern), bare, re.IGNORECASE):
+    if match := re.match(
+        _MARKED.format(labels=pattern),
+        bare,
+        re.IGNORECASE,
+    ):
         return labels[match[1].casefold()]
-    statement = _SAID.format(labels=pattern, gap=_GAP.format(labels=pattern))
-    labels_named = {match.casefold() for match in re.findall(statement, answer, re.IGNORECASE)}
+    statement = _SAID.format(
+        labels=pattern,
+        gap=_GAP.format(labels=pattern),
+    )
+    labels_named = {
+        match.casefold() for match in re.findall(statement, answer, re.IGNORECASE)
+    }
     if len(labels_named) == 1:
         return labels[labels_named.pop()]
     normal = normalise_answer(bare)
-    equal = [label for label, text in choices.items() if normal and normalise_answer(text) == normal]
-    inside = equal or [label for label, text in choices.items() if holds(answer, [text])]
-    return inside[0] if len(inside) == 1 else ""
+    equal = []
+    for label, text in choices.items():
+        if normal and normalise_answer(text) == normal:
+            equal.append(label)
+    inside = equal or [
+        label for label, text in choices.items() if holds(answer, [text])
+    ]
+    if len(inside) == 1:
+        return inside[0]
+    return ""
 
 
 def stated_verdict(answer: str) -> str:
@@ -51,12 +76,19 @@ def stated_verdict(answer: str) -> str:
 
     An answer that states both counts only if one of them comes first in it, before any other word.
     """
-    verdicts = [(match.start(), _is_true(match)) for match in _VERDICT.finditer(answer)]
+    verdicts = []
+    for match in _VERDICT.finditer(answer):
+        verdicts.append((match.start(), _is_true(match)))
     if not verdicts:
         return ""
     start, first = verdicts[0]
-    leads = not re.search(r"\w", _LEAD.sub("", answer[:start]))
-    return "" if not leads and len({verdict for _, verdict in verdicts}) > 1 else ("false", "true")[first]
+    leads = not re.search(
+        r"\w",
+        _LEAD.sub("", answer[:start]),
+    )
+    if not leads and len({verdict for _, verdict in verdicts}) > 1:
+        return ""
+    return ("false", "true")[first]
 
 
 def chosen_class(answer: str, classes: Iterable[str]) -> str:
@@ -65,9 +97,20 @@ def chosen_class(answer: str, classes: Iterable[str]) -> str:
     ExplaGraphs' answers are read in this way.
     """
     by_key = {name.casefold(): name for name in classes}
-    pattern = "|".join(sorted(map(re.escape, by_key), key=len, reverse=True))
-    match = re.search(pattern, answer, re.IGNORECASE) if by_key else None
-    return by_key[match[0].casefold()] if match else ""
+    pattern = "|".join(
+        sorted(
+            map(re.escape, by_key),
+            key=len,
+            reverse=True,
+        )
+    )
+    if by_key:
+        match = re.search(pattern, answer, re.IGNORECASE)
+    else:
+        match = None
+    if match:
+        return by_key[match[0].casefold()]
+    return ""
 
 
 @metric("accuracy", decides=30)
@@ -77,14 +120,22 @@ def _accuracy(question: Question, outcome: Outcome) -> float | None:
     Where the question has no label the normalised answers must be equal.
     """
     if outcome.abstained:
-        return 0.0 if question.label or question.answers else None
+        if question.label or question.answers:
+            return 0.0
+        return None
     if question.choices:
-        return float(chosen_label(outcome.answer, question.choices) == question.label) if question.label else None
+        if question.label:
+            return float(
+                chosen_label(outcome.answer, question.choices) == question.label
+            )
+        return None
     if question.label in ("true", "false"):
         return float(stated_verdict(outcome.answer) == question.label)
     if classes := question.metadata.get("classes"):
         return float(chosen_class(outcome.answer, classes) == question.label)
-    return exact_match(outcome.answer, question.answers) if question.answers else None
+    if question.answers:
+        return exact_match(outcome.answer, question.answers)
+    return None
 
 
 def _is_true(match: re.Match[str]) -> bool:

@@ -31,10 +31,15 @@ _HEADING = re.compile(
     rf"|(?P<edges>{_EDGE_WORD}))(?: [a-z]+){{0,3}}(?: ?\(\d+\))?[*_ ]*+(?::(?P<inline>.*))?",
     re.IGNORECASE,
 )
-_CSV: Mapping[str, _Section] = {"node_id,node_attr": "csv nodes", "src,edge_attr,dst": "csv edges"}
+_CSV: Mapping[str, _Section] = {
+    "node_id,node_attr": "csv nodes",
+    "src,edge_attr,dst": "csv edges",
+}
 _ITEM = re.compile(r"\s*+(?:[-*•–]|\d{1,3}[.)])\s++(?P<item>\S.*)")
 # marked as a number, since a figure in front of a name may belong to it
-_NUMBERED = re.compile(r"(?:node\s*+[\[(#]?\d++[\])]?|\[\d++\]|#\d++)[:,.|\s]\s*+(?=\S)", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?:node\s*+[\[(#]?\d++[\])]?|\[\d++\]|#\d++)[:,.|\s]\s*+(?=\S)", re.IGNORECASE
+)
 _NUMBER_BEHIND = re.compile(r"\((?:node|id|node_id)\W?+\s*+\d+\)$", re.IGNORECASE)
 _EXPLANATION = re.compile(r"\s[—–]\s.*")
 _WRAPPING = " \t*_`\"'“”,;"
@@ -43,9 +48,14 @@ _EDGE = re.compile(r"\(([^()|;]*+)([|;])([^()|;]*+)\2([^()|;]*+)\)")
 _COMMA_EDGE = re.compile(r"\(([^(),|;]*+),([^(),|;]*+),([^(),|;]*+)\)")
 _ARROW = re.compile(r"-+>|=+>|[→⟶➔➜]")
 # head and relation in front of an arrow: "mill --river", "(mill)-[:river]", "mill - river", "mill —river"
-_TO_RELATION = re.compile(r"(?P<head>.+?)(?:\s*-{1,2}[\[(]:?|--|\s-\s|[—–])(?P<relation>.+?)[\])]?[\s—–-]*")
+_TO_RELATION = re.compile(
+    r"(?P<head>.+?)(?:\s*-{1,2}[\[(]:?|--|\s-\s|[—–])(?P<relation>.+?)[\])]?[\s—–-]*"
+)
 _NO_ITEM = frozenset(("", "none"))
-_KEYS = {"nodes": ("nodes", "entities", "cited_nodes"), "edges": ("edges", "triples", "relations", "cited_edges")}
+_KEYS = {
+    "nodes": ("nodes", "entities", "cited_nodes"),
+    "edges": ("edges", "triples", "relations", "cited_edges"),
+}
 _ANSWER_KEYS = ("answer", "final_answer")
 _NODE_TEXT = ("name", "label", "text", "node", "node_attr", "entity", "id")
 _EDGE_TEXTS = (
@@ -53,7 +63,9 @@ _EDGE_TEXTS = (
     ("relation", "predicate", "edge", "edge_attr", "label", "type"),
     ("tail", "target", "dst", "object", "to"),
 )
-_COLUMNS = frozenset((*_NODE_TEXT, *_EDGE_TEXTS[0], *_EDGE_TEXTS[1], *_EDGE_TEXTS[2], "node_id", "#"))
+_COLUMNS = frozenset(
+    (*_NODE_TEXT, *_EDGE_TEXTS[0], *_EDGE_TEXTS[1], *_EDGE_TEXTS[2], "node_id", "#")
+)
 
 
 class CitedGraph(NamedTuple):
@@ -80,7 +92,10 @@ class GraphValidity:
     @property
     def fully_valid(self) -> bool:
         """Tell whether something is cited, and all of it exists."""
-        return self.cites and (self.nodes, self.edges) == (self.valid_nodes, self.valid_edges)
+        return self.cites and (self.nodes, self.edges) == (
+            self.valid_nodes,
+            self.valid_edges,
+        )
 
 
 def read_cited_graph(reply: str) -> CitedGraph:
@@ -106,15 +121,23 @@ def answer_apart(reply: str) -> str:
     'yellow'
     """
     answer = _read(reply)[0] or reply
-    return re.sub(rf"(?<!\s)\s*+{NUMBER.live}", "", answer).strip()  # white space is read from its beginning alone
+    return re.sub(
+        rf"(?<!\s)\s*+{NUMBER.live}", "", answer
+    ).strip()  # white space is read from its beginning alone
 
 
 def apart(outcome: Outcome) -> Outcome:
     """Return the outcome with its answer alone as the answer, and all of it as the reply (see `answer_apart`)."""
-    return replace(outcome, answer=answer_apart(outcome.answer), reply=outcome.answer)
+    return replace(
+        outcome,
+        answer=answer_apart(outcome.answer),
+        reply=outcome.answer,
+    )
 
 
-def graph_validity(cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Sequence[str]]) -> GraphValidity:
+def graph_validity(
+    cited: CitedGraph, nodes: Iterable[str], edges: Iterable[Sequence[str]]
+) -> GraphValidity:
     """Count which of the cited nodes and edges the graph has.
 
     Texts are compared by canonical key, edges with their direction. A node is a whole text or, of a scene graph's
@@ -149,25 +172,33 @@ def name_in_edges(node: str) -> str:
     >>> name_in_edges("name: banana; attribute: yellow; (x,y,w,h): (1, 2, 3, 4)"), name_in_edges("mill")
     ('banana', 'mill')
     """
-    return node.partition(";")[0].removeprefix("name:").strip() if node.startswith("name:") else node
+    if node.startswith("name:"):
+        return node.partition(";")[0].removeprefix("name:").strip()
+    return node
 
 
 @metric("valid_nodes")
 def _valid_nodes(question: Question, outcome: Outcome) -> float | None:
     validity = _validity(question, outcome)
-    return validity.valid_nodes / validity.nodes if validity and validity.nodes else None
+    if validity and validity.nodes:
+        return validity.valid_nodes / validity.nodes
+    return None
 
 
 @metric("valid_edges")
 def _valid_edges(question: Question, outcome: Outcome) -> float | None:
     validity = _validity(question, outcome)
-    return validity.valid_edges / validity.edges if validity and validity.edges else None
+    if validity and validity.edges:
+        return validity.valid_edges / validity.edges
+    return None
 
 
 @metric("fully_valid")
 def _fully_valid(question: Question, outcome: Outcome) -> float | None:
     validity = _validity(question, outcome)
-    return float(validity.fully_valid) if validity and validity.cites else None
+    if validity and validity.cites:
+        return float(validity.fully_valid)
+    return None
 
 
 def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
@@ -176,12 +207,15 @@ def _validity(question: Question, outcome: Outcome) -> GraphValidity | None:
     Returns None without either.
     """
     if question.metadata.get("graph"):
-        nodes, edges = question.graph.nodes, question.graph.triples()
+        nodes = question.graph.nodes
+        edges = question.graph.triples()
     elif edges := tuple(outcome.triples()):
         nodes = tuple(end for edge in edges for end in (edge[0], edge[2]))
     else:
         return None
-    return graph_validity(read_cited_graph(outcome.reply or outcome.answer), nodes, edges)
+    return graph_validity(
+        read_cited_graph(outcome.reply or outcome.answer), nodes, edges
+    )
 
 
 def _read(reply: str) -> tuple[str, CitedGraph]:
@@ -190,7 +224,9 @@ def _read(reply: str) -> tuple[str, CitedGraph]:
         return _read_object(item)
     reader = _Reader()
     lines = [(line, reader.reads(line)) for line in reply.splitlines()]
-    first = next((place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines))
+    first = next(
+        (place for place, (_, is_listed) in enumerate(lines) if is_listed), len(lines)
+    )
     said = [_EDGE.sub("", line).rstrip() for line, _ in lines[:first]]
     while first < len(lines) and said and (not said[-1] or said[-1].endswith(":")):
         said.pop()  # a line that introduces the list
@@ -203,10 +239,17 @@ def _read_object(item: Mapping[str, Any]) -> tuple[str, CitedGraph]:
     for section, keys in _KEYS.items():
         for key in keys:
             value = item.get(key) or ()
-            for part in value if isinstance(value, Sequence) and not isinstance(value, str) else (value,):
+            for part in (
+                value
+                if isinstance(value, Sequence) and not isinstance(value, str)
+                else (value,)
+            ):
                 reader.add_value(part, is_edge=section == "edges")
     answer = next((item[key] for key in _ANSWER_KEYS if item.get(key) is not None), "")
-    texts = answer if isinstance(answer, list) else [answer]
+    if isinstance(answer, list):
+        texts = answer
+    else:
+        texts = [answer]
     return "\n".join(map(str, texts)).strip(), reader.graph()
 
 
@@ -234,7 +277,10 @@ class _Reader:
             for head, relation, tail in self.edges
         )
         listed = (edge for edge in edges if canonical_key(edge[0]) not in _NO_ITEM)
-        return CitedGraph(tuple(nodes.values()), tuple(dict.fromkeys(listed)))
+        return CitedGraph(
+            tuple(nodes.values()),
+            tuple(dict.fromkeys(listed)),
+        )
 
     def reads(self, line: str) -> bool:
         """Read a line, and tell whether it belongs to a list, and so not to the answer."""
@@ -251,7 +297,13 @@ class _Reader:
         if heading := _HEADING.fullmatch(text[:_LONGEST]):
             inline = heading["inline"]
             if inline is not None or text[0] in "#*_" or self.section:
-                self._enter("both" if heading["both"] else "nodes" if heading["nodes"] else "edges")
+                self._enter(
+                    "both"
+                    if heading["both"]
+                    else "nodes"
+                    if heading["nodes"]
+                    else "edges"
+                )
                 if inline and any(map(str.isalnum, inline)):
                     self._read_inline(text.partition(":")[2])
                     self._enter("")
@@ -266,17 +318,26 @@ class _Reader:
         self._enter("")
         edges = _edges_in(item["item"] if item else text)
         self.edges += edges
-        return bool(edges) and not any(map(str.isalnum, _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text)))))
+        return bool(edges) and not any(
+            map(
+                str.isalnum,
+                _COMMA_EDGE.sub("", _EDGE.sub("", _without_arrows(text))),
+            )
+        )
 
     def add_value(self, value: object, *, is_edge: bool) -> None:
         """Add a node or an edge of JSON: a text, an object or a list."""
         if isinstance(value, Mapping):
             named = {str(key).lower(): part for key, part in value.items()}
-            ends = [next((str(named[key]) for key in keys if key in named), "") for keys in _EDGE_TEXTS]
+            ends = []
+            for keys in _EDGE_TEXTS:
+                ends.append(next((str(named[key]) for key in keys if key in named), ""))
             if is_edge or (ends[0] and ends[2]):
                 self.edges.append((ends[0], ends[1], ends[2]))
             else:
-                self.nodes.append(next((str(named[key]) for key in _NODE_TEXT if key in named), ""))
+                self.nodes.append(
+                    next((str(named[key]) for key in _NODE_TEXT if key in named), "")
+                )
         elif isinstance(value, list) and len(value) == 3:
             self.edges.append((str(value[0]), str(value[1]), str(value[2])))
         elif isinstance(value, list):
@@ -288,7 +349,8 @@ class _Reader:
             self.nodes.append(str(value))
 
     def _enter(self, section: _Section) -> None:
-        self.section, self.bulleted = section, None
+        self.section = section
+        self.bulleted = None
 
     def _read_inline(self, text: str) -> None:
         """Read what stands behind a heading's colon."""
@@ -296,7 +358,9 @@ class _Reader:
             for value in values:
                 self.add_value(value, is_edge=self.section == "edges")
         elif self.section == "nodes" and "name:" in text:
-            self.nodes += [part.strip(_WRAPPING) for part in re.split(r"(?=\bname:)", text)]
+            self.nodes += [
+                part.strip(_WRAPPING) for part in re.split(r"(?=\bname:)", text)
+            ]
         elif self.section == "nodes":
             self.nodes += [part.strip(_WRAPPING) for part in re.split("[,;]", text)]
         elif edges := _edges_in(text):
@@ -307,10 +371,13 @@ class _Reader:
     def _read_item(self, text: str) -> None:
         """Read an item of a list: a table's row, JSON, an edge, or the text of a node."""
         if text.startswith("|"):
-            cells = [cell.strip(_WRAPPING) for cell in text.strip("| ").split("|")]
+            cells = []
+            for cell in text.strip("| ").split("|"):
+                cells.append(cell.strip(_WRAPPING))
             if all(cell.lower() in _COLUMNS for cell in cells):
                 return
-            cells = cells[1:] if len(cells) in (2, 4) and cells[0].isdigit() else cells
+            if len(cells) in (2, 4) and cells[0].isdigit():
+                cells = cells[1:]
             if len(cells) == 3 and self.section != "nodes":
                 self.edges.append((cells[0], cells[1], cells[2]))
             else:
@@ -340,11 +407,15 @@ class _Reader:
 
 def _edges_in(text: str) -> list[Edge]:
     """Return the edges in parentheses or with arrows that stand in a text."""
-    edges = [
-        (_bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT))
-        for head, _, relation, tail in _EDGE.findall(text)
-    ]
-    boxed = ((head.strip(), relation.strip(), tail.strip()) for head, relation, tail in _COMMA_EDGE.findall(text))
+    edges = []
+    for head, _, relation, tail in _EDGE.findall(text):
+        edges.append(
+            (_bare(head, SUBJECT), _bare(relation, PREDICATE), _bare(tail, OBJECT))
+        )
+    boxed = (
+        (head.strip(), relation.strip(), tail.strip())
+        for head, relation, tail in _COMMA_EDGE.findall(text)
+    )
     edges += [edge for edge in boxed if not _is_box(edge[0])]
     return [edge for edge in edges if all(edge)] or _arrow_edges(text)
 
@@ -355,28 +426,44 @@ def _edges_of_item(text: str) -> list[Edge]:
         return edges
     for mark in ("|", ";", "\t"):
         if len(parts := text.split(mark)) == 3:
-            return [(_bare(parts[0], SUBJECT), _bare(parts[1], PREDICATE), _bare(parts[2], OBJECT))]
+            return [
+                (
+                    _bare(parts[0], SUBJECT),
+                    _bare(parts[1], PREDICATE),
+                    _bare(parts[2], OBJECT),
+                )
+            ]
     cells = _cells(text)
-    return [(cells[0], cells[1], cells[2])] if len(cells) == 3 and all(cells) else []
+    if len(cells) == 3 and all(cells):
+        return [(cells[0], cells[1], cells[2])]
+    return []
 
 
 def _cells(text: str) -> list[str]:
     """Return the fields of a line of CSV; none of a very long one."""
     if len(text) > _LONGEST:
         return []
-    return [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
+    return [
+        cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])
+    ]
 
 
 def _whole_edges(text: str) -> list[Edge]:
     """Return the edge that an item is, where it is listed as a node; none for a node with parentheses in its text."""
     bare = text.strip(_WRAPPING)
-    is_whole = _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
-    return _edges_in(bare) if is_whole else []
+    is_whole = (
+        _EDGE.fullmatch(bare) or _COMMA_EDGE.fullmatch(bare) or _ARROW.search(bare)
+    )
+    if is_whole:
+        return _edges_in(bare)
+    return []
 
 
 def _arrow_edges(text: str) -> list[Edge]:
     """Return the edges along a line of arrows; none if it has other text, or no arrows."""
-    parts = [part.strip(_WRAPPING) for part in _ARROW.split(text[: _LONGEST + 1])]
+    parts = []
+    for part in _ARROW.split(text[: _LONGEST + 1]):
+        parts.append(part.strip(_WRAPPING))
     if len(text) > _LONGEST or len(parts) < 2 or not all(parts):
         return []
     steps = [_TO_RELATION.fullmatch(part) for part in parts[:-1]]
@@ -388,10 +475,12 @@ def _arrow_edges(text: str) -> list[Edge]:
             relations.append(step["relation"])
         nodes.append(parts[-1])
     elif len(parts) % 2:
-        nodes, relations = parts[::2], parts[1::2]
+        nodes = parts[::2]
+        relations = parts[1::2]
     ends = [_node_of_arrow(node) for node in nodes]
     return [
-        (head, relation.strip(" []():"), tail) for head, relation, tail in zip(ends, relations, ends[1:], strict=False)
+        (head, relation.strip(" []():"), tail)
+        for head, relation, tail in zip(ends, relations, ends[1:], strict=False)
     ]
 
 
@@ -399,21 +488,33 @@ def _node_of_arrow(text: str) -> str:
     """Return a node's text without the parentheses that may stand around it in front of or behind an arrow."""
     bare = text.strip(_WRAPPING)
     inner = bare[1:-1]
-    return inner.strip(_WRAPPING) if bare.startswith("(") and bare.endswith(")") and "(" not in inner else bare
+    if bare.startswith("(") and bare.endswith(")") and "(" not in inner:
+        return inner.strip(_WRAPPING)
+    return bare
 
 
 def _without_arrows(text: str) -> str:
-    return "" if _arrow_edges(text) and not _EDGE.search(text) else text
+    if _arrow_edges(text) and not _EDGE.search(text):
+        return ""
+    return text
 
 
 def _json_object(reply: str) -> dict[str, Any] | None:
     """Return the reply's JSON object that lists nodes or edges, with its keys in lower case; None without one."""
     try:
-        value, _ = json.JSONDecoder().raw_decode(reply, max(0, reply.find("{")))
+        value, _ = json.JSONDecoder().raw_decode(
+            reply,
+            max(0, reply.find("{")),
+        )
     except (ValueError, RecursionError):
         return None
-    item = {str(key).lower(): part for key, part in value.items()} if isinstance(value, dict) else {}
-    return item if any(key in item for keys in _KEYS.values() for key in keys) else None
+    if isinstance(value, dict):
+        item = {str(key).lower(): part for key, part in value.items()}
+    else:
+        item = {}
+    if any(key in item for keys in _KEYS.values() for key in keys):
+        return item
+    return None
 
 
 def _json_list(text: str) -> list[Any] | None:
@@ -424,7 +525,9 @@ def _json_list(text: str) -> list[Any] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, list) else None
+    if isinstance(value, list):
+        return value
+    return None
 
 
 def _names(node: str) -> Iterator[str]:
@@ -440,7 +543,11 @@ def _names(node: str) -> Iterator[str]:
 def _readings(node: str) -> Iterator[str]:
     """Yield the canonical keys of what a cited text may mean: all of it, or without its number or explanation."""
     yield canonical_key(node)
-    for bare in (_NUMBERED.sub("", node, count=1), _NUMBER_BEHIND.sub("", node), _EXPLANATION.sub("", node)):
+    for bare in (
+        _NUMBERED.sub("", node, count=1),
+        _NUMBER_BEHIND.sub("", node),
+        _EXPLANATION.sub("", node),
+    ):
         if bare != node and (key := canonical_key(bare)):
             yield key
 

@@ -19,23 +19,30 @@ _Part = Literal["precision", "recall", "f1"]
 _TripleScore = Callable[[Iterable[TripleTexts], Iterable[TripleTexts]], SetScore]
 
 
-def triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+def triple_score(
+    predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
+) -> SetScore:
     """Return precision, recall and F1 of triples; two are the same if all three parts have the same canonical key."""
     return set_score(map(_key, predicted), map(_key, gold))
 
 
-def ends_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+def ends_score(
+    predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
+) -> SetScore:
     """Return precision, recall and F1 of (subject, object) pairs by canonical key, whatever their predicate."""
     return set_score(map(_ends, predicted), map(_ends, gold))
 
 
-def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> SetScore:
+def soft_triple_score(
+    predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
+) -> SetScore:
     """Return precision, recall and F1 where a triple is worth the token F1 of its words with those of a gold triple.
 
     Each triple is matched at most once; the best pairs are taken first (as CaRB does for precision), ties in order of
     the predicted, then of the gold triples. A repeated triple counts once.
     """
-    predictions, references = list(dict.fromkeys(map(_words, predicted))), list(dict.fromkeys(map(_words, gold)))
+    predictions = list(dict.fromkeys(map(_words, predicted)))
+    references = list(dict.fromkeys(map(_words, gold)))
     pairs = sorted(
         (
             (-worth, i, j)
@@ -44,24 +51,38 @@ def soft_triple_score(predicted: Iterable[TripleTexts], gold: Iterable[TripleTex
             if (worth := _f1(prediction, reference))
         )
     )
-    taken_found, taken_wanted, total = set[int](), set[int](), 0.0
+    taken_found = set[int]()
+    taken_wanted = set[int]()
+    total = 0.0
     for worth, i, j in pairs:
         if i not in taken_found and j not in taken_wanted:
             taken_found.add(i)
             taken_wanted.add(j)
             total -= worth
-    precision, recall = total / len(predictions) if predictions else 0.0, total / len(references) if references else 0.0
+    if predictions:
+        precision = total / len(predictions)
+    else:
+        precision = 0.0
+    if references:
+        recall = total / len(references)
+    else:
+        recall = 0.0
     both = precision + recall
     return SetScore(precision, recall, 2 * precision * recall / both if both else 0.0)
 
 
-def triple_rouge(kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]) -> float:
+def triple_rouge(
+    kind: str, predicted: Iterable[TripleTexts], gold: Iterable[TripleTexts]
+) -> float:
     """Return ROUGE's F-measure of the triples' words against those of the gold ones, in their orders, in 0..1.
 
     kind: "rouge1", "rouge2" or "rougeL". RAS measures text-to-triples so; the marks between the parts, which any two
     lists of triples share, do not count here. Raises MissingExtra without the rouge-score package.
     """
-    prediction, reference = (" ".join(" ".join(triple) for triple in triples) for triples in (predicted, gold))
+    prediction, reference = (
+        " ".join(" ".join(triple) for triple in triples)
+        for triples in (predicted, gold)
+    )
     return float(rouge_scorer(kind).score(reference, prediction)[kind].fmeasure)
 
 
@@ -71,19 +92,27 @@ def entity_score(triples: Iterable[TripleTexts], answers: Iterable[str]) -> SetS
     return set_score(entities, set(map(canonical_key, answers)))
 
 
-def _triple_part(rule: _TripleScore, part: _Part, question: Question, outcome: Outcome) -> float | None:
+def _triple_part(
+    rule: _TripleScore, part: _Part, question: Question, outcome: Outcome
+) -> float | None:
     gold = question.metadata.get("triples") or question.metadata.get("path")
-    return float(getattr(rule(outcome.triples(), gold), part)) if gold else None
+    if gold:
+        return float(getattr(rule(outcome.triples(), gold), part))
+    return None
 
 
 def _entity_part(part: _Part, question: Question, outcome: Outcome) -> float | None:
     golds = question.metadata.get("answer_entities") or question.answers
-    return float(getattr(entity_score(outcome.triples(), golds), part)) if golds else None
+    if golds:
+        return float(getattr(entity_score(outcome.triples(), golds), part))
+    return None
 
 
 def _rouge(kind: str, question: Question, outcome: Outcome) -> float | None:
     gold = question.metadata.get("triples") or question.metadata.get("path")
-    return triple_rouge(kind, outcome.triples(), gold) if gold else None
+    if gold:
+        return triple_rouge(kind, outcome.triples(), gold)
+    return None
 
 
 for _kind in ("rouge1", "rouge2", "rougeL"):
@@ -112,4 +141,6 @@ def _words(triple: TripleTexts) -> tuple[str, ...]:
 
 def _f1(words: tuple[str, ...], gold: tuple[str, ...]) -> float:
     common = sum((Counter(words) & Counter(gold)).values())
-    return 2 * common / (len(words) + len(gold)) if common else 0.0
+    if common:
+        return 2 * common / (len(words) + len(gold))
+    return 0.0

@@ -32,27 +32,38 @@ def _citation_support(question: Question, outcome: Outcome) -> float | None:
     support = _support(question, outcome)
     if True in support:
         return 1.0
-    return None if None in support else 0.0
+    if None in support:
+        return None
+    return 0.0
 
 
 @metric("supporting_citations")
 def _citation_precision(question: Question, outcome: Outcome) -> float | None:
     """Return the share of the citations that support the answer, of those of which it can be told."""
-    told = [one for one in _support(question, outcome) if one is not None]
-    return sum(told) / len(told) if told and not outcome.abstained else None
+    told = []
+    for one in _support(question, outcome):
+        if one is not None:
+            told.append(one)
+    if told and not outcome.abstained:
+        return sum(told) / len(told)
+    return None
 
 
 @metric("answer_in_passages", of_passages=True)
 def _answer_in_passages(question: Question, outcome: Outcome) -> float | None:
     golds = [gold for gold in question.answers if checkable(gold)]
     texts = (f"{passage.title}. {passage.text}" for passage in outcome.passages)
-    return answer_support(golds, texts) if golds else None
+    if golds:
+        return answer_support(golds, texts)
+    return None
 
 
 @metric("answer_in_facts")
 def _answer_in_facts(question: Question, outcome: Outcome) -> float | None:
     golds = [gold for gold in question.answers if checkable(gold)]
-    return answer_support(golds, map(" ".join, outcome.triples())) if golds else None
+    if golds:
+        return answer_support(golds, map(" ".join, outcome.triples()))
+    return None
 
 
 def _support(question: Question, outcome: Outcome) -> list[bool | None]:
@@ -61,7 +72,14 @@ def _support(question: Question, outcome: Outcome) -> list[bool | None]:
     if any(one is not None for one in recorded):
         return recorded
     passages = {passage.id: passage for passage in outcome.passages}
-    quoted = {one.passage_id: Passage(one.passage_id, one.quote, one.title) for one in outcome.citations}
+    quoted = {}
+    for one in outcome.citations:
+        quoted[one.passage_id] = Passage(one.passage_id, one.quote, one.title)
     answer = Answer(outcome.answer, outcome.citations)
-    marked = with_support(question.question, answer, {**quoted, **passages}, outcome.facts)
+    marked = with_support(
+        question.question,
+        answer,
+        {**quoted, **passages},
+        outcome.facts,
+    )
     return [one.supported for one in marked.citations]

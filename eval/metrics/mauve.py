@@ -44,7 +44,9 @@ def require_mauve(texts: int) -> None:
     if not all(map(find_spec, ("mauve", "torch", "transformers"))):
         raise MissingExtra("MAUVE", "mauve")
     if texts < LEAST:
-        raise SettingsError(f"MAUVE compares distributions: ask at least {LEAST} questions, got {texts}")
+        raise SettingsError(
+            f"MAUVE compares distributions: ask at least {LEAST} questions, got {texts}"
+        )
 
 
 def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
@@ -53,12 +55,24 @@ def mauve_of(results: Iterable[Result], model: str | Path) -> Mauve:
     Of question and answer together, the first 100 words count. model: a causal language model of transformers, its
     name or the folder of its safetensors weights. Raises MissingExtra, SettingsError and WeightsError.
     """
-    pairs = [(result.question, result.response, result.answers[0]) for result in results if result.answers]
+    pairs = []
+    for result in results:
+        if result.answers:
+            pairs.append((result.question, result.response, result.answers[0]))
     require_mauve(len(pairs))
-    ours = [compared_text(question, answer) for question, answer, _ in pairs]
+    ours = []
+    for question, answer, _ in pairs:
+        ours.append(compared_text(question, answer))
     human = [compared_text(question, gold) for question, _, gold in pairs]
     vectors = features([*human, *ours], model)
-    return Mauve(mauve_of_vectors(vectors[: len(human)], vectors[len(human) :]), len(pairs), str(model))
+    return Mauve(
+        mauve_of_vectors(
+            vectors[: len(human)],
+            vectors[len(human) :],
+        ),
+        len(pairs),
+        str(model),
+    )
 
 
 def mauve_of_vectors(human: Floats, ours: Floats) -> float:
@@ -72,7 +86,9 @@ def mauve_of_vectors(human: Floats, ours: Floats) -> float:
 
 def compared_text(question: str, answer: str) -> str:
     """Return the first 100 words of a question and its answer, without punctuation at the end, as ALCE does."""
-    return " ".join(f"{question} {answer.strip()}".split()[:_WORDS]).rstrip(string.punctuation)
+    return " ".join(f"{question} {answer.strip()}".split()[:_WORDS]).rstrip(
+        string.punctuation
+    )
 
 
 def features(texts: Sequence[str], model: str | Path) -> Floats:
@@ -93,14 +109,31 @@ def features(texts: Sequence[str], model: str | Path) -> Floats:
     rows: list[Floats] = []
     with torch.inference_mode():
         for at in range(0, len(texts), _BATCH):
-            tokens = [
-                tokeniser.encode(text, truncation=True, max_length=_TOKENS, return_tensors="pt")[0]
-                for text in texts[at : at + _BATCH]
-            ]
+            tokens = []
+            for text in texts[at : at + _BATCH]:
+                tokens.append(
+                    tokeniser.encode(
+                        text,
+                        truncation=True,
+                        max_length=_TOKENS,
+                        return_tensors="pt",
+                    )[0]
+                )
             # padded behind: a causal model's earlier states do not see it
             ids = torch.nn.utils.rnn.pad_sequence(tokens, batch_first=True)
-            mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in tokens], batch_first=True)
-            states = network(input_ids=ids.to(network.device), attention_mask=mask.to(network.device)).last_hidden_state
+            mask = torch.nn.utils.rnn.pad_sequence(
+                [torch.ones_like(row) for row in tokens],
+                batch_first=True,
+            )
+            states = network(
+                input_ids=ids.to(network.device),
+                attention_mask=mask.to(network.device),
+            ).last_hidden_state
             last = torch.tensor([len(row) - 1 for row in tokens])
-            rows.append(states[torch.arange(len(tokens)), last.to(states.device)].float().cpu().numpy())
+            rows.append(
+                states[torch.arange(len(tokens)), last.to(states.device)]
+                .float()
+                .cpu()
+                .numpy()
+            )
     return np.concatenate(rows)

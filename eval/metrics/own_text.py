@@ -38,16 +38,25 @@ def text_tokens(text: str) -> list[str]:
     >>> text_tokens("“The Water of Leith”, 3,000 m"), text_tokens("C#"), text_tokens("−5 °C")
     (['water', 'of', 'leith', '3000', 'm'], ['c#'], ['-5', '°c'])
     """
-    plain = unicodedata.normalize("NFKC", text.translate(_SPELLINGS)).translate(_SPELLINGS).casefold()
+    plain = (
+        unicodedata.normalize("NFKC", text.translate(_SPELLINGS))
+        .translate(_SPELLINGS)
+        .casefold()
+    )
     plain = _ACCENTS.sub("", unicodedata.normalize("NFD", plain))
     plain = unicodedata.normalize("NFC", plain)
-    plain = _INITIALS.sub(lambda found: found[0].replace(".", ""), plain)
+    plain = _INITIALS.sub(
+        lambda found: found[0].replace(".", ""),
+        plain,
+    )
     plain = _THOUSANDS.sub("", plain)
     plain = _CHARACTERS.sub(r" \1 ", _SIGNS.sub(r" \1 ", plain))
     words = plain.split()
     bare = [word for word in map(_without_punctuation, words) if word]
     telling = [word for word in bare if word not in _ARTICLES]
-    return telling or bare or words  # an answer may be nothing but articles, or punctuation
+    return (
+        telling or bare or words
+    )  # an answer may be nothing but articles, or punctuation
 
 
 @answer_metric("em_text", decides=9)
@@ -81,11 +90,16 @@ def _f1(predicted: list[str], gold: list[str]) -> float:
 
 def _without_punctuation(word: str) -> str:
     """Return a word without the punctuation at its ends, but for a sign, and marks that are a part of it."""
-    start, end = 0, len(word)
+    start = 0
+    end = len(word)
     while start < end and _is_punctuation(word[start]) and not _is_sign(word, start):
         start += 1
     marked = word[:start].endswith("*")
-    while end > start and _is_punctuation(word[end - 1]) and (marked or word[end - 1] != "*"):
+    while (
+        end > start
+        and _is_punctuation(word[end - 1])
+        and (marked or word[end - 1] != "*")
+    ):
         end -= 1
     return word[start:end].strip("#") and word[start:end]
 

@@ -19,7 +19,9 @@ def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
     named = f" {canonical_key(outcome.answer)} " in f" {canonical_key(question)} "
     if outcome.abstained or not checkable(outcome.answer) or named:
         return None
-    by_number = {citation.number: citation for citation in outcome.citations}
+    by_number = {}
+    for citation in outcome.citations:
+        by_number[citation.number] = citation
     steps = proof_of(question, outcome.answer, outcome.citations, outcome.facts)
     return [by_number[step.citation] for step in steps]
 
@@ -27,7 +29,9 @@ def proof_citations(question: str, outcome: Outcome) -> list[Citation] | None:
 @metric("proof_shown")
 def _proof_shown(question: Question, outcome: Outcome) -> float | None:
     proof = proof_citations(question.question, outcome)
-    return None if proof is None else float(bool(proof))
+    if proof is None:
+        return None
+    return float(bool(proof))
 
 
 @metric("proof_complete")
@@ -37,6 +41,13 @@ def _proof_complete(question: Question, outcome: Outcome) -> float | None:
     if not proof or not question.supporting:
         return None
     passages = {passage.id: passage for passage in outcome.passages}
-    told = {citation.title if question.by_title else citation.passage_id for citation in proof}
-    told.update(question.names(passages[one.passage_id] for one in proof if one.passage_id in passages))
+    told = {
+        citation.title if question.by_title else citation.passage_id
+        for citation in proof
+    }
+    told.update(
+        question.names(
+            passages[one.passage_id] for one in proof if one.passage_id in passages
+        )
+    )
     return float(told.issuperset(question.supporting))

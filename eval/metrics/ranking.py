@@ -13,7 +13,9 @@ from ras_agent.eval.question import Question
 def recall_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return the share of the gold names among the first `k` ranked ones, in 0..1; 0.0 without gold."""
     relevant = set(gold)
-    return len(relevant.intersection(_first(k, ranked))) / len(relevant) if relevant else 0.0
+    if relevant:
+        return len(relevant.intersection(_first(k, ranked))) / len(relevant)
+    return 0.0
 
 
 @ranking_metric("all_recall", decides=90)
@@ -34,12 +36,21 @@ def hit_at(k: int, ranked: Sequence[str], gold: Iterable[str]) -> float:
 def reciprocal_rank(ranked: Sequence[str], gold: Iterable[str]) -> float:
     """Return 1 / rank of the first gold name, ranks from 1; 0.0 if there is none. Its mean over questions is MRR."""
     relevant = set(gold)
-    return next((1 / rank for rank, name in enumerate(dict.fromkeys(ranked), 1) if name in relevant), 0.0)
+    return next(
+        (
+            1 / rank
+            for rank, name in enumerate(dict.fromkeys(ranked), 1)
+            if name in relevant
+        ),
+        0.0,
+    )
 
 
 @metric("mrr", of_passages=True)
 def _mrr(question: Question, outcome: Outcome) -> float | None:
-    return reciprocal_rank(outcome.ranked(question), question.supporting) if question.supporting else None
+    if question.supporting:
+        return reciprocal_rank(outcome.ranked(question), question.supporting)
+    return None
 
 
 @metric("ndcg", of_passages=True, cutoff="optional")
@@ -51,7 +62,11 @@ def _ndcg(question: Question, outcome: Outcome, k: int | None = None) -> float |
     if not question.supporting:
         return None
     grades = question.relevance or dict.fromkeys(question.supporting, 1)
-    return ndcg_at(k or max(1, len(outcome.passages)), outcome.ranked(question), grades)
+    return ndcg_at(
+        k or max(1, len(outcome.passages)),
+        outcome.ranked(question),
+        grades,
+    )
 
 
 def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float:
@@ -59,8 +74,15 @@ def ndcg_at(k: int, ranked: Sequence[str], grades: Mapping[str, float]) -> float
 
     It is 0.0 without grades. The gain of rank r is grade / log2(r + 1); a grade below 0 gains nothing.
     """
-    best = _gain(sorted((max(0.0, grade) for grade in grades.values()), reverse=True)[:k])
-    return _gain([max(0.0, grades.get(name, 0.0)) for name in _first(k, ranked)]) / best if best else 0.0
+    best = _gain(
+        sorted((max(0.0, grade) for grade in grades.values()), reverse=True)[:k]
+    )
+    if best:
+        return (
+            _gain([max(0.0, grades.get(name, 0.0)) for name in _first(k, ranked)])
+            / best
+        )
+    return 0.0
 
 
 def _gain(grades: Iterable[float]) -> float:

@@ -48,12 +48,20 @@ class Outcome:
     @classmethod
     def from_output(cls, out: Mapping[str, Any]) -> Self:
         """Return the outcome in an agent's output, or in a trace's `to_dict()`."""
-        facts = out.get("graph", {}).get("facts", ()) if out.get("graph") else ()
+        if out.get("graph"):
+            facts = out.get("graph", {}).get("facts", ())
+        else:
+            facts = ()
         return cls(
             answer=out["answer"],
             abstained=bool(out.get("abstained")),
-            citations=tuple(Citation.from_dict(citation) for citation in out.get("citations") or ()),
-            passages=tuple(Passage.from_dict(passage) for passage in (out.get("passages") or {}).values()),
+            citations=tuple(
+                Citation.from_dict(citation) for citation in out.get("citations") or ()
+            ),
+            passages=tuple(
+                Passage.from_dict(passage)
+                for passage in (out.get("passages") or {}).values()
+            ),
             facts={fact["id"]: Triple.from_dict(fact) for fact in facts},
             hops=len(out.get("steps") or ()),
             stop_reason=out.get("stop_reason") or "",
@@ -65,7 +73,9 @@ class Outcome:
 
     def triples(self) -> list[tuple[str, str, str]]:
         """Return the question graph's facts as (subject, predicate, object)."""
-        return [(fact.subject, fact.predicate, fact.object) for fact in self.facts.values()]
+        return [
+            (fact.subject, fact.predicate, fact.object) for fact in self.facts.values()
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,11 @@ class Metric:
 
 
 def metric(
-    name: str, *, of_passages: bool = False, decides: int | None = None, cutoff: Cutoff = "none"
+    name: str,
+    *,
+    of_passages: bool = False,
+    decides: int | None = None,
+    cutoff: Cutoff = "none",
 ) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of question and outcome as the metric `name` (see `Metric`).
 
@@ -95,14 +109,22 @@ def metric(
 
     def registered(function: _Function) -> _Function:
         if not _is_own(function) and name in _own_names():
-            raise ValueError(f"metric {name!r} is built in: register yours under another name")
-        registry.register("metric", name, Metric(name, function, of_passages, decides, cutoff))
+            raise ValueError(
+                f"metric {name!r} is built in: register yours under another name"
+            )
+        registry.register(
+            "metric",
+            name,
+            Metric(name, function, of_passages, decides, cutoff),
+        )
         return function
 
     return registered
 
 
-def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
+def answer_metric(
+    name: str, *, decides: int | None = None
+) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of an answer and the gold answers as the metric `name`.
 
     It applies to questions with gold answers. An abstention scores 0.0, whatever words it shares with them.
@@ -113,7 +135,9 @@ def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Functi
         def scored(question: Question, outcome: Outcome) -> float | None:
             if not question.answers:
                 return None
-            return 0.0 if outcome.abstained else float(rule(outcome.answer, question.answers))
+            if outcome.abstained:
+                return 0.0
+            return float(rule(outcome.answer, question.answers))
 
         metric(name, decides=decides)(scored)
         return rule
@@ -121,7 +145,9 @@ def answer_metric(name: str, *, decides: int | None = None) -> Callable[[_Functi
     return registered
 
 
-def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Function], _Function]:
+def ranking_metric(
+    name: str, *, decides: int | None = None
+) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function of k, ranked and gold names as the metric `name@k`, and as `name`.
 
     Without `@k` all ranks count. It applies to questions that name gold passages.
@@ -129,13 +155,23 @@ def ranking_metric(name: str, *, decides: int | None = None) -> Callable[[_Funct
 
     def registered(rule: _Function) -> _Function:
         @wraps(rule)
-        def scored(question: Question, outcome: Outcome, k: int | None = None) -> float | None:
+        def scored(
+            question: Question, outcome: Outcome, k: int | None = None
+        ) -> float | None:
             if not question.supporting:
                 return None
-            depth = max(1, len(outcome.passages)) if k is None else k
+            if k is None:
+                depth = max(1, len(outcome.passages))
+            else:
+                depth = k
             return float(rule(depth, outcome.ranked(question), question.supporting))
 
-        metric(name, of_passages=True, decides=decides, cutoff="optional")(scored)
+        metric(
+            name,
+            of_passages=True,
+            decides=decides,
+            cutoff="optional",
+        )(scored)
         return rule
 
     return registered
@@ -153,7 +189,9 @@ def find_metric(name: str) -> Metric:
     if not registry.is_registered("metric", base):
         raise UnknownName("metric", name, metric_names())
     plugin = registry.find("metric", base)
-    if not isinstance(plugin, Metric):  # the function of an entry point, which its decorator has registered by now
+    if not isinstance(
+        plugin, Metric
+    ):  # the function of an entry point, which its decorator has registered by now
         plugin = registry.find("metric", base)
     if not isinstance(plugin, Metric):
         plugin = Metric(base, plugin)
@@ -161,7 +199,11 @@ def find_metric(name: str) -> Metric:
         return plugin
     if plugin.cutoff == "none" or not (cutoff.isdigit() and int(cutoff) > 0):
         raise UnknownName("metric", name, metric_names())
-    return replace(plugin, name=name, score=partial(plugin.score, k=int(cutoff)))
+    return replace(
+        plugin,
+        name=name,
+        score=partial(plugin.score, k=int(cutoff)),
+    )
 
 
 def metric_names() -> tuple[str, ...]:
@@ -169,12 +211,23 @@ def metric_names() -> tuple[str, ...]:
     _own_names()
     listed: set[str] = set()
     for name in registry.names("metric"):
-        cutoff = plugin.cutoff if isinstance(plugin := registry.PLUGINS["metric"].get(name), Metric) else "none"
-        listed |= {name} if cutoff == "none" else {f"{name}@k"} if cutoff == "required" else {name, f"{name}@k"}
+        if isinstance(plugin := registry.PLUGINS["metric"].get(name), Metric):
+            cutoff = plugin.cutoff
+        else:
+            cutoff = "none"
+        listed |= (
+            {name}
+            if cutoff == "none"
+            else {f"{name}@k"}
+            if cutoff == "required"
+            else {name, f"{name}@k"}
+        )
     return tuple(sorted(listed))
 
 
-def score(question: Question, outcome: Outcome, metrics: Iterable[str]) -> dict[str, float]:
+def score(
+    question: Question, outcome: Outcome, metrics: Iterable[str]
+) -> dict[str, float]:
     """Return the score of each metric that applies to the question, in 0..1. Raises UnknownName."""
     scored = ((name, find_metric(name).score(question, outcome)) for name in metrics)
     return {name: value for name, value in scored if value is not None}
@@ -185,7 +238,11 @@ def _own_names() -> frozenset[str]:
     """Import the modules of this folder, whose decorators register their metrics, and return the metrics' names."""
     registry.import_modules_of(_FOLDER)
     table = registry.PLUGINS["metric"].items()
-    return frozenset(name for name, plugin in table if isinstance(plugin, Metric) and _is_own(plugin.score))
+    return frozenset(
+        name
+        for name, plugin in table
+        if isinstance(plugin, Metric) and _is_own(plugin.score)
+    )
 
 
 _FOLDER = __name__.rpartition(".")[0]
@@ -193,5 +250,8 @@ _FOLDER = __name__.rpartition(".")[0]
 
 def _is_own(function: Callable[..., Any]) -> bool:
     """Tell whether a function, or the function of a partial, is defined in this folder."""
-    inner = function.func if isinstance(function, partial) else function
+    if isinstance(function, partial):
+        inner = function.func
+    else:
+        inner = function
     return str(getattr(inner, "__module__", "")).startswith(f"{_FOLDER}.")

@@ -21,7 +21,11 @@ def judged_stop(stop_reason: str, hops: int, gold_hops: int | None) -> Stop | No
     """
     if gold_hops is None or stop_reason not in _OWN_STOPS:
         return None
-    return "on_time" if hops == gold_hops else "early" if hops < gold_hops else "late"
+    if hops == gold_hops:
+        return "on_time"
+    if hops < gold_hops:
+        return "early"
+    return "late"
 
 
 @metric("sufficiency_precision")
@@ -44,9 +48,15 @@ def _sufficient_evidence(question: Question, outcome: Outcome) -> float | None:
     """Return 1.0 if all gold passages had been retrieved when the planner stopped by itself."""
     if outcome.stop_reason not in _OWN_STOPS or not question.supporting:
         return None
-    return all_recalled_at(len(outcome.passages), outcome.ranked(question), question.supporting)
+    return all_recalled_at(
+        len(outcome.passages),
+        outcome.ranked(question),
+        question.supporting,
+    )
 
 
 def _stop_score(action: Stop, question: Question, outcome: Outcome) -> float | None:
     stop = judged_stop(outcome.stop_reason, outcome.hops, question.hops)
-    return float(stop == action) if stop else None
+    if stop:
+        return float(stop == action)
+    return None

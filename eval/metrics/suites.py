@@ -21,7 +21,11 @@ _INSUFFICIENT = "insufficient information"
 def reference_texts(reference: Any) -> list[str]:
     """Return the texts in a reference answer: of a mapping its keys and values, of a list its items, "yes" for True."""
     if isinstance(reference, dict):
-        return [text for item in (*reference, *reference.values()) for text in reference_texts(item)]
+        return [
+            text
+            for item in (*reference, *reference.values())
+            for text in reference_texts(item)
+        ]
     if isinstance(reference, list | tuple):
         return [text for item in reference for text in reference_texts(item)]
     if isinstance(reference, bool):
@@ -32,10 +36,14 @@ def reference_texts(reference: Any) -> list[str]:
 def reference_text(reference: Any) -> str:
     """Return a reference answer as one text: a line an item, "key - value" for a mapping."""
     if isinstance(reference, dict):
-        return "\n".join(f"{key} - {reference_text(value)}" for key, value in reference.items())
+        return "\n".join(
+            f"{key} - {reference_text(value)}" for key, value in reference.items()
+        )
     if isinstance(reference, list | tuple):
         return "\n".join(map(reference_text, reference))
-    return "" if reference is None else reference_texts(reference)[0]
+    if reference is None:
+        return ""
+    return reference_texts(reference)[0]
 
 
 def fanout_share(answer: str, reference: Any) -> float:
@@ -45,8 +53,11 @@ def fanout_share(answer: str, reference: Any) -> float:
     lemmas of spaCy that FanOutQA takes: the share of a text may differ where a stem is no lemma. A list in a mapping
     counts with each of its items.
     """
-    texts, held = reference_texts(reference), f" {_normal(answer)} "
-    return sum(f" {_normal(text)} " in held for text in texts) / len(texts) if texts else 0.0
+    texts = reference_texts(reference)
+    held = f" {_normal(answer)} "
+    if texts:
+        return sum(f" {_normal(text)} " in held for text in texts) / len(texts)
+    return 0.0
 
 
 def _normal(text: str) -> str:
@@ -59,14 +70,18 @@ def _fanout_loose(question: Question, outcome: Outcome) -> float | None:
     """Return the share of the answer's parts, as names and numbers, that the reply holds."""
     if "reference" not in question.metadata:
         return None
-    return 0.0 if outcome.abstained else fanout_share(outcome.answer, question.metadata["reference"])
+    if outcome.abstained:
+        return 0.0
+    return fanout_share(outcome.answer, question.metadata["reference"])
 
 
 @metric("fanout_strict")
 def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
     """Return the share of questions of whose answer no part is missing in the reply."""
     share = _fanout_loose(question, outcome)
-    return None if share is None else float(share == 1.0)
+    if share is None:
+        return None
+    return float(share == 1.0)
 
 
 # ---- MultiHop-RAG: facts in the texts that were retrieved, and one word of the answer
@@ -76,7 +91,11 @@ def _fanout_strict(question: Question, outcome: Outcome) -> float | None:
 def _fact_hit(question: Question, outcome: Outcome, k: int) -> float | None:
     """Return the share of questions with a passage among the first k that holds a gold fact, letter for letter."""
     facts = _facts(question)
-    return float(any(_held(facts, passage.text) for passage in outcome.passages[:k])) if facts else None
+    if facts:
+        return float(
+            any(_held(facts, passage.text) for passage in outcome.passages[:k])
+        )
+    return None
 
 
 @metric("fact_mrr", of_passages=True, cutoff="required")
@@ -84,7 +103,11 @@ def _fact_mrr(question: Question, outcome: Outcome, k: int) -> float | None:
     """Return how early the first passage comes that holds a gold fact: 1 / its rank, 0 behind rank k."""
     if not (facts := _facts(question)):
         return None
-    ranks = (rank for rank, passage in enumerate(outcome.passages[:k], 1) if _held(facts, passage.text))
+    ranks = (
+        rank
+        for rank, passage in enumerate(outcome.passages[:k], 1)
+        if _held(facts, passage.text)
+    )
     return next((1 / rank for rank in ranks), 0.0)
 
 
@@ -127,10 +150,16 @@ def _multihop_accuracy(question: Question, outcome: Outcome) -> float | None:
     """
     if not question.answers:
         return None
-    answer = _INSUFFICIENT if outcome.abstained else outcome.answer.lower()
+    if outcome.abstained:
+        answer = _INSUFFICIENT
+    else:
+        answer = outcome.answer.lower()
     words = set(answer.split())
     return float(
-        any(words & set(gold.lower().removesuffix(".").split() + gold.lower().split()) for gold in question.answers)
+        any(
+            words & set(gold.lower().removesuffix(".").split() + gold.lower().split())
+            for gold in question.answers
+        )
     )
 
 
@@ -147,5 +176,10 @@ def rouge_l(prediction: str, references: Sequence[str]) -> float:
         return 0.0
     scorer = rouge_scorer("rougeL")
     return max(
-        (float(scorer.score(gold, prediction)["rougeL"].fmeasure) for gold in references if gold.strip()), default=0.0
+        (
+            float(scorer.score(gold, prediction)["rougeL"].fmeasure)
+            for gold in references
+            if gold.strip()
+        ),
+        default=0.0,
     )

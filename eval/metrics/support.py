@@ -20,27 +20,35 @@ _Pair = tuple[float, float]
 @metric("support_f1")
 def _support_f1(question: Question, outcome: Outcome) -> float | None:
     """Return the F1 of the cited passages against the gold ones: MuSiQue's support F1."""
-    return _f1(*_of_sets(_cited_passages(question, outcome), question.supporting)) if question.supporting else None
+    if question.supporting:
+        return _f1(*_of_sets(_cited_passages(question, outcome), question.supporting))
+    return None
 
 
 @metric("support_em")
 def _support_em(question: Question, outcome: Outcome) -> float | None:
     """Return 1.0 where the cited passages are the gold ones, all of them and no other."""
-    return float(_cited_passages(question, outcome) == set(question.supporting)) if question.supporting else None
+    if question.supporting:
+        return float(_cited_passages(question, outcome) == set(question.supporting))
+    return None
 
 
 @metric("sp_f1")
 def _sp_f1(question: Question, outcome: Outcome) -> float | None:
     """Return the F1 of the cited sentences against the supporting facts, as HotpotQA has it."""
     facts = _supporting_facts(question)
-    return _f1(*_of_sets(_cited_sentences(question, outcome), facts)) if facts else None
+    if facts:
+        return _f1(*_of_sets(_cited_sentences(question, outcome), facts))
+    return None
 
 
 @metric("sp_em")
 def _sp_em(question: Question, outcome: Outcome) -> float | None:
     """Return 1.0 where the cited sentences are the supporting facts, all of them and no other, as HotpotQA has it."""
     facts = _supporting_facts(question)
-    return float(_cited_sentences(question, outcome) == facts) if facts else None
+    if facts:
+        return float(_cited_sentences(question, outcome) == facts)
+    return None
 
 
 @metric("joint_f1")
@@ -60,13 +68,18 @@ def _joint_em(question: Question, outcome: Outcome) -> float | None:
     facts = _supporting_facts(question)
     if not facts or not question.answers:
         return None
-    right = not outcome.abstained and exact_match(outcome.answer, question.answers) == 1.0
+    right = (
+        not outcome.abstained and exact_match(outcome.answer, question.answers) == 1.0
+    )
     return float(right and _cited_sentences(question, outcome) == facts)
 
 
 def _cited_passages(question: Question, outcome: Outcome) -> set[str]:
     passages = {passage.id: passage for passage in outcome.passages}
-    cited = [passages[citation.passage_id] for citation in outcome.citations if citation.passage_id in passages]
+    cited = []
+    for citation in outcome.citations:
+        if citation.passage_id in passages:
+            cited.append(passages[citation.passage_id])
     return set(question.names(cited))
 
 
@@ -74,7 +87,10 @@ def _supporting_facts(question: Question) -> set[Hashable]:
     """Return the gold (title, sentence) pairs; none where the question's contexts do not say where sentences end."""
     if not question.metadata.get("sentence_ends"):
         return set()
-    return {(str(title), int(number)) for title, number in question.metadata.get("supporting_facts") or ()}
+    return {
+        (str(title), int(number))
+        for title, number in question.metadata.get("supporting_facts") or ()
+    }
 
 
 def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
@@ -89,7 +105,9 @@ def _cited_sentences(question: Question, outcome: Outcome) -> set[Hashable]:
             continue
         first = bisect_right(ends, citation.start)
         last = bisect_right(ends, max(citation.start, citation.end - 1))
-        cited |= {(title, number) for number in range(first, min(last, len(ends) - 1) + 1)}
+        cited |= {
+            (title, number) for number in range(first, min(last, len(ends) - 1) + 1)
+        }
     return cited
 
 
@@ -104,7 +122,10 @@ def _of_answer(question: Question, outcome: Outcome) -> _Pair:
     """Return precision and recall of the answer's words, against the gold answer by which its F1 is the best."""
     if outcome.abstained:
         return 0.0, 0.0
-    best = max(question.answers, key=lambda gold: token_f1(outcome.answer, [gold]))
+    best = max(
+        question.answers,
+        key=lambda gold: token_f1(outcome.answer, [gold]),
+    )
     if not token_f1(outcome.answer, [best]):
         return 0.0, 0.0
     predicted = normalise_answer(outcome.answer).split()
@@ -114,4 +135,6 @@ def _of_answer(question: Question, outcome: Outcome) -> _Pair:
 
 
 def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    if precision + recall:
+        return 2 * precision * recall / (precision + recall)
+    return 0.0

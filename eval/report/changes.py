@@ -65,11 +65,22 @@ class _Moment(NamedTuple):
 
 def changes(before: Run, after: Run, metrics: Sequence[str]) -> Changes:
     """Compare two runs question by question; metrics: whose paired differences are told."""
-    old, new = before.by_id, after.by_id
-    pairs = [(old[name], new[name]) for name in old if name in new and old[name].question == new[name].question]
+    old = before.by_id
+    new = after.by_id
+    pairs = []
+    for name in old:
+        if name in new and old[name].question == new[name].question:
+            pairs.append((old[name], new[name]))
     changed = [change for pair in pairs if (change := change_of(*pair))]
     asked = {old_result.id for old_result, _ in pairs}
-    both = [replace(run, results=tuple(one for one in run.results if one.id in asked)) for run in (before, after)]
+    both = []
+    for run in (before, after):
+        both.append(
+            replace(
+                run,
+                results=tuple(one for one in run.results if one.id in asked),
+            )
+        )
     return Changes(
         before.name,
         after.name,
@@ -88,16 +99,35 @@ def change_of(before: Result, after: Result) -> Change | None:
         if old is None or new is None or old[:3] != new[:3]:
             # the earlier step of the two, but where one run has ended, the step by which the other goes on
             both = [one for one in (old, new) if one]
-            moment = min(both, key=lambda one: (one.step == "answer", one.hop, STEPS.index(one.step)))
-            there, here = _told(old, new, moment.step), _told(new, old, moment.step)
-            return Change(before.id, before.question, moment.step, moment.hop, there, here)
+            moment = min(
+                both,
+                key=lambda one: (one.step == "answer", one.hop, STEPS.index(one.step)),
+            )
+            there = _told(old, new, moment.step)
+            here = _told(new, old, moment.step)
+            return Change(
+                before.id,
+                before.question,
+                moment.step,
+                moment.hop,
+                there,
+                here,
+            )
     return None
 
 
 def changes_markdown(found: Changes, *, most: int = 0) -> str:
     """Return the changes as Markdown: counts by step, paired differences, and `most` of the questions, 0 for all."""
-    counts = [[step, str(sum(change.step == step for change in found.changed))] for step in STEPS]
-    asked, only = len(found.changed) + found.equal, ((found.only_there, found.there), (found.only_here, found.here))
+    counts = []
+    for step in STEPS:
+        counts.append(
+            [
+                step,
+                str(sum(change.step == step for change in found.changed)),
+            ]
+        )
+    asked = len(found.changed) + found.equal
+    only = ((found.only_there, found.there), (found.only_here, found.here))
     apart = "".join(f"; {count} only in {name}" for count, name in only if count)
     parts = [
         f"{len(found.changed)} of {asked} questions changed from {found.there} to {found.here}{apart}",
@@ -115,54 +145,107 @@ def changes_markdown(found: Changes, *, most: int = 0) -> str:
     ]:
         parts.append(
             markdown_table(
-                ["metric", f"{found.here} − {found.there}", "p", f"p of {len(found.differences)}, Holm", "n"], rows
+                [
+                    "metric",
+                    f"{found.here} − {found.there}",
+                    "p",
+                    f"p of {len(found.differences)}, Holm",
+                    "n",
+                ],
+                rows,
             )
         )
-    shown = found.changed[:most] if most else found.changed
-    parts += [f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}" for one in shown]
+    if most:
+        shown = found.changed[:most]
+    else:
+        shown = found.changed
+    parts += [
+        f"{one.id}: {_place(one)}\n    {found.there}: {one.there}\n    {found.here}: {one.here}"
+        for one in shown
+    ]
     if left := len(found.changed) - len(shown):
         parts.append(f"{left} more")
     return "\n\n".join(parts) + "\n"
 
 
 def _place(change: Change) -> str:
-    return f"{change.step}, hop {change.hop}" if change.hop else change.step
+    if change.hop:
+        return f"{change.step}, hop {change.hop}"
+    return change.step
 
 
 def _moments(result: Result, traced: bool) -> Iterator[_Moment]:
     """Yield the steps of a question, as its trace has them; if not `traced`, what was found and answered."""
-    trace = (result.trace or {}) if traced else {}
+    if traced:
+        trace = result.trace or {}
+    else:
+        trace = {}
     steps = {step["hop"]: step for step in trace.get("steps", ())}
     plans = {plan["hop"]: plan for plan in trace.get("plans", ())}
     facts = {fact["id"]: f"({fact['subject']} | {fact['predicate']} | {fact['object']})"
-             for fact in trace.get("graph", {}).get("facts", ())}  # fmt: skip
+             for fact in trace.get("graph", {}).get("facts", (),)}  # fmt: skip
     for hop in sorted(steps.keys() | plans.keys()):
         if plan := plans.get(hop):
             words = plan["subquery"] or plan["action"]
-            yield _Moment("plan", hop, (plan["action"], plan["subquery"]), {words: words})
+            yield _Moment(
+                "plan",
+                hop,
+                (plan["action"], plan["subquery"]),
+                {words: words},
+            )
         if step := steps.get(hop):
-            hits = {str(hit["passage_id"]): str(hit.get("title") or hit["passage_id"]) for hit in step["hits"]}
+            hits = {}
+            for hit in step["hits"]:
+                hits[str(hit["passage_id"])] = str(
+                    hit.get("title") or hit["passage_id"]
+                )
             yield _Moment("hits", hop, tuple(hits), hits)
-            read = {str(name): facts.get(name) or str(name) for name in step["triple_ids"]}
+            read = {}
+            for name in step["triple_ids"]:
+                read[str(name)] = facts.get(name) or str(name)
             yield _Moment("facts", hop, frozenset(read), read)
     if not trace:
-        yield _Moment("hits", 0, tuple(result.retrieved), {name: name for name in result.retrieved})
-    wrong = f"error: {result.error.get('message', '')}" if result.error else ""
+        yield _Moment(
+            "hits",
+            0,
+            tuple(result.retrieved),
+            {name: name for name in result.retrieved},
+        )
+    if result.error:
+        wrong = f"error: {result.error.get('message', '')}"
+    else:
+        wrong = ""
     answer = wrong or ("abstained" if result.abstained else result.answer)
-    yield _Moment("answer", max(steps, default=0), (answer, result.abstained), {answer: answer})
+    yield _Moment(
+        "answer",
+        max(steps, default=0),
+        (answer, result.abstained),
+        {answer: answer},
+    )
 
 
 def _told(moment: _Moment | None, other: _Moment | None, step: StepName) -> str:
     """Return what one run has at a step, without what the other has too."""
     if moment is None or moment.step != step:
-        return (
-            "nothing: it has ended" if moment is None or moment.step == "answer" else f"no {step}: {moment.step} next"
-        )
+        if moment is None or moment.step == "answer":
+            return "nothing: it has ended"
+        return f"no {step}: {moment.step} next"
     if step in ("plan", "answer"):
         return next(iter(moment.texts.values()))
-    theirs = other.texts if other is not None and other.step == step else {}
-    own = [text for name, text in moment.texts.items() if name not in theirs]
+    if other is not None and other.step == step:
+        theirs = other.texts
+    else:
+        theirs = {}
+    own = []
+    for name, text in moment.texts.items():
+        if name not in theirs:
+            own.append(text)
     if not own:
-        return "the same in another order" if len(moment.texts) == len(theirs) else "only some of those"
-    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+        if len(moment.texts) == len(theirs):
+            return "the same in another order"
+        return "only some of those"
+    if len(own) > _SHOWN:
+        more = f" and {len(own) - _SHOWN} more"
+    else:
+        more = ""
     return f"{', '.join(own[:_SHOWN])}{more}"

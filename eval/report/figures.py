@@ -16,9 +16,15 @@ from ras_agent.eval.metrics import all_recalled_at, recall_at
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Cost, Prices, Tokens, cost_of, model_tokens
 from ras_agent.eval.run.repeats import RepeatFigures, figures_of_repeats, merge_repeats
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.verdicts import RightAnswers, right_answers, verdict
-from ras_agent.eval.significance import Comparison, Estimate, compare, holm, mean_interval
+from ras_agent.eval.significance import (
+    Comparison,
+    Estimate,
+    compare,
+    holm,
+    mean_interval,
+)
 
 _MOST_K = 50
 
@@ -151,7 +157,9 @@ def _read_run(path: Path, traces: bool) -> Run:
         return Run(name, manifest, repeats[0])
     merged = merge_repeats(repeats)
     if not merged:
-        raise RunError(f"{path}: no question has ended in all {len(repeats)} repeats; finish them with --repeat")
+        raise RunError(
+            f"{path}: no question has ended in all {len(repeats)} repeats; finish them with --repeat"
+        )
     return Run(
         name=path.resolve().name,
         manifest={**manifest, "repeats": len(repeats)},
@@ -166,9 +174,13 @@ def _read_results(folder: RunFolder, traces: bool) -> tuple[Result, ...]:
     for result in folder.results():
         if not traces:
             result = replace(result, trace=None)
-        results[result.id] = result  # if a question is there twice, the later result counts
+        results[result.id] = (
+            result  # if a question is there twice, the later result counts
+        )
     if not results:
-        raise RunError(f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`")
+        raise RunError(
+            f"{folder.results_path}: no question has ended yet; run it with `ras-agent eval`"
+        )
     return tuple(results.values())
 
 
@@ -176,15 +188,22 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
     """Return all metrics of the runs, in the order of their manifests, then of their results."""
     names: dict[str, None] = {}
     for run in runs:
-        scored = dict.fromkeys(name for result in run.results for name in result.scores)
-        names.update(dict.fromkeys(name for name in run.manifest.get("metrics") or () if name in scored))
+        scored = score_columns(run.results)
+        names.update(
+            dict.fromkeys(
+                name for name in run.manifest.get("metrics") or () if name in scored
+            )
+        )
         names.update(scored)
     return list(names)
 
 
 def headline_metrics(names: Sequence[str], deciding: str) -> list[str]:
     """Return the one or two metrics of narrow tables: the deciding one, and F1 or else the first of the others."""
-    others = sorted((name for name in names if name != deciding), key=lambda name: "f1" not in name.lower())
+    others = sorted(
+        (name for name in names if name != deciding),
+        key=lambda name: "f1" not in name.lower(),
+    )
     return [name for name in (deciding, *others[:1]) if name]
 
 
@@ -204,7 +223,9 @@ def figures_of(run: Run, metric: str, prices: Prices) -> RunFigures:
         scores=_scores(results, metric_names([run])),
         verdicts=_verdicts(results, metric),
         groups=_groups(results, metric),
-        stop_reasons=dict(Counter(result.stop_reason or "error" for result in asked).most_common()),
+        stop_reasons=dict(
+            Counter(result.stop_reason or "error" for result in asked).most_common()
+        ),
         seconds=_distribution([result.seconds for result in asked]),
         queued=fmean(result.queued for result in asked),
         at_once=max((result.at_once for result in asked), default=0),
@@ -228,9 +249,17 @@ def comparisons(runs: Sequence[Run], metrics: Sequence[str]) -> list[Versus]:
     rows: list[Versus] = []
     for run in runs[1:]:
         for metric in metrics:
-            ours, theirs = _column(run, metric), _column(runs[0], metric)
+            ours = _column(run, metric)
+            theirs = _column(runs[0], metric)
             if ours.keys() & theirs.keys():
-                rows.append(Versus(run.name, runs[0].name, metric, compare(ours, theirs)))
+                rows.append(
+                    Versus(
+                        run.name,
+                        runs[0].name,
+                        metric,
+                        compare(ours, theirs),
+                    )
+                )
     corrected = holm([row.comparison.permutation_p for row in rows])
     return [replace(row, corrected_p=p) for row, p in zip(rows, corrected, strict=True)]
 
@@ -241,8 +270,8 @@ def _column(run: Run, metric: str) -> dict[Hashable, float]:
 
 
 def _scores(results: Sequence[Result], names: Sequence[str]) -> dict[str, Estimate]:
-    columns = {name: [result.scores[name] for result in results if name in result.scores] for name in names}
-    return {name: mean_interval(column) for name, column in columns.items() if column}
+    columns = score_columns(results)
+    return {name: mean_interval(columns[name]) for name in names if name in columns}
 
 
 def _verdicts(results: Iterable[Result], metric: str) -> dict[str, int]:
@@ -256,7 +285,7 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
         "gold hops": lambda result: result.gold_hops,
         "hops taken": lambda result: result.hops,
     }
-    names = list(dict.fromkeys(name for result in results for name in result.scores))
+    names = list(score_columns(results))
     groups = {}
     for kind, key in keys.items():
         parts: dict[str | int | None, list[Result]] = {}
@@ -264,9 +293,17 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
             parts.setdefault(key(result), []).append(result)
         if len(parts) < 2:
             continue  # a single group is the whole run once more
-        ordered = sorted(parts.items(), key=lambda part: (part[0] is None, part[0]))
+        ordered = sorted(
+            parts.items(),
+            key=lambda part: (part[0] is None, part[0]),
+        )
         groups[kind] = tuple(
-            Group("not given" if name is None else str(name), len(part), _scores(part, names), _verdicts(part, metric))
+            Group(
+                "not given" if name is None else str(name),
+                len(part),
+                _scores(part, names),
+                _verdicts(part, metric),
+            )
             for name, part in ordered
         )
     return groups
@@ -274,17 +311,38 @@ def _groups(results: Sequence[Result], metric: str) -> dict[str, tuple[Group, ..
 
 def _distribution(values: Sequence[float]) -> Distribution:
     p50, p95 = np.percentile(values, [50, 95])
-    return Distribution(float(p50), float(p95), float(np.mean(values)))
+    return Distribution(
+        float(p50),
+        float(p95),
+        float(np.mean(values)),
+    )
 
 
 def _recall(results: Sequence[Result]) -> tuple[RecallPoint, ...]:
     """Return the curve of recall up to the longest ranked list, at most 50."""
-    deepest = min(_MOST_K, max((len(result.retrieved) for result in results), default=0))
+    deepest = min(
+        _MOST_K,
+        max((len(result.retrieved) for result in results), default=0),
+    )
     return tuple(
         RecallPoint(
             k,
-            float(np.mean([recall_at(k, result.retrieved, result.supporting) for result in results])),
-            float(np.mean([all_recalled_at(k, result.retrieved, result.supporting) for result in results])),
+            float(
+                np.mean(
+                    [
+                        recall_at(k, result.retrieved, result.supporting)
+                        for result in results
+                    ]
+                )
+            ),
+            float(
+                np.mean(
+                    [
+                        all_recalled_at(k, result.retrieved, result.supporting)
+                        for result in results
+                    ]
+                )
+            ),
         )
         for k in range(1, deepest + 1)
     )

@@ -73,7 +73,9 @@ def _about(name: str) -> str:
     if about := _METRICS.get(base):
         if cutoff:
             cut = about.replace("first k", f"first {cutoff}")
-            return f"{cut} {_OF_FIRST_SEARCH}" if base in _RANKED else cut
+            if base in _RANKED:
+                return f"{cut} {_OF_FIRST_SEARCH}"
+            return cut
         return about.replace("among the first k", "found in all searches")
     try:
         score = find_metric(name).score

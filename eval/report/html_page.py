@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from ras_agent.errors import MissingExtra
-from ras_agent.eval.report.figures import Run, comparisons, figures_of, headline_metrics, metric_names
+from ras_agent.eval.report.figures import (
+    Run,
+    comparisons,
+    figures_of,
+    headline_metrics,
+    metric_names,
+)
 from ras_agent.eval.report.plots import Plot, drawn_plots
 from ras_agent.eval.report.sections import Report, body
 from ras_agent.eval.report.traces import packed_traces
@@ -19,11 +25,20 @@ from ras_agent.eval.run.prices import Prices, model_tokens
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
 from ras_agent.marks import ACTIONS
-from ras_agent.page import filled, json_for_html, page_file, policy, trace_frame, trace_script
+from ras_agent.page import (
+    filled,
+    json_for_html,
+    page_file,
+    policy,
+    trace_frame,
+    trace_script,
+)
 from ras_agent.records import JSON
 
 
-def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True) -> Report:
+def make_report(
+    runs: Sequence[Run], prices: Prices, metric: str = "", *, plots: bool = True
+) -> Report:
     """Compute all figures of the runs and, if wanted, draw their plots.
 
     metric: decides whether an answer is right; by default the metric that decides before the others (`Metric.decides`).
@@ -32,7 +47,9 @@ def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots:
     deciding = metric or deciding_metric(metrics)
     figures = [figures_of(run, deciding, prices) for run in runs]
     differences = comparisons(runs, metrics)
-    seconds = {run.name: [result.seconds for result in run.results] for run in runs}
+    seconds = {}
+    for run in runs:
+        seconds[run.name] = [result.seconds for result in run.results]
     pictures: dict[str, Plot] = {}
     missing = ""
     try:
@@ -40,22 +57,45 @@ def make_report(runs: Sequence[Run], prices: Prices, metric: str = "", *, plots:
             pictures = drawn_plots(figures, differences, metrics, deciding, seconds)
     except MissingExtra as error:
         missing = str(error)
-    return Report(tuple(runs), tuple(figures), tuple(differences), tuple(metrics), deciding, prices, pictures, missing)
+    return Report(
+        tuple(runs),
+        tuple(figures),
+        tuple(differences),
+        tuple(metrics),
+        deciding,
+        prices,
+        pictures,
+        missing,
+    )
 
 
 def report_html(
-    report: Report, *, traces: bool = True, workers: int = 1, progress: Callable[[int, int], None] | None = None
+    report: Report,
+    *,
+    traces: bool = True,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
 ) -> str:
     """Return the report as one self-contained page.
 
     traces: whether the runs' traces can be opened in it. They are drawn in `workers` processes, and `progress` is
     called with how many are done, and of how many.
     """
-    style, script = page_file("report.css"), page_file("report.js")
-    inner = (trace_script(), page_file("trace.css"))  # an inner page obeys the outer page's policy as well
-    packed = _pack_traces(report.runs, workers, progress) if traces else {}
+    style = page_file("report.css")
+    script = page_file("report.js")
+    inner = (
+        trace_script(),
+        page_file("trace.css"),
+    )  # an inner page obeys the outer page's policy as well
+    if traces:
+        packed = _pack_traces(report.runs, workers, progress)
+    else:
+        packed = {}
     slots = {
-        "POLICY": policy([script, inner[0]], [style, inner[1]]),
+        "POLICY": policy(
+            [script, inner[0]],
+            [style, inner[1]],
+        ),
         "TITLE": html.escape(" and ".join(run.name for run in report.runs)[:120]),
         "STYLE": style,
         "SCRIPT": script,
@@ -80,7 +120,11 @@ def _pack_traces(
         for place, result in enumerate(run.results)
         if result.trace is not None
     }
-    packed = packed_traces(list(traces.values()), workers=workers, progress=progress)
+    packed = packed_traces(
+        list(traces.values()),
+        workers=workers,
+        progress=progress,
+    )
     return {place: text for place, text in zip(traces, packed, strict=True) if text}
 
 
@@ -89,17 +133,31 @@ def _data(report: Report, packed: Mapping[tuple[int, int], str]) -> JSON:
     questions: dict[str, JSON] = {}
     for number, run in enumerate(report.runs):
         for place, result in enumerate(run.results):
-            entry = questions.setdefault(result.id, _question(result, len(report.runs)))
-            entry["by"][number] = _outcome(result, report.metric, place if (number, place) in packed else None)
+            entry = questions.setdefault(
+                result.id,
+                _question(result, len(report.runs)),
+            )
+            entry["by"][number] = _outcome(
+                result,
+                report.metric,
+                place if (number, place) in packed else None,
+            )
     models = dict.fromkeys(model for run in report.figures for model in run.models)
     return {
         "metric": report.metric,
         "marks": {action: str(mark) for action, mark in ACTIONS.items()},
         "heads": headline_metrics(report.metrics, report.metric),
         "runs": [run.name for run in report.runs],
-        "traced": [any(result.trace is not None for result in run.results) for run in report.runs],
+        "traced": [
+            any(result.trace is not None for result in run.results)
+            for run in report.runs
+        ],
         "questions": list(questions.values()),
-        "prices": {model: asdict(price) for model in models if (price := report.prices.of(model))},
+        "prices": {
+            model: asdict(price)
+            for model in models
+            if (price := report.prices.of(model))
+        },
     }
 
 
@@ -128,6 +186,8 @@ def _outcome(result: Result, metric: str, place: int | None) -> JSON:
             model: [used.calls, used.input, used.output, used.cached]
             for model, used in model_tokens(result.usage).items()
         },
-        "error": f"{result.error.get('type')}: {result.error.get('message')}" if result.error else "",
+        "error": f"{result.error.get('type')}: {result.error.get('message')}"
+        if result.error
+        else "",
         "trace": place,
     }

@@ -12,7 +12,10 @@ from ras_agent.eval.significance import Comparison, Estimate
 
 
 def report_markdown(
-    runs: Sequence[RunFigures], differences: Sequence[Versus], metrics: Sequence[str], metric: str
+    runs: Sequence[RunFigures],
+    differences: Sequence[Versus],
+    metrics: Sequence[str],
+    metric: str,
 ) -> str:
     """Return the tables, with scores in percent and 95 % intervals.
 
@@ -43,7 +46,9 @@ def score_text(score: Estimate | None, n: int | None = None) -> str:
     if score is None:
         return "–"
     text = f"{percent(score.mean)} ({percent(score.low)} to {percent(score.high)})"
-    return text if n is None or score.n == n else f"{text}, n = {score.n}"
+    if n is None or score.n == n:
+        return text
+    return f"{text}, n = {score.n}"
 
 
 def difference_text(comparison: Comparison | None) -> str:
@@ -56,40 +61,61 @@ def difference_text(comparison: Comparison | None) -> str:
 
 def money(value: float) -> str:
     """Write a sum of money, with more decimals the smaller it is."""
-    return f"{value:.2f}" if value >= 1 or not value else f"{value:.4f}"
+    if value >= 1 or not value:
+        return f"{value:.2f}"
+    return f"{value:.4f}"
 
 
 def cost_text(cost: Cost, calls: int) -> str:
     """Return the cost, or the reason why it is unknown."""
     if not calls:
         return "no model calls"
-    missing = f"unknown: no price for {', '.join(cost.unpriced)}" if cost.unpriced else ""
+    if cost.unpriced:
+        missing = f"unknown: no price for {', '.join(cost.unpriced)}"
+    else:
+        missing = ""
     if cost.unpriced and not cost.total:
         return missing
     return money(cost.total) + (f" and {missing}" if missing else "")
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+def markdown_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1
+) -> str:
     """Return a Markdown table; the columns behind the first `texts` are aligned to the right."""
     alignment = ["---"] * texts + ["---:"] * (len(head) - texts)
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows))
+    return "\n".join(
+        "| " + " | ".join(map(_cell, line)) + " |" for line in (head, alignment, *rows)
+    )
 
 
 def _cell(text: str) -> str:
     """Return a cell that ends neither its cell nor its line nor begins markup; names come from users and files."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return (
+        " ".join(text.split())
+        .replace("\\", "\\\\")
+        .replace(
+            "|",
+            "\\|",
+        )
+        .replace(
+            "<",
+            "&lt;",
+        )
+    )
 
 
 def _scores(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
-    rows = [
-        [
-            run.name,
-            str(run.n),
-            *(score_text(run.scores.get(name), run.n) for name in metrics),
-            str(run.verdicts["error"]),
-        ]
-        for run in runs
-    ]
+    rows = []
+    for run in runs:
+        rows.append(
+            [
+                run.name,
+                str(run.n),
+                *(score_text(run.scores.get(name), run.n) for name in metrics),
+                str(run.verdicts["error"]),
+            ]
+        )
     return markdown_table(["run", "n", *metrics, "errors"], rows)
 
 
@@ -108,7 +134,16 @@ def _differences(differences: Sequence[Versus]) -> str:
             ]
         )
     return markdown_table(
-        ["paired difference", "metric", "n", "difference", "p", _of_all(len(differences))], rows, texts=2
+        [
+            "paired difference",
+            "metric",
+            "n",
+            "difference",
+            "p",
+            _of_all(len(differences)),
+        ],
+        rows,
+        texts=2,
     )
 
 
@@ -122,7 +157,9 @@ def at_once_text(count: int, queued: float) -> str:
 
     queued: the mean of the seconds that a question waited for its turn.
     """
-    return f", {count} at once, {queued:.2f} s queued apart" if count > 1 else ""
+    if count > 1:
+        return f", {count} at once, {queued:.2f} s queued apart"
+    return ""
 
 
 def _effort(runs: Sequence[RunFigures]) -> str:
@@ -173,7 +210,9 @@ def _spreads(runs: Sequence[RunFigures], metrics: Sequence[str]) -> str:
     rows = []
     for run in runs:
         assert run.repeats is not None
-        spreads = [spread_text(run.repeats.scores.get(name)) for name in metrics]
+        spreads = []
+        for name in metrics:
+            spreads.append(spread_text(run.repeats.scores.get(name)))
         rows.append([run.name, str(run.repeats.count), *spreads])
     return markdown_table(["mean ± deviation of repeats", "repeats", *metrics], rows)
 
@@ -197,18 +236,39 @@ def _all_right(runs: Sequence[RunFigures]) -> str:
 
 
 def _breakdown(runs: Sequence[RunFigures], kind: str, metrics: Sequence[str]) -> str:
-    names = dict.fromkeys(group.name for run in runs for group in run.groups.get(kind, ()))
+    names = dict.fromkeys(
+        group.name for run in runs for group in run.groups.get(kind, ())
+    )
     rows = [
-        [group.name, run.name, str(group.n), *(score_text(group.scores.get(name), group.n) for name in metrics)]
+        [
+            group.name,
+            run.name,
+            str(group.n),
+            *(score_text(group.scores.get(name), group.n) for name in metrics),
+        ]
         for group_name in names
         for run in runs
         for group in run.groups.get(kind, ())
         if group.name == group_name
     ]
-    return markdown_table([kind, "run", "n", *metrics], rows, texts=2)
+    return markdown_table(
+        [kind, "run", "n", *metrics],
+        rows,
+        texts=2,
+    )
 
 
 def _stops(runs: Sequence[RunFigures]) -> str:
     reasons = dict.fromkeys(reason for run in runs for reason in run.stop_reasons)
-    rows = [[reason, *(str(run.stop_reasons.get(reason, 0)) for run in runs)] for reason in reasons]
-    return markdown_table(["stopped", *(run.name for run in runs)], rows)
+    rows = []
+    for reason in reasons:
+        rows.append(
+            [
+                reason,
+                *(str(run.stop_reasons.get(reason, 0)) for run in runs),
+            ]
+        )
+    return markdown_table(
+        ["stopped", *(run.name for run in runs)],
+        rows,
+    )

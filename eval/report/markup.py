@@ -21,20 +21,34 @@ def el(tag: str, *children: str | Html, **attributes: str | int | bool | None) -
     False or None is left out.
     """
     attribute_text = "".join(
-        f" {name.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(str(value))}"')
+        f" {name.rstrip('_').replace('_', '-')}"
+        + ("" if value is True else f'="{html.escape(str(value))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    return Html(f"<{tag}{attribute_text}>" if tag in _VOID else f"<{tag}{attribute_text}>{join(children)}</{tag}>")
+    return Html(
+        f"<{tag}{attribute_text}>"
+        if tag in _VOID
+        else f"<{tag}{attribute_text}>{join(children)}</{tag}>"
+    )
 
 
 def join(children: Iterable[str | Html]) -> Html:
     """Join children one after another."""
-    return Html("".join(child if isinstance(child, Html) else html.escape(child, quote=False) for child in children))
+    return Html(
+        "".join(
+            child if isinstance(child, Html) else html.escape(child, quote=False)
+            for child in children
+        )
+    )
 
 
 def table(
-    head: Iterable[str | Html], rows: Iterable[Iterable[str | Html | None]], *, caption: str, texts: int = 1
+    head: Iterable[str | Html],
+    rows: Iterable[Iterable[str | Html | None]],
+    *,
+    caption: str,
+    texts: int = 1,
 ) -> Html:
     """Return a table in a box that scrolls sideways. The first `texts` columns are text, the others figures.
 
@@ -47,12 +61,44 @@ def table(
             if cell is None or (isinstance(cell, Html) and cell.startswith("<th")):
                 elements.append(cell or Html(""))
                 continue
-            name = "th" if number == 0 else tag
-            scope = ("col" if tag == "th" else "row") if name == "th" else None
-            elements.append(el(name, cell, class_=None if number < texts else "figure", scope=scope))
+            if number == 0:
+                name = "th"
+            else:
+                name = tag
+            if name == "th":
+                if tag == "th":
+                    scope = "col"
+                else:
+                    scope = "row"
+            else:
+                scope = None
+            elements.append(
+                el(
+                    name,
+                    cell,
+                    class_=None if number < texts else "figure",
+                    scope=scope,
+                )
+            )
         return el("tr", *elements)
 
-    element = el("table", el("thead", cells("th", head)), el("tbody", *(cells("td", row) for row in rows)))
+    element = el(
+        "table",
+        el("thead", cells("th", head)),
+        el("tbody", *(cells("td", row) for row in rows)),
+    )
     # the caption is outside the table, so that it does not scroll with it
-    box = el("div", element, class_="scroll", tabindex=0, role="group", aria_label=caption)
-    return el("div", el("p", caption, class_="caption"), box, class_="box")
+    box = el(
+        "div",
+        element,
+        class_="scroll",
+        tabindex=0,
+        role="group",
+        aria_label=caption,
+    )
+    return el(
+        "div",
+        el("p", caption, class_="caption"),
+        box,
+        class_="box",
+    )

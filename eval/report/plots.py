@@ -79,25 +79,50 @@ def drawn_plots(
     Raises MissingExtra without matplotlib.
     """
     rows = max(1, len(metrics)) * (len(runs) + 0.7)
-    kinds = [kind for kind in ("type", "gold hops", "hops taken") if any(kind in run.groups for run in runs)]
+    kinds = [
+        kind
+        for kind in ("type", "gold hops", "hops taken")
+        if any(kind in run.groups for run in runs)
+    ]
     drawings: list[tuple[str, str, float, Callable[[Axes], object]]] = [
-        ("scores", "Mean scores with 95 % intervals", 0.7 + 0.17 * rows, lambda axes: _scores(axes, runs, metrics))
+        (
+            "scores",
+            "Mean scores with 95 % intervals",
+            0.7 + 0.17 * rows,
+            lambda axes: _scores(axes, runs, metrics),
+        )
     ]
     if differences:
         high = 0.9 + 0.26 * len(differences)
         caption = f"Differences to {differences[0].base} on common questions, with 95 % intervals"
-        drawings.append(("differences", caption, high, lambda axes: _differences(axes, differences, runs)))
+        drawings.append(
+            (
+                "differences",
+                caption,
+                high,
+                lambda axes: _differences(axes, differences, runs),
+            )
+        )
     for kind in kinds:
         groups = max(len(run.groups.get(kind, ())) for run in runs)
         high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
         caption = f"{metric} by {kind}, with 95 % intervals"
-        drawings.append((kind, caption, high, lambda axes, kind=kind: _groups(axes, runs, kind, metric)))  # type: ignore[misc]
+        drawings.append(
+            (
+                kind,
+                caption,
+                high,
+                lambda axes, kind=kind: _groups(axes, runs, kind, metric),
+            )
+        )  # type: ignore[misc]
     if any(run.recall for run in runs):
         caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
         drawings.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))
     if any(any(values) for values in seconds.values()):
         caption = "Share of questions that ended within so many seconds"
-        drawings.append(("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds)))
+        drawings.append(
+            ("seconds", caption, 2.6, lambda axes: _seconds(axes, runs, seconds))
+        )
 
     plots = {}
     for name, caption, high, draw in drawings:
@@ -106,7 +131,11 @@ def drawn_plots(
             axes = figure.subplots()
             axes.patch.set_visible(False)
             draw(axes)
-            plots[name] = Plot(name, caption, _inline(figure, name.replace(" ", "-"), caption))
+            plots[name] = Plot(
+                name,
+                caption,
+                _inline(figure, name.replace(" ", "-"), caption),
+            )
     return plots
 
 
@@ -119,7 +148,10 @@ def new_figure(width: float, height: float, style: Any = STYLE) -> Iterator[Figu
     except ImportError as error:
         raise MissingExtra("plots", "eval") from error
     with matplotlib.rc_context(style):
-        yield Figure(figsize=(min(width, 14), min(height, 12)), layout="constrained")
+        yield Figure(
+            figsize=(min(width, 14), min(height, 12)),
+            layout="constrained",
+        )
 
 
 # what an XML file cannot hold, and a name of a user's can
@@ -132,46 +164,80 @@ def svg_of(figure: Figure) -> str:
     with warnings.catch_warnings():
         # a name may have any characters, and matplotlib's own font draws a box for those that it does not have
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(
+            file,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", file.getvalue())
 
 
 def _scores(axes: Axes, runs: Sequence[RunFigures], metrics: Sequence[str]) -> None:
-    values = {(run.name, name): run.scores.get(name) for run in runs for name in metrics}
-    _whiskers(axes, [(name, name) for name in metrics], runs, lambda run, name: values[run.name, name])
+    values = {
+        (run.name, name): run.scores.get(name) for run in runs for name in metrics
+    }
+    _whiskers(
+        axes,
+        [(name, name) for name in metrics],
+        runs,
+        lambda run, name: values[run.name, name],
+    )
 
 
 def _groups(axes: Axes, runs: Sequence[RunFigures], kind: str, metric: str) -> None:
-    parts = {(run.name, group.name): group for run in runs for group in run.groups.get(kind, ())}
+    parts = {
+        (run.name, group.name): group
+        for run in runs
+        for group in run.groups.get(kind, ())
+    }
     sizes: dict[str, set[int]] = {}
     for group in parts.values():
         sizes.setdefault(group.name, set()).add(group.n)
     labels = [
-        (name, f"{_short(name)} (n={min(size)})" if len(size) == 1 else _short(name)) for name, size in sizes.items()
+        (name, f"{_short(name)} (n={min(size)})" if len(size) == 1 else _short(name))
+        for name, size in sizes.items()
     ]
 
     def score(run: RunFigures, name: str) -> Any:
         group = parts.get((run.name, name))
-        return group.scores.get(metric) if group else None
+        if group:
+            return group.scores.get(metric)
+        return None
 
     _whiskers(axes, labels, runs, score)
 
 
 def _whiskers(
-    axes: Axes, rows: Sequence[tuple[str, str]], runs: Sequence[RunFigures], score: Callable[[RunFigures, str], Any]
+    axes: Axes,
+    rows: Sequence[tuple[str, str]],
+    runs: Sequence[RunFigures],
+    score: Callable[[RunFigures, str], Any],
 ) -> None:
     """Draw a row for each (name, label), with a dot and its interval for each run."""
     step = 1 / (len(runs) + 0.7)
     for number, run in enumerate(runs):
-        points = [(row + (number - (len(runs) - 1) / 2) * step, score(run, name)) for row, (name, _) in enumerate(rows)]
+        points = []
+        for row, (name, _) in enumerate(rows):
+            points.append(
+                (row + (number - (len(runs) - 1) / 2) * step, score(run, name))
+            )
         points = [(y, estimate) for y, estimate in points if estimate]
         means = [100 * estimate.mean for _, estimate in points]
         errors = [
             [100 * max(0.0, estimate.mean - estimate.low) for _, estimate in points],
             [100 * max(0.0, estimate.high - estimate.mean) for _, estimate in points],
         ]
-        axes.errorbar(means, [y for y, _ in points], xerr=errors, label=_short(run.name), **_look(number, "none"))
-    axes.set_yticks(range(len(rows)), [label for _, label in rows])
+        axes.errorbar(
+            means,
+            [y for y, _ in points],
+            xerr=errors,
+            label=_short(run.name),
+            **_look(number, "none"),
+        )
+    axes.set_yticks(
+        range(len(rows)),
+        [label for _, label in rows],
+    )
     axes.tick_params(axis="y", labelcolor=_INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(-2, 102)
@@ -180,17 +246,29 @@ def _whiskers(
     _legend(axes, runs)
 
 
-def _differences(axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]) -> None:
+def _differences(
+    axes: Axes, differences: Sequence[Versus], runs: Sequence[RunFigures]
+) -> None:
     number = {run.name: index for index, run in enumerate(runs)}
     for row, difference in enumerate(differences):
         gap = difference.comparison.difference
-        error = [[100 * max(0.0, gap.mean - gap.low)], [100 * max(0.0, gap.high - gap.mean)]]
-        axes.errorbar([100 * gap.mean], [row], xerr=error, **_look(number[difference.name], "none"))
+        error = [
+            [100 * max(0.0, gap.mean - gap.low)],
+            [100 * max(0.0, gap.high - gap.mean)],
+        ]
+        axes.errorbar(
+            [100 * gap.mean],
+            [row],
+            xerr=error,
+            **_look(number[difference.name], "none"),
+        )
     single = len({difference.name for difference in differences}) == 1
     axes.set_yticks(
         range(len(differences)),
         [
-            difference.metric if single else f"{_short(difference.name)}: {difference.metric}"
+            difference.metric
+            if single
+            else f"{_short(difference.name)}: {difference.metric}"
             for difference in differences
         ],
     )
@@ -206,9 +284,22 @@ def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:
 
     for number, run in enumerate(runs):
         depth = [point.k for point in run.recall]
-        look = _look(number, _LINES[0], every=max(1, len(depth) // 10))
-        axes.plot(depth, [100 * point.recall for point in run.recall], label=_short(run.name), **look)
-        axes.plot(depth, [100 * point.all for point in run.recall], **{**look, "linestyle": _LINES[1]})
+        look = _look(
+            number,
+            _LINES[0],
+            every=max(1, len(depth) // 10),
+        )
+        axes.plot(
+            depth,
+            [100 * point.recall for point in run.recall],
+            label=_short(run.name),
+            **look,
+        )
+        axes.plot(
+            depth,
+            [100 * point.all for point in run.recall],
+            **{**look, "linestyle": _LINES[1]},
+        )
     axes.set_ylim(0, 102)
     axes.set_xlabel("k, passages ranked by hop, then rank")
     axes.set_ylabel("%")
@@ -216,12 +307,22 @@ def _recall(axes: Axes, runs: Sequence[RunFigures]) -> None:
     _legend(axes, runs)
 
 
-def _seconds(axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Sequence[float]]) -> None:
+def _seconds(
+    axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Sequence[float]]
+) -> None:
     for number, run in enumerate(runs):
         values = sorted(value for value in seconds[run.name] if value > 0)
-        shares = [100 * (index + 1) / len(values) for index in range(len(values))]
+        shares = []
+        for index in range(len(values)):
+            shares.append(100 * (index + 1) / len(values))
         look: dict[str, Any] = _look(number, _LINES[0]) | {"marker": ""}
-        axes.plot(values, shares, label=_short(run.name), drawstyle="steps-post", **look)
+        axes.plot(
+            values,
+            shares,
+            label=_short(run.name),
+            drawstyle="steps-post",
+            **look,
+        )
     axes.set_xscale("log")
     axes.set_ylim(0, 102)
     axes.set_xlabel("seconds")
@@ -235,18 +336,30 @@ def _seconds(axes: Axes, runs: Sequence[RunFigures], seconds: Mapping[str, Seque
 def _look(number: int, line: Any, every: int | None = None) -> dict[str, Any]:
     """Return the colour and marker of run `number`: markers differ, so that colours are not needed."""
     place = number % len(_SERIES)
-    look = {"color": _SERIES[place], "marker": MARKERS[place], "markersize": 5, "linestyle": line, "linewidth": 1.6}
+    look = {
+        "color": _SERIES[place],
+        "marker": MARKERS[place],
+        "markersize": 5,
+        "linestyle": line,
+        "linewidth": 1.6,
+    }
     return look | ({"markevery": every} if every else {})
 
 
 def _legend(axes: Axes, runs: Sequence[RunFigures]) -> None:
     if len(runs) > 1:
-        axes.figure.legend(loc="outside upper left", ncols=min(3, len(runs)), labelcolor=_INK)
+        axes.figure.legend(
+            loc="outside upper left",
+            ncols=min(3, len(runs)),
+            labelcolor=_INK,
+        )
 
 
 def _short(name: str) -> str:
     line = " ".join(name.split())
-    return line if len(line) <= _NAME else line[: _NAME - 1] + "…"
+    if len(line) <= _NAME:
+        return line
+    return line[: _NAME - 1] + "…"
 
 
 def _inline(figure: Figure, name: str, caption: str) -> str:
@@ -254,16 +367,31 @@ def _inline(figure: Figure, name: str, caption: str) -> str:
     root = ElementTree.fromstring(svg_of(figure))
     for parent in root.iter():
         for child in list(parent):
-            if not child.tag.startswith(_SVG) or child.tag in (f"{_SVG}metadata", f"{_SVG}style"):
+            if not child.tag.startswith(_SVG) or child.tag in (
+                f"{_SVG}metadata",
+                f"{_SVG}style",
+            ):
                 parent.remove(child)
     for element in root.iter():
         _plain(element, name)
-    width, height = root.get("width", ""), root.get("height", "")
+    width = root.get("width", "")
+    height = root.get("height", "")
     view = root.get("viewBox", "")
     root.attrib.clear()
-    root.attrib.update({"viewBox": view, "role": "img", "aria-label": caption, "class": "plot"})
-    root.attrib.update({"width": width.replace("pt", ""), "height": height.replace("pt", "")})
-    return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode")).strip()
+    root.attrib.update(
+        {"viewBox": view, "role": "img", "aria-label": caption, "class": "plot"}
+    )
+    root.attrib.update(
+        {
+            "width": width.replace("pt", ""),
+            "height": height.replace("pt", ""),
+        }
+    )
+    return re.sub(
+        r">\s+<",
+        "><",
+        ElementTree.tostring(root, encoding="unicode"),
+    ).strip()
 
 
 def _plain(element: ElementTree.Element, name: str) -> None:
@@ -277,7 +405,9 @@ def _plain(element: ElementTree.Element, name: str) -> None:
             element.attrib.pop(kind, None)
         elif kind in rules:
             element.attrib.update(_attribute(kind, value.strip()))
-    if element.tag == "text" and not any(class_name.startswith("fill-") for class_name in classes):
+    if element.tag == "text" and not any(
+        class_name.startswith("fill-") for class_name in classes
+    ):
         classes.append("fill-ink")
     if classes:
         element.set("class", " ".join(classes))
@@ -294,5 +424,9 @@ def _attribute(kind: str, value: str) -> dict[str, str]:
     """Turn a rule of a style into attributes; rules of typefaces give none, since the page chooses its own."""
     if kind == "font":
         size = re.search(r"([\d.]+)px", value)
-        return {"font-size": size[1]} if size else {}
-    return {} if kind.startswith("font-family") else {kind: value}
+        if size:
+            return {"font-size": size[1]}
+        return {}
+    if kind.startswith("font-family"):
+        return {}
+    return {kind: value}

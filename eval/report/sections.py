@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ras_agent.eval.report.figures import Group, Run, RunFigures, Versus, headline_metrics
+from ras_agent.eval.report.figures import (
+    Group,
+    Run,
+    RunFigures,
+    Versus,
+    headline_metrics,
+)
 from ras_agent.eval.report.glossary import explained
 from ras_agent.eval.report.markdown import cost_text, percent, spread_text
 from ras_agent.eval.report.markup import Html, el, join, table
@@ -55,17 +61,23 @@ def body(report: Report) -> Html:
         ("questions", "Questions", _questions(report)),
         ("runs", "How it was run", _manifests(report)),
     ]
-    visible = [(name, title, content) for name, title, content in sections if content]
-    links = el("ul", *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible))
+    visible = []
+    for name, title, content in sections:
+        if content:
+            visible.append((name, title, content))
+    links = el(
+        "ul",
+        *(el("li", el("a", title, href=f"#{name}")) for name, title, _ in visible),
+    )
     return join(
         [
-            el("a", "To the questions", href="#questions", class_="skip"),
+            el("a", "To the questions", href="#questions", class_="skip",),
             _header(report),
             el("nav", links, aria_label="Sections"),
             el(
                 "main",
                 *(
-                    el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h")
+                    el("section", el("h2", title, id=f"{name}-h"), content, id=name, aria_labelledby=f"{name}-h",)
                     for name, title, content in visible
                 ),
             ),
@@ -77,7 +89,9 @@ def body(report: Report) -> Html:
 
 def _header(report: Report) -> Html:
     first = report.runs[0].manifest
-    benchmarks = dict.fromkeys(str(run.manifest.get("benchmark") or "") for run in report.runs)
+    benchmarks = dict.fromkeys(
+        str(run.manifest.get("benchmark") or "") for run in report.runs
+    )
     parts = [
         ", ".join(filter(None, benchmarks)),
         f"{len({r.id for run in report.runs for r in run.results})} questions",
@@ -86,62 +100,135 @@ def _header(report: Report) -> Html:
         parts.append(started.replace("T", " ")[:16] + " UTC")
     title: list[Html] = []
     for number in [*range(2, len(report.runs) + 1), 1]:  # the others against the first
-        title += [el("span", " against " if number == 1 else ", ", class_="soft")] if title else []
+        title += (
+            [el("span", " against " if number == 1 else ", ", class_="soft")]
+            if title
+            else []
+        )
         title.append(_run_name(report, number))
-    return el("header", el("h1", *title), el("p", " · ".join(filter(None, parts)), class_="soft"), *_warnings(report))
+    return el(
+        "header",
+        el("h1", *title),
+        el(
+            "p",
+            " · ".join(filter(None, parts)),
+            class_="soft",
+        ),
+        *_warnings(report),
+    )
 
 
 def _warnings(report: Report) -> Iterable[Html]:
     for run, figures in zip(report.runs, report.figures, strict=True):
         planned = run.manifest.get("questions")
         if isinstance(planned, int) and planned > figures.n:
-            yield el("p", f"{run.name}: {figures.n} of {planned} questions have a result so far.", class_="warning")
+            yield el(
+                "p",
+                f"{run.name}: {figures.n} of {planned} questions have a result so far.",
+                class_="warning",
+            )
         if errors := figures.verdicts["error"]:
-            count = f"{errors} question ended" if errors == 1 else f"{errors} questions ended"
+            if errors == 1:
+                count = f"{errors} question ended"
+            else:
+                count = f"{errors} questions ended"
             yield el("p", f"{run.name}: {count} in an error.", class_="warning")
 
 
 def _scores(report: Report) -> Html:
-    rows = [
-        [metric, *(_score_cell(run.scores.get(metric), run.n) for run in report.figures)] for metric in report.metrics
-    ]
-    names = [
-        join([_run_name(report, number), el("small", f" n = {run.n}")]) for number, run in enumerate(report.figures, 1)
-    ]
-    score_table = table(["metric", *names], rows, caption="Mean scores in percent, with 95 % intervals")
-    missing = el("p", f"No plots: {report.missing}", class_="warning") if report.missing else Html("")
+    rows = []
+    for metric in report.metrics:
+        rows.append(
+            [
+                metric,
+                *(_score_cell(run.scores.get(metric), run.n) for run in report.figures),
+            ]
+        )
+    names = []
+    for number, run in enumerate(report.figures, 1):
+        names.append(join([_run_name(report, number), el("small", f" n = {run.n}")]))
+    score_table = table(
+        ["metric", *names], rows, caption="Mean scores in percent, with 95 % intervals"
+    )
+    if report.missing:
+        missing = el("p", f"No plots: {report.missing}", class_="warning")
+    else:
+        missing = Html("")
     words = _glossary(report)
     if len(report.runs) > 2:  # as wide as the page
         column = el("div", _verdicts(report), missing, class_="stack")
-        return el("div", score_table, _pair(column, _figure(report, "scores")), words)
+        return el(
+            "div",
+            score_table,
+            _pair(column, _figure(report, "scores")),
+            words,
+        )
     column = el("div", score_table, _verdicts(report), missing, class_="stack")
     return join([_pair(column, _figure(report, "scores")), words])
 
 
 def _glossary(report: Report) -> Html:
-    pairs = (pair for name, about in explained(report.metrics).items() for pair in (el("dt", name), el("dd", about)))
-    return el("details", el("summary", "What these figures mean"), el("dl", *pairs), id="glossary")
+    pairs = (
+        pair
+        for name, about in explained(report.metrics).items()
+        for pair in (el("dt", name), el("dd", about))
+    )
+    return el(
+        "details",
+        el("summary", "What these figures mean"),
+        el("dl", *pairs),
+        id="glossary",
+    )
 
 
 def _verdicts(report: Report) -> Html:
     """Return a bar for each run: how many questions were right, wrong, abstained or ended in an error."""
     bars = []
     for number, run in enumerate(report.figures, 1):
-        rects, labels, begin = [], [], 0.0
+        rects = []
+        labels = []
+        begin = 0.0
         for name, count in run.verdicts.items():
             wide = 100 * count / run.n
-            rects.append(el("rect", class_=f"fill-{name}", x=f"{begin:.3f}", width=f"{wide:.3f}", height=10, y=0))
+            rects.append(
+                el(
+                    "rect",
+                    class_=f"fill-{name}",
+                    x=f"{begin:.3f}",
+                    width=f"{wide:.3f}",
+                    height=10,
+                    y=0,
+                )
+            )
             begin += wide
             if count:
-                mark = el("span", f"{VERDICTS[name]} ", class_=f"v {name}", aria_hidden="true")
+                mark = el(
+                    "span", f"{VERDICTS[name]} ", class_=f"v {name}", aria_hidden="true"
+                )
                 labels.append(el("li", mark, f"{count} {name}"))
-        bar = el("svg", *rects, viewBox="0 0 100 10", preserveAspectRatio="none", class_="bar", aria_hidden="true")
-        name_ = _run_name(report, number) if len(report.runs) > 1 else Html("")
+        bar = el(
+            "svg",
+            *rects,
+            viewBox="0 0 100 10",
+            preserveAspectRatio="none",
+            class_="bar",
+            aria_hidden="true",
+        )
+        if len(report.runs) > 1:
+            name_ = _run_name(report, number)
+        else:
+            name_ = Html("")
         bars.append(el("li", name_, bar, el("ul", *labels)))
-    note = (
-        f"Right: {report.metric} of at least 50 %, or no answer where there is none to give." if report.metric else ""
+    if report.metric:
+        note = f"Right: {report.metric} of at least 50 %, or no answer where there is none to give."
+    else:
+        note = ""
+    return el(
+        "div",
+        el("ul", *bars, class_="verdicts"),
+        el("p", note, class_="note"),
+        class_="card",
     )
-    return el("div", el("ul", *bars, class_="verdicts"), el("p", note, class_="note"), class_="card")
 
 
 def _differences(report: Report) -> Html:
@@ -149,13 +236,18 @@ def _differences(report: Report) -> Html:
         return Html("")
     if not report.differences:
         return el("p", "The runs have no scored question in common.", class_="note")
-    numbers = {run.name: number for number, run in enumerate(report.runs, 1)}
+    numbers = {}
+    for number, run in enumerate(report.runs, 1):
+        numbers[run.name] = number
     rows = []
     for difference in report.differences:
         gap = difference.comparison.difference
-        sure = "sure" if gap.low > 0 or gap.high < 0 else ""
+        if gap.low > 0 or gap.high < 0:
+            sure = "sure"
+        else:
+            sure = ""
         mean = el("span", el("b", f"{100 * gap.mean:+.1f}", class_=sure), " ",
-                  el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score")  # fmt: skip
+                  el("small", f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}"), class_="score",)  # fmt: skip
         rows.append(
             [
                 _run_name(report, numbers[difference.name]),
@@ -174,7 +266,13 @@ def _differences(report: Report) -> Html:
     heads = ["run", "metric", "n", "difference", "p", f"p of {len(rows)}, Holm"]
     difference_table = table(heads, rows, caption=caption, texts=2)
     return _pair(
-        el("div", difference_table, el("p", note, class_="note"), class_="stack"), _figure(report, "differences")
+        el(
+            "div",
+            difference_table,
+            el("p", note, class_="note"),
+            class_="stack",
+        ),
+        _figure(report, "differences"),
     )
 
 
@@ -188,14 +286,49 @@ def _kinds(report: Report) -> Html:
             for group in run.groups.get(kind, ()):
                 by_name.setdefault(group.name, []).append((number, group))
         rows: list[list[str | Html | None]] = []
-        for name, groups in sorted(by_name.items(), key=lambda item: _natural(item[0])):
+        for name, groups in sorted(
+            by_name.items(),
+            key=lambda item: _natural(item[0]),
+        ):
             for place, (number, group) in enumerate(groups):
-                spans = el("th", name, rowspan=len(groups), scope="rowgroup") if place == 0 else None
-                run_cell = [_run_name(report, number)] if several else []
-                scores = [_score_cell(group.scores.get(head), group.n) for head in heads]
-                rows.append([spans, *run_cell, str(group.n), str(group.verdicts["right"]), *scores])
-        columns = [kind, *(["run"] if several else []), "n", "right", *heads]
-        kind_table = table(columns, rows, caption=f"By {kind}", texts=2 if several else 1)
+                if place == 0:
+                    spans = el(
+                        "th",
+                        name,
+                        rowspan=len(groups),
+                        scope="rowgroup",
+                    )
+                else:
+                    spans = None
+                if several:
+                    run_cell = [_run_name(report, number)]
+                else:
+                    run_cell = []
+                scores = []
+                for head in heads:
+                    scores.append(_score_cell(group.scores.get(head), group.n))
+                rows.append(
+                    [
+                        spans,
+                        *run_cell,
+                        str(group.n),
+                        str(group.verdicts["right"]),
+                        *scores,
+                    ]
+                )
+        columns = [
+            kind,
+            *(["run"] if several else []),
+            "n",
+            "right",
+            *heads,
+        ]
+        kind_table = table(
+            columns,
+            rows,
+            caption=f"By {kind}",
+            texts=2 if several else 1,
+        )
         parts.append(_pair(kind_table, _figure(report, kind)))
     return join(parts)
 
@@ -214,11 +347,34 @@ def _retrieval(report: Report) -> Html:
     for number, run in enumerate(report.figures, 1):
         if run.recall:
             count = el("small", f" n = {run.with_gold}")
-            name = el("th", _run_name(report, number), count, rowspan=2, scope="rowgroup")
-            rows.append([name, "share", *(_depth(run, k, "share") for k in depths)])
-            rows.append([None, "all", *(_depth(run, k, "all") for k in depths)])
+            name = el(
+                "th",
+                _run_name(report, number),
+                count,
+                rowspan=2,
+                scope="rowgroup",
+            )
+            rows.append(
+                [
+                    name,
+                    "share",
+                    *(_depth(run, k, "share") for k in depths),
+                ]
+            )
+            rows.append(
+                [
+                    None,
+                    "all",
+                    *(_depth(run, k, "all") for k in depths),
+                ]
+            )
     caption = "Gold passages among the first k, in percent: mean share found, and questions with all of them"
-    rank_table = table(["run", "found", *(f"k = {k}" for k in depths)], rows, caption=caption, texts=2)
+    rank_table = table(
+        ["run", "found", *(f"k = {k}" for k in depths)],
+        rows,
+        caption=caption,
+        texts=2,
+    )
     return _pair(rank_table, _figure(report, "recall"))
 
 
@@ -233,11 +389,25 @@ def _manifests(report: Report) -> Html:
         pairs = [
             pair
             for key, value in run.manifest.items()
-            if key not in ("schema", "version", "name") and value not in (None, {}, [], "")
-            for pair in (el("dt", key.replace("_", " ")), el("dd", _manifest_value(value)))
+            if key not in ("schema", "version", "name")
+            and value not in (None, {}, [], "")
+            for pair in (
+                el("dt", key.replace("_", " ")),
+                el("dd", _manifest_value(value)),
+            )
         ]
-        inside = el("dl", *pairs) if pairs else el("p", "This run has no manifest.", class_="note")
-        parts.append(el("details", el("summary", _run_name(report, number)), inside, open=len(report.runs) == 1))
+        if pairs:
+            inside = el("dl", *pairs)
+        else:
+            inside = el("p", "This run has no manifest.", class_="note")
+        parts.append(
+            el(
+                "details",
+                el("summary", _run_name(report, number)),
+                inside,
+                open=len(report.runs) == 1,
+            )
+        )
     return join(parts)
 
 
@@ -245,8 +415,16 @@ def _manifest_value(value: Any) -> Html | str:
     """Return a value of the manifest; a long list, such as the hashes of all prompts, is folded."""
     if not isinstance(value, Mapping) or len(value) <= 8:
         return _plain(value)
-    pairs = (pair for key, item in value.items() for pair in (el("dt", str(key)), el("dd", _plain(item))))
-    return el("details", el("summary", f"{len(value)} entries"), el("dl", *pairs))
+    pairs = (
+        pair
+        for key, item in value.items()
+        for pair in (el("dt", str(key)), el("dd", _plain(item)))
+    )
+    return el(
+        "details",
+        el("summary", f"{len(value)} entries"),
+        el("dl", *pairs),
+    )
 
 
 def _plain(value: Any) -> str:
@@ -254,7 +432,9 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{key}: {_plain(item)}" for key, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(_plain, value))
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)
 
 
 def _repeats(report: Report) -> Html:
@@ -267,7 +447,14 @@ def _repeats(report: Report) -> Html:
         deepest = max(deepest, run.repeats.count)
         for metric in report.metrics:
             spread = run.repeats.scores.get(metric)
-            rows.append([_run_name(report, number), metric, str(run.repeats.count), spread_text(spread)])
+            rows.append(
+                [
+                    _run_name(report, number),
+                    metric,
+                    str(run.repeats.count),
+                    spread_text(spread),
+                ]
+            )
     if not rows:
         return Html("")
     spreads = table(
@@ -314,7 +501,12 @@ def _effort(report: Report) -> Html:
             f"{run.tokens.p50:,.0f}",
             f"{run.tokens.p95:,.0f}",
             "–" if run.right.tokens is None else f"{run.right.tokens:,.0f}",
-            el("span", cost_text(run.cost, calls), data_cost=number - 1, data_right=run.right.count),
+            el(
+                "span",
+                cost_text(run.cost, calls),
+                data_cost=number - 1,
+                data_right=run.right.count,
+            ),
         ]
         rows.append(row)
     head = [
@@ -333,14 +525,28 @@ def _effort(report: Report) -> Html:
     ]
     caption = "Per question: hops, seconds less those queued, questions at once, tokens; for the run: calls and cost"
     efforts = table(head, rows, caption=caption)
-    reasons = dict.fromkeys(reason for run in report.figures for reason in run.stop_reasons)
+    reasons = dict.fromkeys(
+        reason for run in report.figures for reason in run.stop_reasons
+    )
     stops = [
-        [_run_name(report, number), *(str(run.stop_reasons.get(reason, 0)) for reason in reasons)]
+        [
+            _run_name(report, number),
+            *(str(run.stop_reasons.get(reason, 0)) for reason in reasons),
+        ]
         for number, run in enumerate(report.figures, 1)
     ]
-    heads = ["run", *(reason.replace("_", " ") for reason in reasons)]
+    heads = [
+        "run",
+        *(reason.replace("_", " ") for reason in reasons),
+    ]
     stopped = table(heads, stops, caption="Why the loop stopped")
-    return join([efforts, _pair(stopped, _figure(report, "seconds")), _price_table(report)])
+    return join(
+        [
+            efforts,
+            _pair(stopped, _figure(report, "seconds")),
+            _price_table(report),
+        ]
+    )
 
 
 def _price_table(report: Report) -> Html:
@@ -351,46 +557,74 @@ def _price_table(report: Report) -> Html:
     rows = []
     for model in models:
         price = report.prices.of(model)
-        used = [run.models[model] for run in report.figures if model in run.models]
-        tokens = [f"{sum(getattr(usage, kind) for usage in used):,}" for kind in ("input", "cached", "output")]
+        used = []
+        for run in report.figures:
+            if model in run.models:
+                used.append(run.models[model])
+        tokens = []
+        for kind in ("input", "cached", "output"):
+            tokens.append(f"{sum(getattr(usage, kind) for usage in used):,}")
         calls_cells = [
             el("input", type="number", min=0, step="any", inputmode="decimal", data_model=model, data_kind=kind,
-               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}")
+               aria_label=f"{model}: price of {kind}", value=None if price is None else f"{getattr(price, kind):g}",)
             for kind in ("input", "cached", "output")
         ]  # fmt: skip
         rows.append([model, *tokens, *calls_cells])
-    head = ["model", "tokens in", "of them cached", "tokens out", "price in", "price cached", "price out"]
+    head = [
+        "model",
+        "tokens in",
+        "of them cached",
+        "tokens out",
+        "price in",
+        "price cached",
+        "price out",
+    ]
     caption = "Prices per million tokens, in your currency. None are built in: fill them in, or give --prices"
-    as_file = el("details", el("summary", "As a file for --prices"), el("pre", id="prices", tabindex=0))
-    return el("div", table(head, rows, caption=caption), as_file, id="price-table")
+    as_file = el(
+        "details",
+        el("summary", "As a file for --prices"),
+        el("pre", id="prices", tabindex=0),
+    )
+    return el(
+        "div",
+        table(head, rows, caption=caption),
+        as_file,
+        id="price-table",
+    )
 
 
 def _questions(report: Report) -> Html:
-    types = sorted({result.type for run in report.runs for result in run.results if result.type})
+    types = sorted(
+        {result.type for run in report.runs for result in run.results if result.type}
+    )
     several = len(report.runs) > 1
     chips = [
-        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true"), f" {name} ", el("small"), type="button",
-           class_="chip", data_verdict=name, aria_pressed="false")
+        el("button", el("span", mark, class_=f"v {name}", aria_hidden="true",), f" {name} ", el("small"), type="button",
+           class_="chip", data_verdict=name, aria_pressed="false",)
         for name, mark in VERDICTS.items()
         if any(run.verdicts[name] for run in report.figures)
     ]  # fmt: skip
-    picked = [el("option", run.name, value=number) for number, run in enumerate(report.runs)]
+    picked = []
+    for number, run in enumerate(report.runs):
+        picked.append(el("option", run.name, value=number))
     kinds = [el("option", kind) for kind in types]
-    orders = [el("option", text, value=value) for value, text in _ORDERS.items()]
+    orders = []
+    for value, text in _ORDERS.items():
+        orders.append(el("option", text, value=value))
     controls = [
-        el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH),
-        el("label", "run ", el("select", *picked, id="run"), hidden=not several),
-        el("div", *chips, class_="chips", role="group", aria_label="Filter by result"),
-        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type"), hidden=not types),
-        el("label", "order ", el("select", *orders, id="order")),
-        el("label", el("input", type="checkbox", id="disagree"), " runs disagree", hidden=not several),
+        el("input", type="search", id="search", placeholder=_SEARCH, aria_label=_SEARCH,),
+        el("label", "run ", el("select", *picked, id="run"), hidden=not several,),
+        el("div", *chips, class_="chips", role="group", aria_label="Filter by result",),
+        el("label", "type ", el("select", el("option", "all", value=""), *kinds, id="type",), hidden=not types,),
+        el("label", "order ", el("select", *orders, id="order"),),
+        el("label", el("input", type="checkbox", id="disagree",), " runs disagree", hidden=not several,),
     ]  # fmt: skip
     return el(
         "div",
-        el("div", el("div", *controls, class_="controls"), el("p", id="count", class_="note", aria_live="polite"),
-           el("ul", id="list", aria_label="Questions"), class_="finder"),
+        el("div", el("div", *controls, class_="controls"), el("p", id="count", class_="note", aria_live="polite",),
+           el("ul", id="list", aria_label="Questions",), class_="finder",),
         el("article", el("p", "Choose a question to see its answers, hops and graph.", class_="note"), id="detail",
-           tabindex=-1, aria_label="The chosen question"),
+           tabindex=-1, aria_label="The chosen question",),
         class_="browser",
     )  # fmt: skip
 
@@ -398,7 +632,10 @@ def _questions(report: Report) -> Html:
 def _run_name(report: Report, number: int) -> Html:
     """Return a run's name with its colour, `number` from 1; a single run needs no colour."""
     name = report.runs[number - 1].name
-    key = el("i", class_=f"key run{(number - 1) % 8 + 1}") if len(report.runs) > 1 else Html("")
+    if len(report.runs) > 1:
+        key = el("i", class_=f"key run{(number - 1) % 8 + 1}")
+    else:
+        key = Html("")
     return el("span", key, name, class_="run")
 
 
@@ -407,15 +644,35 @@ def _score_cell(score: Estimate | None, n: int) -> Html:
     if score is None:
         return Html("–")
     interval = el("small", f"{percent(score.low)} – {percent(score.high)}")
-    fewer = el("small", f" n = {score.n}") if score.n != n else ""
-    return el("span", el("b", percent(score.mean)), " ", interval, fewer, class_="score")
+    if score.n != n:
+        fewer = el("small", f" n = {score.n}")
+    else:
+        fewer = ""
+    return el(
+        "span",
+        el("b", percent(score.mean)),
+        " ",
+        interval,
+        fewer,
+        class_="score",
+    )
 
 
 def _figure(report: Report, name: str) -> Html:
     plot = report.plots.get(name)
-    return el("figure", Html(plot.svg), el("figcaption", plot.caption)) if plot else Html("")
+    if plot:
+        return el(
+            "figure",
+            Html(plot.svg),
+            el("figcaption", plot.caption),
+        )
+    return Html("")
 
 
 def _pair(first: Html, second: Html) -> Html:
     """Return two elements next to each other where there is room; only one of them if the other is empty."""
-    return el("div", *filter(None, (first, second)), class_="pair")
+    return el(
+        "div",
+        *filter(None, (first, second)),
+        class_="pair",
+    )

@@ -19,7 +19,10 @@ _FEW = 24  # traces for which starting a process takes longer than it saves
 
 
 def packed_traces(
-    traces: Sequence[Mapping[str, Any]], *, workers: int = 1, progress: Callable[[int, int], None] | None = None
+    traces: Sequence[Mapping[str, Any]],
+    *,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[str]:
     """Pack each trace (`Trace.to_dict()`), in order; the result is "" for one that cannot be read.
 
@@ -42,7 +45,9 @@ def _mapping(workers: int) -> Iterator[Callable[..., Iterator[str]]]:
         return
     # spawned, not forked: the caller may have threads
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_use_one_thread) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_use_one_thread
+    ) as pool:
         yield lambda function, items: pool.map(function, items, chunksize=4)
 
 
@@ -61,4 +66,6 @@ def _pack(data: Mapping[str, Any]) -> str:
         text = trace_data(Trace.from_dict(data))
     except TraceError:
         return ""
-    return base64.b64encode(gzip.compress(text.encode("ascii"), mtime=0)).decode("ascii")
+    return base64.b64encode(gzip.compress(text.encode("ascii"), mtime=0)).decode(
+        "ascii"
+    )

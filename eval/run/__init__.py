@@ -14,7 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ras_agent.eval.run.agent import EvalAgent, baseline_agent, graph_answerer, search_agent
+    from ras_agent.eval.run.agent import (
+        EvalAgent,
+        baseline_agent,
+        graph_answerer,
+        search_agent,
+    )
     from ras_agent.eval.run.begin import Run, begin_run
     from ras_agent.eval.run.folder import RunFolder
     from ras_agent.eval.run.prices import Prices, load_prices
@@ -43,7 +48,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("EvalAgent", "baseline_agent", "graph_answerer", "search_agent"), "agent"),
+    **dict.fromkeys(
+        ("EvalAgent", "baseline_agent", "graph_answerer", "search_agent"), "agent"
+    ),
     **dict.fromkeys(("Run", "begin_run"), "begin"),
     **dict.fromkeys(("Prices", "load_prices"), "prices"),
     **dict.fromkeys(("Task", "load_task"), "task"),

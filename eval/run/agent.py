@@ -37,16 +37,29 @@ AnswerQuestion = Callable[[Question], Awaitable[Mapping[str, Any]]]
 """From a question to an output, as ras_agent.graphs.state.Outputs has it."""
 MakeAnswerer = Callable[[Task, Settings], AnswerQuestion]
 
-NO_ANSWER: Mapping[str, Any] = {"answer": "", "abstained": False, "passages": {}, "steps": [], "stop_reason": "error"}
+NO_ANSWER: Mapping[str, Any] = {
+    "answer": "",
+    "abstained": False,
+    "passages": {},
+    "steps": [],
+    "stop_reason": "error",
+}
 """The output of a question that failed"""
 
 
 def settings_answerer(task: Task, settings: Settings) -> AnswerQuestion:
     """Return a function that asks the agent which `settings` describe."""
-    parts = resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text)
+    parts = resolve_parts(
+        settings.graph,
+        settings=settings,
+        index=task.index,
+        task=task.instruction_text,
+    )
     passages = warm_up(parts.retriever, task)
     warm_up_roles(parts, task, passages)
-    return graph_answerer(assemble_agent(parts), partial(agent_inputs, task, settings.graph))
+    return graph_answerer(
+        assemble_agent(parts), partial(agent_inputs, task, settings.graph)
+    )
 
 
 def warm_up(retriever: Retriever, task: Task) -> tuple[Passage, ...]:
@@ -76,7 +89,9 @@ def warm_up_roles(parts: AgentParts, task: Task, passages: Sequence[Passage]) ->
         (parts.extractor, "extract", (passages, question)),
         (parts.answerer, "answer", (question, nothing_known, passages, ())),
     ]
-    no_calls = Limits(max_llm_calls=1)  # one is kept for an answerer in a run, which this is not
+    no_calls = Limits(
+        max_llm_calls=1
+    )  # one is kept for an answerer in a run, which this is not
     for role, method, arguments in first:
         if not hasattr(role, method):
             continue
@@ -96,13 +111,20 @@ def retriever_answerer(retriever: Retriever, k: int) -> AnswerQuestion:
 
     async def answer(question: Question) -> Mapping[str, Any]:
         passages = await _search(retriever, question, k)
-        found = {"passages": _by_id(passages), "steps": [{}], "stop_reason": "retrieval_only"}
+        found = {
+            "passages": _by_id(passages),
+            "steps": [{}],
+            "stop_reason": "retrieval_only",
+        }
         return {**NO_ANSWER, **found, "searched": question.question}
 
     return answer
 
 
-REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {"settings": settings_answerer, "search": search_answerer}
+REMOTE_MAKERS: Mapping[str, MakeAnswerer] = {
+    "settings": settings_answerer,
+    "search": search_answerer,
+}
 """Agents that another process can make, by the name under which it is told which"""
 
 
@@ -131,7 +153,12 @@ class EvalAgent:
     @classmethod
     def of(cls, name: str, answer: AnswerQuestion, **described: Any) -> Self:
         """Return an agent that is a function. described: other fields; `roles` name what plays each role."""
-        return cls(name, Settings(), lambda task, settings: answer, **{"graph": "none", "only_roles": {}, **described})
+        return cls(
+            name,
+            Settings(),
+            lambda task, settings: answer,
+            **{"graph": "none", "only_roles": {}, **described},
+        )
 
     @property
     def searches_only(self) -> bool:
@@ -144,7 +171,13 @@ def search_agent(name: str, settings: Settings, **described: Any) -> EvalAgent:
 
     `Task.for_search` leaves out the metrics of answers. described: other fields of EvalAgent.
     """
-    return EvalAgent(name, settings, search_answerer, graph="none", **described)
+    return EvalAgent(
+        name,
+        settings,
+        search_answerer,
+        graph="none",
+        **described,
+    )
 
 
 _ANSWERS: Mapping[str, Callable[[Sequence[Passage]], str]] = {
@@ -155,7 +188,9 @@ _ANSWERS: Mapping[str, Callable[[Sequence[Passage]], str]] = {
 BASELINES = tuple(_ANSWERS)
 
 
-def baseline_agent(name: str, settings: Settings, baseline: str, **described: Any) -> EvalAgent:
+def baseline_agent(
+    name: str, settings: Settings, baseline: str, **described: Any
+) -> EvalAgent:
     """Return the agent that searches once and answers "yes", "no", or the best passage's title ("top-title").
 
     described: other fields of EvalAgent. Raises UnknownName for another baseline.
@@ -176,17 +211,28 @@ def baseline_agent(name: str, settings: Settings, baseline: str, **described: An
         return answer
 
     roles = {"planner": "none", "extractor": "none", "answerer": f"always {baseline}"}
-    return EvalAgent(name, settings, make, graph="none", roles=roles, **described)
+    return EvalAgent(
+        name,
+        settings,
+        make,
+        graph="none",
+        roles=roles,
+        **described,
+    )
 
 
-def graph_answerer(agent: Agent, inputs: Callable[[Question], Inputs] | None = None) -> AnswerQuestion:
+def graph_answerer(
+    agent: Agent, inputs: Callable[[Question], Inputs] | None = None
+) -> AnswerQuestion:
     """Return a function that asks a compiled agent. inputs: makes the agent's input, by default of the question alone.
 
     The function raises ModelRefused where a model cannot be asked at all, since no other question could be answered.
     """
 
     async def answer(question: Question) -> Mapping[str, Any]:
-        output = await agent.ainvoke(inputs(question) if inputs else {"question": question.question})
+        output = await agent.ainvoke(
+            inputs(question) if inputs else {"question": question.question}
+        )
         if output["stop_reason"] == "model_refused":
             raise ModelRefused(output["failures"][-1]["message"])
         return output
@@ -206,11 +252,18 @@ def agent_inputs(task: Task, graph: str, question: Question) -> Inputs:
 
 
 def _retriever(task: Task, settings: Settings) -> Retriever:
-    return scoped(resolve_retriever(settings.retriever, task.index, **retriever_options(settings)), settings.filter)
+    return scoped(
+        resolve_retriever(
+            settings.retriever, task.index, **retriever_options(settings)
+        ),
+        settings.filter,
+    )
 
 
 async def _search(retriever: Retriever, question: Question, k: int) -> list[Passage]:
-    return [hit.passage for hit in await acall(retriever, "retrieve", question.question, k)]
+    return [
+        hit.passage for hit in await acall(retriever, "retrieve", question.question, k)
+    ]
 
 
 def _by_id(passages: Sequence[Passage]) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from ras_agent.eval.benchmarks import Benchmark
 from ras_agent.eval.metrics.mauve import mauve_of, require_mauve
 from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import REMOTE_MAKERS, EvalAgent
-from ras_agent.eval.run.folder import RunFolder, data_frame
+from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.manifest import RunDescription, file_sha256, manifest_of
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result, table_rows
+from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.runner import evaluate, metric_scorer, question_work, remaining
 from ras_agent.eval.run.summarise import summarise
 from ras_agent.eval.run.task import Task, load_task
@@ -34,9 +34,27 @@ from ras_agent.tools.roles import role_name
 from ras_agent.tools.workers.pool import Here, Pool, Work, WorkSpec
 
 # how models are asked, beside the limits; where replies are kept and how fast they come changes no figure
-_ASKING = ("preset", "layout", "from_memory", "style", "answer_tokens", "few_shot", "temperature", "context_window")
+_ASKING = (
+    "preset",
+    "layout",
+    "from_memory",
+    "style",
+    "answer_tokens",
+    "few_shot",
+    "temperature",
+    "context_window",
+)
 # what else was chosen: a manifest does not name what was not, and older ones do not know it
-_CHOICES = ("weights", "starts", "least_confidence", "dialect", "filter", "form", "fallback", "evidence_tokens")
+_CHOICES = (
+    "weights",
+    "starts",
+    "least_confidence",
+    "dialect",
+    "filter",
+    "form",
+    "fallback",
+    "evidence_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +88,7 @@ class Run:
 
         Raises MissingExtra without pandas.
         """
-        ended = {result.id: result for result in self.folder.results()}
-        results = [ended[question.id] for question in self.questions if question.id in ended]
-        return data_frame(table_rows(results))
+        return self.folder.to_pandas([question.id for question in self.questions])
 
     def finish(
         self,
@@ -119,7 +135,9 @@ def begin_run(
     agent that no other process can make.
     """
     if workers.remote and agent.make not in REMOTE_MAKERS.values():
-        raise SettingsError("this run asks something that no other process can make; leave --engine away")
+        raise SettingsError(
+            "this run asks something that no other process can make; leave --engine away"
+        )
     settings = with_benchmark_defaults(agent.settings, task.benchmark)
     graph = agent.graph or settings.graph
     roles = _roles(agent, settings)
@@ -141,8 +159,14 @@ def begin_run(
         "variant": dict(agent.variant),
         "knowledge_graph": _knowledge_graph(task, settings),
     }
-    asked = {question.id: question.question for question in task.questions}
-    folder = RunFolder.begin(out, manifest_of(task.questions, described, settings.prompts), asked)
+    asked = {}
+    for question in task.questions:
+        asked[question.id] = question.question
+    folder = RunFolder.begin(
+        out,
+        manifest_of(task.questions, described, settings.prompts),
+        asked,
+    )
     settings = workers.paced(with_default_cache(settings, folder), concurrency)
     try:
         pool = _pool(task, agent, settings, workers, graph, roles)
@@ -151,9 +175,19 @@ def begin_run(
         raise
     remaining_ids = {question.id for question in remaining(task.questions, folder)}
     results = (
-        result for result in folder.results() if result.id not in remaining_ids and not (retry_errors and result.error)
+        result
+        for result in folder.results()
+        if result.id not in remaining_ids and not (retry_errors and result.error)
     )
-    return Run(task, pool, folder, concurrency, tuple(results), agent.seed, retry_errors)
+    return Run(
+        task,
+        pool,
+        folder,
+        concurrency,
+        tuple(results),
+        agent.seed,
+        retry_errors,
+    )
 
 
 def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Settings:
@@ -162,7 +196,10 @@ def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Setting
     A graph may have a form of its own for short answers, as IRCoT's reader.
     """
     form = benchmark.style
-    style = graph_spec(settings.graph).style if form == "short" else form
+    if form == "short":
+        style = graph_spec(settings.graph).style
+    else:
+        style = form
     defaults = {
         "style": settings.style or style,
         "answer_tokens": settings.answer_tokens or benchmark.answer_tokens,
@@ -172,7 +209,9 @@ def with_benchmark_defaults(settings: Settings, benchmark: Benchmark) -> Setting
 
 def with_default_cache(settings: Settings, folder: RunFolder) -> Settings:
     """Return settings that cache replies in the run's folder, if they name no other place."""
-    return settings if settings.cache else settings.model_copy(update={"cache": folder.replies_path.resolve()})
+    if settings.cache:
+        return settings
+    return settings.model_copy(update={"cache": folder.replies_path.resolve()})
 
 
 def remote_questions(
@@ -188,24 +227,53 @@ def remote_questions(
         the files in which models' replies and extracted facts are cached, unless the settings name others. The process
         opens its own index and clients.
     """
-    caches = {name: place for name, place in (("cache", replies), ("triple_cache", facts)) if place}
+    caches = {}
+    for name, place in (("cache", replies), ("triple_cache", facts)):
+        if place:
+            caches[name] = place
     settings = Settings.model_validate({**agent["settings"], **caches})
-    corpus = Path(task["corpus"]) if task["corpus"] else None
+    if task["corpus"]:
+        corpus = Path(task["corpus"])
+    else:
+        corpus = None
     # bad records were reported where the questions come from
-    loaded = load_task(**{**task, "corpus": corpus}, settings=settings, strict=False)
+    loaded = load_task(
+        **{**task, "corpus": corpus},
+        settings=settings,
+        strict=False,
+    )
     answer = REMOTE_MAKERS[agent["make"]](loaded, settings)
     scorer = metric_scorer(agent["metrics"], cites=settings.style == "citing")
-    return question_work(answer, scorer, mode=agent["graph"], roles=agent["roles"], traces=agent["traces"])
+    return question_work(
+        answer,
+        scorer,
+        mode=agent["graph"],
+        roles=agent["roles"],
+        traces=agent["traces"],
+    )
 
 
 def _pool(
-    task: Task, agent: EvalAgent, settings: Settings, workers: WorkerPlan, graph: str, roles: Mapping[str, str]
+    task: Task,
+    agent: EvalAgent,
+    settings: Settings,
+    workers: WorkerPlan,
+    graph: str,
+    roles: Mapping[str, str],
 ) -> Pool:
     """Return the pool that asks the questions, in this process or in others."""
     if not workers.remote:
         answer = agent.make(task, settings)
         scorer = metric_scorer(task.metrics, cites=settings.style == "citing")
-        return Here(question_work(answer, scorer, mode=graph, roles=roles, traces=agent.traces))
+        return Here(
+            question_work(
+                answer,
+                scorer,
+                mode=graph,
+                roles=roles,
+                traces=agent.traces,
+            )
+        )
     spec = WorkSpec(
         "ras_agent.eval.run.begin:remote_questions",
         {
@@ -217,7 +285,9 @@ def _pool(
                 "instruction": task.instruction,
             },
             "agent": {
-                "make": next(name for name, make in REMOTE_MAKERS.items() if make is agent.make),
+                "make": next(
+                    name for name, make in REMOTE_MAKERS.items() if make is agent.make
+                ),
                 "settings": settings.model_dump(mode="json"),
                 "metrics": list(task.metrics),
                 "graph": graph,
@@ -226,25 +296,46 @@ def _pool(
             },
         },
     )
-    return workers.pool(spec, {"replies": settings.cache, "facts": settings.triple_cache})
+    return workers.pool(
+        spec,
+        {"replies": settings.cache, "facts": settings.triple_cache},
+    )
 
 
 def _roles(agent: EvalAgent, settings: Settings) -> dict[str, str]:
     """Map each role to the name of the model or rule that plays it, without secrets."""
     if agent.only_roles is not None:
         return dict(agent.only_roles)
-    specs = {} if agent.searches_only else role_specs(settings)
-    return {**{role: role_name(spec) for role, spec in specs.items()}, "retriever": settings.retriever, **agent.roles}
+    if agent.searches_only:
+        specs = {}
+    else:
+        specs = role_specs(settings)
+    return {
+        **{role: role_name(spec) for role, spec in specs.items()},
+        "retriever": settings.retriever,
+        **agent.roles,
+    }
 
 
 def _described_settings(task: Task, settings: Settings) -> JSON:
     """Return the settings that a manifest states: how models are asked, and the options that the user chose."""
-    pruning = settings.model_dump(include={"prune_facts", "prune_to"}) if settings.prune_facts else {}
+    if settings.prune_facts:
+        pruning = settings.model_dump(include={"prune_facts", "prune_to"})
+    else:
+        pruning = {}
     description = {"embedder": task.embedder, "instruction": task.instruction}
     return {
         **settings.model_dump(include=set(_ASKING)),
-        **{name: value for name, value in description.items() if value not in (None, "answer")},
-        **settings.model_dump(include=set(_CHOICES), exclude_none=True, mode="json"),
+        **{
+            name: value
+            for name, value in description.items()
+            if value not in (None, "answer")
+        },
+        **settings.model_dump(
+            include=set(_CHOICES),
+            exclude_none=True,
+            mode="json",
+        ),
         **described_request(settings),
         **({} if settings.thinking else {"thinking": False}),
         **pruning,

@@ -58,7 +58,12 @@ class RunFolder:
         return self.path / "replies.sqlite"
 
     @classmethod
-    def begin(cls, path: str | Path, manifest: Mapping[str, Any], asked: Mapping[str, str] | None = None) -> Self:
+    def begin(
+        cls,
+        path: str | Path,
+        manifest: Mapping[str, Any],
+        asked: Mapping[str, str] | None = None,
+    ) -> Self:
         """Return the folder of a new run, or of the one begun there under the same manifest.
 
         asked: the texts of the questions by id. A run that was begun with some of them goes on with all of them, and
@@ -76,7 +81,10 @@ class RunFolder:
                 changes = differences(folder.manifest(), manifest)
                 if changes and folder._has_more_questions(changes, asked or {}):
                     counted = {name: manifest[name] for name in _QUESTIONS}
-                    replace_file(folder.manifest_path, _json({**folder.manifest(), **counted}, indent=2))
+                    replace_file(
+                        folder.manifest_path,
+                        _json({**folder.manifest(), **counted}, indent=2),
+                    )
                 elif changes:
                     raise RunError(
                         f"{folder.path} was begun with another configuration: {'; '.join(changes)}. Resume it with the "
@@ -88,7 +96,9 @@ class RunFolder:
                 folder._is_new = True
         return folder
 
-    def _has_more_questions(self, changes: Sequence[str], asked: Mapping[str, str]) -> bool:
+    def _has_more_questions(
+        self, changes: Sequence[str], asked: Mapping[str, str]
+    ) -> bool:
         """Tell whether nothing differs but that more questions are asked than those that have a result."""
         if any(change.partition(":")[0] not in _QUESTIONS for change in changes):
             return False
@@ -105,7 +115,10 @@ class RunFolder:
             with sole_writer(self.lock_path):
                 if self.results_path.exists():
                     return
-                for path in (self.manifest_path, *self.path.glob(f"{self.replies_path.name}*")):
+                for path in (
+                    self.manifest_path,
+                    *self.path.glob(f"{self.replies_path.name}*"),
+                ):
                     path.unlink(missing_ok=True)
                 if set(self.path.iterdir()) == {self.lock_path}:
                     self.lock_path.unlink()
@@ -116,11 +129,17 @@ class RunFolder:
     def _check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a run."""
         half_begun = {self.manifest_path.with_name("manifest.json.new"), self.lock_path}
-        there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
+        there = (
+            set(self.path.iterdir()) if self.path.is_dir() else set()
+        )  # one look: another process may begin it now
         if repeat_folders(self.path):
-            raise RunError(f"{self.path} holds repeats of a run: go on with --repeat, or name another folder")
+            raise RunError(
+                f"{self.path} holds repeats of a run: go on with --repeat, or name another folder"
+            )
         if self.manifest_path not in there and there - half_begun:
-            raise RunError(f"{self.path} holds files but no manifest.json: it is no run; name another folder")
+            raise RunError(
+                f"{self.path} holds files but no manifest.json: it is no run; name another folder"
+            )
 
     def manifest(self) -> JSON:
         """Return the manifest, which describes task and agent. Raises RunError if none can be read."""
@@ -128,22 +147,39 @@ class RunFolder:
             data: JSON = json.loads(self.manifest_path.read_text("utf-8"))
         except OSError as error:
             if repeats := repeat_folders(self.path):
-                raise RunError(f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}") from error
+                raise RunError(
+                    f"{self.path} holds {len(repeats)} repeats: name one, such as {repeats[0]}"
+                ) from error
             raise RunError(
                 f"{self.path} is no run: {error.strerror}: {self.manifest_path.name}; "
                 "name a folder that `ras-agent eval --out FOLDER` wrote"
             ) from error
         except ValueError as error:
-            raise RunError(f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew") from error
+            raise RunError(
+                f"{self.manifest_path}: not JSON ({error}); take it from a copy, or start anew"
+            ) from error
         return data
 
     def _note_sitting(self, now: Mapping[str, Any]) -> None:
         """Note in the manifest the versions under which the run goes on, if they differ from its first ones."""
         manifest = self.manifest()
-        last = {**manifest, **(manifest.get("resumed") or [{}])[-1]}
-        if changed := {name: now[name] for name in VERSIONS if name in now and now[name] != last.get(name)}:
-            noted = [*(manifest.get("resumed") or ()), {"started": now.get("started"), **changed}]
-            replace_file(self.manifest_path, _json({**manifest, "resumed": noted}, indent=2))
+        last = {
+            **manifest,
+            **(manifest.get("resumed") or [{}])[-1],
+        }
+        if changed := {
+            name: now[name]
+            for name in VERSIONS
+            if name in now and now[name] != last.get(name)
+        }:
+            noted = [
+                *(manifest.get("resumed") or ()),
+                {"started": now.get("started"), **changed},
+            ]
+            replace_file(
+                self.manifest_path,
+                _json({**manifest, "resumed": noted}, indent=2),
+            )
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -155,7 +191,11 @@ class RunFolder:
     def append(self, result: Result) -> None:
         """Write a result's line, and return when it is on the disk."""
         line = _json(result.to_dict()) + b"\n"
-        with self._lock, writing(self.results_path), self.results_path.open("ab") as file:
+        with (
+            self._lock,
+            writing(self.results_path),
+            self.results_path.open("ab") as file,
+        ):
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
@@ -172,7 +212,9 @@ class RunFolder:
                     yield Result.from_dict(json.loads(line))
                 except (ValueError, TypeError) as error:
                     where = f"{self.results_path} line {number}"
-                    raise RunError(f"{where}: not a result ({error}); remove the line to ask it again") from error
+                    raise RunError(
+                        f"{where}: not a result ({error}); remove the line to ask it again"
+                    ) from error
 
     def rows(self) -> list[JSON]:
         """Return the results as rows of a table: a column for each score, lists as JSON, without traces.
@@ -181,13 +223,27 @@ class RunFolder:
         """
         return table_rows(tuple(self.results()))
 
-    def to_pandas(self) -> Any:
-        """Return the results as a pandas DataFrame: a row a question, a column a score. Raises MissingExtra."""
-        return data_frame(self.rows())
+    def to_pandas(self, order: Sequence[str] = ()) -> Any:
+        """Return the results as a pandas DataFrame: a row a question, a column a score. Raises MissingExtra.
+
+        order: the ids of questions, in the order of their rows; by default that in which they ended.
+        """
+        try:
+            import pandas  # pyright: ignore[reportMissingImports]
+        except ImportError as error:
+            raise MissingExtra("a DataFrame", "datasets") from error
+        rows = self.rows()
+        if order:
+            by_id = {row["id"]: row for row in rows}
+            rows = [by_id[name] for name in order if name in by_id]
+        return pandas.DataFrame(rows)
 
     def forget(self, ids: Collection[str]) -> None:
         """Remove these questions' lines, so that they are asked again. Call it while `writing`."""
-        lines = [_json(result.to_dict()) + b"\n" for result in self.results() if result.id not in ids]
+        lines = []
+        for result in self.results():
+            if result.id not in ids:
+                lines.append(_json(result.to_dict()) + b"\n")
         replace_file(self.results_path, b"".join(lines))
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -206,15 +262,6 @@ class RunFolder:
                 os.fsync(file.fileno())
 
 
-def data_frame(rows: Sequence[JSON]) -> Any:
-    """Return rows as a pandas DataFrame. Raises MissingExtra without pandas."""
-    try:
-        import pandas  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingExtra("a DataFrame", "datasets") from error
-    return pandas.DataFrame(rows)
-
-
 def repeat_folders(path: Path) -> list[Path]:
     """Return the folders of a run's repeats below `path`, in their order; none where it holds no repeats."""
     numbered = {}
@@ -228,9 +275,20 @@ def repeat_folders(path: Path) -> list[Path]:
 def _json(value: Mapping[str, Any], indent: int | None = None) -> bytes:
     """Encode a value as JSON in UTF-8 that any reader takes: lone surrogates become "?", NaN and infinities null."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=str)
+        text = json.dumps(
+            value,
+            ensure_ascii=False,
+            allow_nan=False,
+            indent=indent,
+            default=str,
+        )
     except ValueError:
-        text = json.dumps(_finite(value), ensure_ascii=False, indent=indent, default=str)
+        text = json.dumps(
+            _finite(value),
+            ensure_ascii=False,
+            indent=indent,
+            default=str,
+        )
     return text.encode("utf-8", "replace")
 
 
@@ -239,7 +297,9 @@ def _finite(value: Any) -> Any:
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 @contextmanager
@@ -249,6 +309,8 @@ def sole_writer(lock: Path) -> Iterator[None]:
     try:
         locks.enter_context(writer_lock(lock, wait=False))
     except BlockingIOError:
-        raise RunError(f"another process is writing to {lock.parent}; wait for it, or name another folder") from None
+        raise RunError(
+            f"another process is writing to {lock.parent}; wait for it, or name another folder"
+        ) from None
     with locks:
         yield

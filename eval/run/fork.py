@@ -15,7 +15,12 @@ from typing import Any
 
 from ras_agent.budget import current_ledger
 from ras_agent.errors import RunError
-from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent, agent_inputs, graph_answerer
+from ras_agent.eval.run.agent import (
+    AnswerQuestion,
+    EvalAgent,
+    agent_inputs,
+    graph_answerer,
+)
 from ras_agent.eval.run.folder import RunFolder
 from ras_agent.eval.run.task import Task, load_task
 from ras_agent.graphs.resolve import assemble_agent, resolve_parts
@@ -50,13 +55,28 @@ class Fork:
             raise RunError(
                 f"{self.folder.path} asked no agent of a graph; only runs of `ras-agent eval` are asked again"
             )
-        known = {**manifest.get("limits", {}), **manifest.get("settings", {}), **roles, "graph": manifest["graph"]}
+        known = {
+            **manifest.get("limits", {}),
+            **manifest.get("settings", {}),
+            **roles,
+            "graph": manifest["graph"],
+        }
         known["index"] = manifest.get("index")
         return Settings.model_validate(
-            {name: value for name, value in known.items() if name in Settings.model_fields and value is not None}
+            {
+                name: value
+                for name, value in known.items()
+                if name in Settings.model_fields and value is not None
+            }
         )
 
-    def task(self, settings: Settings, *, corpus: Path | None = None, embedder: str | None = None) -> Task:
+    def task(
+        self,
+        settings: Settings,
+        *,
+        corpus: Path | None = None,
+        embedder: str | None = None,
+    ) -> Task:
         """Read the questions that the run has results of. corpus, the settings' index: in place of what it searched."""
         manifest = self.folder.manifest()
         own = manifest.get("settings", {})
@@ -69,41 +89,65 @@ class Fork:
             metrics=manifest.get("metrics", ()), strict=False,
         )  # fmt: skip
         ended = {result.id for result in self.folder.results()}
-        questions = [question for question in task.questions if question.id in ended]
+        questions = []
+        for question in task.questions:
+            if question.id in ended:
+                questions.append(question)
         if not questions:
-            raise RunError(f"{self.folder.path} has results of no question in {task.data}; name the data it was run on")
+            raise RunError(
+                f"{self.folder.path} has results of no question in {task.data}; name the data it was run on"
+            )
         return replace(task, questions=questions)
 
     def agent(self, name: str, settings: Settings) -> EvalAgent:
         """Return the agent that asks again. settings: of the roles from the fork on."""
-        variant: JSON = {"replay_of": str(self.folder.manifest().get("name", "")), "from_hop": self.from_hop}
+        variant: JSON = {
+            "replay_of": str(self.folder.manifest().get("name", "")),
+            "from_hop": self.from_hop,
+        }
         return EvalAgent(name, settings, self._answerer, variant=variant)
 
     def _answerer(self, task: Task, settings: Settings) -> AnswerQuestion:
-        if settings.cache is not None:  # the new run's own, which begins with the replies of the earlier one
+        if (
+            settings.cache is not None
+        ):  # the new run's own, which begins with the replies of the earlier one
             copy_replies(self.folder.replies_path, settings.cache)
-        parts_of = partial(resolve_parts, index=task.index, task=task.instruction_text)
+        parts_of = partial(
+            resolve_parts,
+            index=task.index,
+            task=task.instruction_text,
+        )
         whole = settings.model_copy(update={"replay": True})
         if self.from_hop is None:
             parts = parts_of(settings.graph, settings=whole)
         else:
             before = self.settings.model_copy(
-                update={"cache": settings.cache, "replay": True, "prompts": settings.prompts}
+                update={
+                    "cache": settings.cache,
+                    "replay": True,
+                    "prompts": settings.prompts,
+                }
             )
-            earlier, later = parts_of(settings.graph, settings=before), parts_of(settings.graph, settings=settings)
+            earlier = parts_of(settings.graph, settings=before)
+            later = parts_of(settings.graph, settings=settings)
             parts = replace(
                 later,
                 planner=_FromHop(earlier.planner, later.planner, self.from_hop),
-                extractor=later.extractor and _FromHop(earlier.extractor, later.extractor, self.from_hop),
+                extractor=later.extractor
+                and _FromHop(earlier.extractor, later.extractor, self.from_hop),
             )
-        return graph_answerer(assemble_agent(parts), partial(agent_inputs, task, settings.graph))
+        return graph_answerer(
+            assemble_agent(parts), partial(agent_inputs, task, settings.graph)
+        )
 
 
 class _FromHop:
     """Role that is one before a hop and another from there on; what is read of it outside a run is the latter's."""
 
     def __init__(self, before: Any, after: Any, hop: int) -> None:
-        self._before, self._after, self._hop = before, after, hop
+        self._before = before
+        self._after = after
+        self._hop = hop
 
     def __getattr__(self, name: str) -> Any:
         in_run = 0 < current_ledger().hop < self._hop
@@ -112,7 +156,9 @@ class _FromHop:
 
 def copy_replies(source: Path, target: object) -> None:
     """Add the replies of the cache in the file `source`, if there is one, to that at `target`."""
-    if not source.is_file() or (isinstance(target, Path) and target.exists() and target.samefile(source)):
+    if not source.is_file() or (
+        isinstance(target, Path) and target.exists() and target.samefile(source)
+    ):
         return
     cache = ReplyCache(target)  # type: ignore[arg-type]
     for recording in ReplyCache(source).recordings():

@@ -21,7 +21,10 @@ _GRAPHRAG_A_WORD, _GRAPHRAG_TIMES = (
     0.000011,
     (3.0, 5.0),
 )  # USD with GPT-4o-mini; prompts with examples take 3 to 5 times
-_HIPPORAG_A_MILLION = (5.0, 10.0)  # USD: 15,000 to 30,000 for the three thousand million tokens of Wikipedia 2018
+_HIPPORAG_A_MILLION = (
+    5.0,
+    10.0,
+)  # USD: 15,000 to 30,000 for the three thousand million tokens of Wikipedia 2018
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,19 @@ class CostComparison:
     def break_even(self) -> int:
         """Return how many questions, each read anew, need as many tokens as the whole corpus; 0 if they need none."""
         each = self.per_question.input_tokens + self.per_question.output_tokens
-        return ceil((self.static.input_tokens + self.static.output_tokens) / each) if each else 0
+        if each:
+            return ceil((self.static.input_tokens + self.static.output_tokens) / each)
+        return 0
 
     def to_dict(self) -> JSON:
-        readings = {
-            name: getattr(self, name).to_dict()
-            for name in ("static", "per_question", "all_questions", "distinct_passages")
+        readings = {}
+        for name in ("static", "per_question", "all_questions", "distinct_passages"):
+            readings[name] = getattr(self, name).to_dict()
+        return {
+            "questions": self.questions,
+            **readings,
+            "break_even_questions": self.break_even,
         }
-        return {"questions": self.questions, **readings, "break_even_questions": self.break_even}
 
 
 def mean_passage(calls: Sequence[Sequence[Call]]) -> ReadingCost:
@@ -106,7 +114,9 @@ def compare(
     """
     if not results:
         raise RunError("the run has no results yet")
-    passages_of_results = [_passages_of(result, corpus, by_title) for result in results]
+    passages_of_results = []
+    for result in results:
+        passages_of_results.append(_passages_of(result, corpus, by_title))
     each = measured or _of_run(results, sum(map(len, passages_of_results)))
 
     def reading(passages: Iterable[Passage]) -> ReadingCost:
@@ -121,7 +131,9 @@ def compare(
         static=reading(corpus.values()),
         per_question=total.times(1 / len(results)),
         all_questions=total,
-        distinct_passages=reading({passage.id: passage for passage in everything}.values()),
+        distinct_passages=reading(
+            {passage.id: passage for passage in everything}.values()
+        ),
     )
 
 
@@ -134,17 +146,29 @@ def published_ranges(passages: Iterable[Passage]) -> dict[str, tuple[float, floa
     for passage in passages:
         words += len(passage.text.split())
         tokens += len(passage.text) // CHARACTERS_A_TOKEN
-    graphrag, hipporag = words * _GRAPHRAG_A_WORD, tokens / 1_000_000
+    graphrag = words * _GRAPHRAG_A_WORD
+    hipporag = tokens / 1_000_000
     return {
         "GraphRAG": (graphrag * _GRAPHRAG_TIMES[0], graphrag * _GRAPHRAG_TIMES[1]),
-        "HippoRAG": (hipporag * _HIPPORAG_A_MILLION[0], hipporag * _HIPPORAG_A_MILLION[1]),
+        "HippoRAG": (
+            hipporag * _HIPPORAG_A_MILLION[0],
+            hipporag * _HIPPORAG_A_MILLION[1],
+        ),
     }
 
 
-def _passages_of(result: Result, corpus: Mapping[str, Passage], by_title: bool) -> list[Passage]:
-    passages = [corpus[name] for name in result.retrieved if name in corpus]
+def _passages_of(
+    result: Result, corpus: Mapping[str, Passage], by_title: bool
+) -> list[Passage]:
+    passages = []
+    for name in result.retrieved:
+        if name in corpus:
+            passages.append(corpus[name])
     if result.retrieved and not passages:
-        key = "titles" if by_title else "ids"
+        if by_title:
+            key = "titles"
+        else:
+            key = "ids"
         raise RunError(
             f"question {result.id} read {result.retrieved[0]!r}, which is not among the {key} of this corpus; "
             "give the corpus that the run searched"
@@ -154,11 +178,23 @@ def _passages_of(result: Result, corpus: Mapping[str, Passage], by_title: bool) 
 
 def _of_run(results: Iterable[Result], passages: int) -> ReadingCost | None:
     """Return what the run's extractor used for a passage, in the mean, replayed calls included; None without calls."""
-    used = [result.usage.get("by_role", {}).get("extractor", {}) for result in results]
+    used = []
+    for result in results:
+        used.append(
+            result.usage.get("by_role", {}).get(
+                "extractor",
+                {},
+            )
+        )
     calls, inputs, outputs = (
-        sum(usage.get(name, 0) for usage in used) for name in ("calls", "input_tokens", "output_tokens")
+        sum(usage.get(name, 0) for usage in used)
+        for name in ("calls", "input_tokens", "output_tokens")
     )
-    return ReadingCost(1, calls / passages, inputs / passages, outputs / passages, True) if calls and passages else None
+    if calls and passages:
+        return ReadingCost(
+            1, calls / passages, inputs / passages, outputs / passages, True
+        )
+    return None
 
 
 def _estimate(passages: Iterable[Passage], output_ratio: float) -> ReadingCost:

@@ -19,11 +19,24 @@ from ras_agent.records import JSON
 
 SCHEMA, VERSION = "ras-agent/run", 1
 
-_PACKAGES = ("ras-agent", "langgraph", "langchain-core", "langchain", "langchain-openai", "bm25s", "numpy", "torch")
+_PACKAGES = (
+    "ras-agent",
+    "langgraph",
+    "langchain-core",
+    "langchain",
+    "langchain-openai",
+    "bm25s",
+    "numpy",
+    "torch",
+)
 # when and where a run took place: these may differ between its sittings
 VERSIONS = ("packages", "python", "git_commit")
-_LATER = frozenset({"knowledge_graph"})  # manifests that were written before there was such a key lack it
-_CIRCUMSTANCES = frozenset({"name", "data", "corpus", "index", *VERSIONS, "started", "resumed"})
+_LATER = frozenset(
+    {"knowledge_graph"}
+)  # manifests that were written before there was such a key lack it
+_CIRCUMSTANCES = frozenset(
+    {"name", "data", "corpus", "index", *VERSIONS, "started", "resumed"}
+)
 
 
 class RunDescription(TypedDict):
@@ -53,15 +66,24 @@ class RunDescription(TypedDict):
 
 
 def manifest_of(
-    questions: Sequence[Question], described: RunDescription, prompts_dir: str | Path | None = None
+    questions: Sequence[Question],
+    described: RunDescription,
+    prompts_dir: str | Path | None = None,
 ) -> JSON:
     """Return the manifest of a run of `questions`. prompts_dir: prompts that replace the packaged ones."""
-    empty = {"settings": {}, "seed": 0, "retrieval_only": False, "variant": {}}
+    empty = {
+        "settings": {},
+        "seed": 0,
+        "retrieval_only": False,
+        "variant": {},
+    }
     return {
         "schema": SCHEMA,
         "version": VERSION,
         **empty,
-        **{key: value for key, value in described.items() if key not in _LATER or value},
+        **{
+            key: value for key, value in described.items() if key not in _LATER or value
+        },
         "questions": len(questions),
         "questions_sha256": _questions_sha256(questions),
         "prompts": prompt_hashes(prompts_dir),
@@ -78,7 +100,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     Nested keys are written as "limits.k". Packages, the commit, the time and the path of the data do not count: a run
     may be finished elsewhere, and its manifest then lists what changed under "resumed".
     """
-    there, here = _flat(_as_json(before)), _flat(_as_json(now))
+    there = _flat(_as_json(before))
+    here = _flat(_as_json(now))
     return [
         f"{key}: {_text(there, key)} there, {_text(here, key)} here"
         for key in sorted(there.keys() | here.keys())
@@ -88,13 +111,21 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def apart_from_role(manifest: Mapping[str, Any], other: Mapping[str, Any], role: str) -> list[str]:
+def apart_from_role(
+    manifest: Mapping[str, Any], other: Mapping[str, Any], role: str
+) -> list[str]:
     """List what differs between two runs besides who plays `role`: other roles, retriever, limits, what is searched."""
-    return [line for line in differences(manifest, other) if _is_system(line) and not line.startswith(f"roles.{role}:")]
+    return [
+        line
+        for line in differences(manifest, other)
+        if _is_system(line) and not line.startswith(f"roles.{role}:")
+    ]
 
 
 def _is_system(difference: str) -> bool:
-    return difference.startswith(("roles.", "limits.", "graph:", "corpus_sha256:", "knowledge_graph:"))
+    return difference.startswith(
+        ("roles.", "limits.", "graph:", "corpus_sha256:", "knowledge_graph:")
+    )
 
 
 def file_sha256(path: str | Path) -> str:
@@ -116,7 +147,9 @@ def prompt_hashes(directory: str | Path | None = None) -> dict[str, str]:
     """Map each prompt's name to the SHA-256 of its turns, with overrides and extensions applied."""
     return {
         name: hashlib.sha256(
-            json.dumps([[turn.role, turn.text] for turn in load(name, directory).turns]).encode()
+            json.dumps(
+                [[turn.role, turn.text] for turn in load(name, directory).turns]
+            ).encode()
         ).hexdigest()
         for name in prompt_names(directory)
     }
@@ -130,14 +163,21 @@ def git_commit() -> str | None:
     folder = Path(ras_agent.__file__).resolve().parent
     if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
-    commit, changed = _git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")
-    return f"{commit}+changes" if commit and changed else commit
+    commit = _git(folder, "rev-parse", "HEAD")
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    if commit and changed:
+        return f"{commit}+changes"
+    return commit
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         process = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -155,7 +195,9 @@ def _versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def _questions_sha256(questions: Iterable[Question]) -> str:
-    listed = [[question.id, question.question, list(question.answers)] for question in questions]
+    listed = []
+    for question in questions:
+        listed.append([question.id, question.question, list(question.answers)])
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
 
@@ -178,5 +220,10 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:
-    text = json.dumps(values[key], ensure_ascii=False) if key in values else "absent"
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    if key in values:
+        text = json.dumps(values[key], ensure_ascii=False)
+    else:
+        text = "absent"
+    if len(text) <= 80:
+        return text
+    return f"{text[:79]}…"

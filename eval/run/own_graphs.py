@@ -32,7 +32,9 @@ from ras_agent.tools.retrieve.registered import retriever_over
 from ras_agent.tools.retrieve.resolve import reads_graph
 
 _PLACE = "the question's graph"
-_ONE_FACT = Question("", "a b c", (), metadata={"graph": {"nodes": ["a", "c"], "edges": [[0, "b", 1]]}})
+_ONE_FACT = Question(
+    "", "a b c", (), metadata={"graph": {"nodes": ["a", "c"], "edges": [[0, "b", 1]]}}
+)
 
 
 def graph_passages(question: Question) -> list[Passage]:
@@ -42,11 +44,26 @@ def graph_passages(question: Question) -> list[Passage]:
     visible character is left out.
     """
     graph = question.graph
-    facts_of_nodes = [*graph.triples(), *(fact for node in graph.nodes for fact in _of_object(node))]
-    facts = [PlacedTriple(*fact, _PLACE) for fact in facts_of_nodes if all(map(canonical_key, fact))]
-    names = {canonical_key(name) for fact in facts for name in (fact.subject, fact.object)}
-    alone = {key: node for node in graph.nodes if (key := canonical_key(node)) and key not in names}
-    lonely = [Passage(f"{question.id}#{key}", node, node, question.id) for key, node in alone.items()]
+    facts_of_nodes = [
+        *graph.triples(),
+        *(fact for node in graph.nodes for fact in _of_object(node)),
+    ]
+    facts = []
+    for fact in facts_of_nodes:
+        if all(map(canonical_key, fact)):
+            facts.append(PlacedTriple(*fact, _PLACE))
+    names = {
+        canonical_key(name) for fact in facts for name in (fact.subject, fact.object)
+    }
+    alone = {
+        key: node
+        for node in graph.nodes
+        if (key := canonical_key(node)) and key not in names
+    }
+    lonely = [
+        Passage(f"{question.id}#{key}", node, node, question.id)
+        for key, node in alone.items()
+    ]
     return knowledge_passages(facts, question.id) + lonely
 
 
@@ -72,7 +89,9 @@ class QuestionGraphIndex:
         self._retrievers: dict[tuple[str, str], Retriever] = {}
         self._lock = Lock()
 
-    def retriever(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
+    def retriever(
+        self, name: str, embedder: Embedder | None, options: dict[str, Any]
+    ) -> Retriever:
         """Return the retriever `name` over this graph; the same one for all sub-queries of the question."""
         with self._lock:
             key = name, repr(sorted(options.items()))
@@ -80,11 +99,15 @@ class QuestionGraphIndex:
                 self._retrievers[key] = self._make(name, embedder, options)
             return self._retrievers[key]
 
-    def _make(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> Retriever:
+    def _make(
+        self, name: str, embedder: Embedder | None, options: dict[str, Any]
+    ) -> Retriever:
         passages = graph_passages(self._question)
         index = PassageIndex.in_memory(passages, embedder)
         if reads_graph(name):
-            graph = KGIndex.in_memory(map(_facts_of, passages), embedder, extractor="stated")
+            graph = KGIndex.in_memory(
+                map(_facts_of, passages), embedder, extractor="stated"
+            )
             options = {"graph": graph, "mentions": self._mentions(graph), **options}
         return retriever_over(index, name, **options)
 
@@ -94,12 +117,21 @@ class QuestionGraphIndex:
         For the question itself it returns the question's entities where the set names them.
         """
         question = self._question
-        starts = [name for name in question.metadata.get("question_entities", ()) if graph.entity_id(name) is not None]
+        starts = [
+            name
+            for name in question.metadata.get("question_entities", ())
+            if graph.entity_id(name) is not None
+        ]
 
         def mentions(query: str) -> Sequence[str]:
             if starts and query == question.question:
                 return starts
-            return [mention.text for mention in query_mentions(query, lambda name: graph.entity_id(name) is not None)]
+            return [
+                mention.text
+                for mention in query_mentions(
+                    query, lambda name: graph.entity_id(name) is not None
+                )
+            ]
 
         return mentions
 
@@ -107,10 +139,16 @@ class QuestionGraphIndex:
 def _facts_of(passage: Passage) -> PassageFacts:
     """Return a passage's facts; one without any is a node that has only its name."""
     facts = stated_facts(passage) or ()
-    return PassageFacts(passage.id, facts, () if facts else (passage.title,))
+    return PassageFacts(
+        passage.id,
+        facts,
+        () if facts else (passage.title,),
+    )
 
 
-_ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar("asked question's graph", default=None)
+_ASKED: ContextVar[QuestionGraphIndex | None] = ContextVar(
+    "asked question's graph", default=None
+)
 
 
 @contextmanager
@@ -136,7 +174,9 @@ class OwnGraphs(PassageIndex):
     def within(self, filter: object = None) -> PassageIndex:
         """Return itself. Raises FilterError if there is a filter: each question searches a graph of its own."""
         if Filter.of(filter):
-            raise FilterError("questions that bring their own graphs are asked without a filter: leave --filter away")
+            raise FilterError(
+                "questions that bring their own graphs are asked without a filter: leave --filter away"
+            )
         return self
 
     def make_retriever(self, name: str, options: dict[str, Any]) -> Retriever:
@@ -157,25 +197,43 @@ class OwnGraphs(PassageIndex):
 class _OfTheQuestion:
     """Retriever over the graph of the question that is being asked."""
 
-    def __init__(self, name: str, embedder: Embedder | None, options: dict[str, Any]) -> None:
-        self.name, self._embedder, self._options = name, embedder, options
+    def __init__(
+        self, name: str, embedder: Embedder | None, options: dict[str, Any]
+    ) -> None:
+        self.name = name
+        self._embedder = embedder
+        self._options = options
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         question = _ASKED.get()
         if question is None:
-            raise RunError("no question is being asked: put the call into `with asking(question)`")
-        return question.retriever(self.name, self._embedder, self._options).retrieve(query, k)
+            raise RunError(
+                "no question is being asked: put the call into `with asking(question)`"
+            )
+        return question.retriever(self.name, self._embedder, self._options).retrieve(
+            query,
+            k,
+        )
 
 
 def bring_graphs(questions: Iterable[Question]) -> bool:
     """Tell whether these questions have graphs of their own, and no passages."""
-    shapes = [(bool(question.contexts), bool(question.graph.nodes)) for question in questions]
-    return any(graph for _, graph in shapes) and not any(passages for passages, _ in shapes)
+    shapes = []
+    for question in questions:
+        shapes.append((bool(question.contexts), bool(question.graph.nodes)))
+    return any(graph for _, graph in shapes) and not any(
+        passages for passages, _ in shapes
+    )
 
 
 def digest_of_graphs(questions: Iterable[Question]) -> str:
     """Return a digest of the questions' graphs, with which a manifest names what is searched."""
     digest = hashlib.sha256()
     for question in questions:
-        digest.update(json.dumps([question.id, question.graph.to_dict()], ensure_ascii=True).encode())
+        digest.update(
+            json.dumps(
+                [question.id, question.graph.to_dict()],
+                ensure_ascii=True,
+            ).encode()
+        )
     return digest.hexdigest()

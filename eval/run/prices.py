@@ -29,10 +29,16 @@ class Price:
     output: float
     cached: float
 
-    def cost(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+    def cost(
+        self, input_tokens: int, output_tokens: int, cached_tokens: int = 0
+    ) -> float:
         """Return the cost of tokens; `cached_tokens` are part of `input_tokens`."""
         fresh = max(0, input_tokens - cached_tokens)
-        return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / _MILLION
+        return (
+            fresh * self.input
+            + cached_tokens * self.cached
+            + output_tokens * self.output
+        ) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,10 @@ class Tokens:
 
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(
-            self.calls + other.calls, self.input + other.input, self.output + other.output, self.cached + other.cached
+            self.calls + other.calls,
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
         )
 
 
@@ -61,7 +70,10 @@ class Cost:
     unpriced: tuple[str, ...] = ()
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.total + other.total, tuple(dict.fromkeys(self.unpriced + other.unpriced)))
+        return Cost(
+            self.total + other.total,
+            tuple(dict.fromkeys(self.unpriced + other.unpriced)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +92,51 @@ def load_prices(path: str | Path | None = None) -> Prices:
     """Read the table in a file; without one, the shipped table, which is empty. Raises SettingsError."""
     shipped = files("ras_agent.eval.run").joinpath("prices.json")
     where = str(path or "prices.json")
-    text = Path(path).read_text("utf-8") if path is not None else shipped.read_text("utf-8")
+    if path is not None:
+        text = Path(path).read_text("utf-8")
+    else:
+        text = shipped.read_text("utf-8")
     try:
         data = json.loads(text)
     except ValueError as error:
         raise SettingsError(f"{where}: not JSON ({error})") from error
     if not isinstance(data, dict):
-        raise SettingsError(f'{where}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}')
-    return Prices({model: _price(entry, f"{where}: {model}") for model, entry in data.items() if model[:1] != "_"})
+        raise SettingsError(
+            f'{where}: expected {{"model": {{"input": 0, "output": 0}}}}, found {type(data).__name__}'
+        )
+    return Prices(
+        {
+            model: _price(entry, f"{where}: {model}")
+            for model, entry in data.items()
+            if model[:1] != "_"
+        }
+    )
 
 
 def _price(entry: Any, where: str) -> Price:
-    if not isinstance(entry, dict) or not {"input", "output"} <= entry.keys() or entry.keys() - set(_KINDS):
-        raise SettingsError(f"{where}: expected input, output and perhaps cached, per million tokens; found {entry!r}")
+    if (
+        not isinstance(entry, dict)
+        or not {"input", "output"} <= entry.keys()
+        or entry.keys() - set(_KINDS)
+    ):
+        raise SettingsError(
+            f"{where}: expected input, output and perhaps cached, per million tokens; found {entry!r}"
+        )
     for kind, value in entry.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or value < 0:
-            raise SettingsError(f"{where}: {kind}: expected a price of 0 or more, found {value!r}")
-    cached = entry["cached"] if "cached" in entry else entry["input"]
-    return Price(float(entry["input"]), float(entry["output"]), float(cached))
+            raise SettingsError(
+                f"{where}: {kind}: expected a price of 0 or more, found {value!r}"
+            )
+    if "cached" in entry:
+        cached = entry["cached"]
+    else:
+        cached = entry["input"]
+    return Price(
+        float(entry["input"]),
+        float(entry["output"]),
+        float(cached),
+    )
 
 
 def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
@@ -116,6 +154,11 @@ def cost_of(tokens: Mapping[str, Tokens], prices: Prices) -> Cost:
 def model_tokens(usage: Mapping[str, Any]) -> dict[str, Tokens]:
     """Return the tokens of each model in a result's `usage` (see ras_agent.eval.run.result.token_use)."""
     return {
-        model: Tokens(used["calls"], used["input_tokens"], used["output_tokens"], used["cached_tokens"])
+        model: Tokens(
+            used["calls"],
+            used["input_tokens"],
+            used["output_tokens"],
+            used["cached_tokens"],
+        )
         for model, used in (usage.get("by_model") or {}).items()
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from math import comb
 from pathlib import Path
 from statistics import fmean, stdev
@@ -22,7 +23,7 @@ from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.begin import Run, begin_run
 from ras_agent.eval.run.folder import RunFolder, repeat_folders
 from ras_agent.eval.run.prices import Prices
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.summarise import summarise, summed_usage
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.run.verdicts import deciding_metric, verdict
@@ -31,7 +32,14 @@ from ras_agent.records import JSON
 WatchRun = Callable[[Run], AbstractContextManager[Callable[[Result], None] | None]]
 """Called with each run that begins; what it yields is called with each new result."""
 
-_OF_QUESTIONS = ("questions", "scores", "by_type", "by_hops", "by_answer", "at_coverage")
+_OF_QUESTIONS = (
+    "questions",
+    "scores",
+    "by_type",
+    "by_hops",
+    "by_answer",
+    "at_coverage",
+)
 """Parts of a summary that are over questions; the others are over all that was asked"""
 
 
@@ -92,7 +100,10 @@ def ask_repeatedly(
     for number in range(1, times + 1):
         one = replace(agent, name=f"{agent.name} {number}")
         run = begin_run(task, one, out / f"repeat-{number}", **options)
-        shown = watch(run) if watch else nullcontext()
+        if watch:
+            shown = watch(run)
+        else:
+            shown = nullcontext()
         with shown as on_end:
             run.finish(on_end, prices, mauve)
     repeats = read_repeats(out)
@@ -110,10 +121,14 @@ def _check(agent: EvalAgent, out: Path, times: int) -> None:
             "each repeat keeps its own"
         )
     if RunFolder(out).manifest_path.exists():
-        raise RunError(f"{out} holds one run without repeats; name another folder with --out")
+        raise RunError(
+            f"{out} holds one run without repeats; name another folder with --out"
+        )
     there = len(repeat_folders(out))
     if there > times:
-        raise RunError(f"{out} holds {there} repeats already: ask for as many or more, or name another folder")
+        raise RunError(
+            f"{out} holds {there} repeats already: ask for as many or more, or name another folder"
+        )
 
 
 def read_repeats(path: Path) -> list[list[Result]]:
@@ -122,9 +137,7 @@ def read_repeats(path: Path) -> list[list[Result]]:
 
 
 def summarise_repeats(
-    repeats: Sequence[Sequence[Result]],
-    seed: int = 0,
-    prices: Prices | None = None,
+    repeats: Sequence[Sequence[Result]], seed: int = 0, prices: Prices | None = None
 ) -> JSON:
     """Return the content of summary.json: scores by question, effort over all repeats, and how far these agree."""
     merged = merge_repeats(repeats)
@@ -158,11 +171,13 @@ def merge_repeats(repeats: Sequence[Sequence[Result]]) -> list[Result]:
     return merged
 
 
-def figures_of_repeats(repeats: Sequence[Sequence[Result]], metric: str = "") -> RepeatFigures:
+def figures_of_repeats(
+    repeats: Sequence[Sequence[Result]], metric: str = ""
+) -> RepeatFigures:
     """Return how far repeats agree. metric: decides whether an answer is right; by default the run's own."""
     groups = _groups(repeats)
-    names = dict.fromkeys(name for group in groups for result in group for name in result.scores)
-    by = metric or deciding_metric(list(names))
+    names = list(score_columns(chain.from_iterable(groups)))
+    by = metric or deciding_metric(names)
     scores = {}
     for name in names:
         if spread := _spread(groups, name):
@@ -195,7 +210,9 @@ def all_right(right: Sequence[int], times: int) -> dict[int, float]:
 
 def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
     """Return the results of each question that all repeats have asked, in the order of the first."""
-    by_id = [{result.id: result for result in results} for results in repeats]
+    by_id = []
+    for results in repeats:
+        by_id.append({result.id: result for result in results})
     if not by_id:
         return []
     groups = []
@@ -207,18 +224,14 @@ def _groups(repeats: Sequence[Sequence[Result]]) -> list[list[Result]]:
 
 
 def _mean_scores(group: Sequence[Result]) -> dict[str, float]:
-    names = dict.fromkeys(name for result in group for name in result.scores)
-    means = {}
-    for name in names:
-        means[name] = fmean(result.scores[name] for result in group if name in result.scores)
-    return means
+    return {metric: fmean(scores) for metric, scores in score_columns(group).items()}
 
 
 def _spread(groups: Sequence[Sequence[Result]], metric: str) -> Spread | None:
     """Return the spread of the repeats' means; None where not every repeat has the metric."""
     means = []
     for repeat in zip(*groups, strict=True):
-        scores = [result.scores[metric] for result in repeat if metric in result.scores]
+        scores = score_columns(repeat).get(metric)
         if not scores:
             return None
         means.append(fmean(scores))

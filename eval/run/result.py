@@ -11,7 +11,13 @@ from ras_agent.eval.question import Question
 from ras_agent.records import JSON, Passage
 
 _OF_SERVERS = frozenset(
-    {"ModelCallError", "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "TimeoutError"}
+    {
+        "ModelCallError",
+        "ConnectionError",
+        "ConnectionRefusedError",
+        "ConnectionResetError",
+        "TimeoutError",
+    }
 )
 """How the message of a failure begins that a server is to blame for, and neither a role nor its model"""
 
@@ -80,12 +86,19 @@ class Result:
     @property
     def response(self) -> str:
         """The answer for others to score: where it abstained, that it did."""
-        return "I don't know." if self.abstained else self.answer
+        if self.abstained:
+            return "I don't know."
+        return self.answer
 
     def to_dict(self) -> JSON:
         """Return a line of results.jsonl."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        values = {}
+        for item in fields(self):
+            values[item.name] = getattr(self, item.name)
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -93,22 +106,49 @@ class Result:
 
         Raises ValueError for a field without a value that has to have one.
         """
-        values: dict[str, Any] = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        lacking = [item.name for item in fields(cls) if item.name not in _MAY_LACK and values.get(item.name, 0) is None]
+        values: dict[str, Any] = {}
+        for item in fields(cls):
+            if item.name in data:
+                values[item.name] = data[item.name]
+        lacking = [
+            item.name
+            for item in fields(cls)
+            if item.name not in _MAY_LACK and values.get(item.name, 0) is None
+        ]
         if lacking:
             raise ValueError(f"{lacking[0]!r} is null")
-        if wrong := [name for name, score in values.get("scores", {}).items() if isinstance(score, str)]:
+        if wrong := [
+            name
+            for name, score in values.get("scores", {}).items()
+            if isinstance(score, str)
+        ]:
             raise ValueError(f"the score {wrong[0]!r} is a text")
         scores = values.get("scores", {}).items()
         values["scores"] = {name: score for name, score in scores if score is not None}
-        values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        values |= {
+            name: tuple(value)
+            for name, value in values.items()
+            if isinstance(value, list)
+        }
         return cls(**values)
 
 
-def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, trace: JSON | None = None) -> Result:
+def result_of(
+    question: Question,
+    out: Mapping[str, Any],
+    *,
+    seconds: float,
+    trace: JSON | None = None,
+) -> Result:
     """Return the result, not yet scored, of an agent that returned `out` (see ras_agent.graphs.state.Outputs)."""
-    passages = map(Passage.from_dict, out.get("passages", {}).values())
-    calls = (out.get("usage") or {}).get("calls", ())
+    passages = map(
+        Passage.from_dict,
+        out.get("passages", {}).values(),
+    )
+    calls = (out.get("usage") or {}).get(
+        "calls",
+        (),
+    )
     return Result(
         **_question_json(question),
         answer=out.get("answer", ""),
@@ -127,22 +167,43 @@ def result_of(question: Question, out: Mapping[str, Any], *, seconds: float, tra
     )
 
 
-def failed_result(question: Question, error: BaseException, *, seconds: float) -> Result:
+def failed_result(
+    question: Question, error: BaseException, *, seconds: float
+) -> Result:
     """Return the result of a question whose run was ended by an exception."""
     return Result(
-        **_question_json(question), stop_reason="error", seconds=seconds, usage=token_use(()), error=error_dict(error)
+        **_question_json(question),
+        stop_reason="error",
+        seconds=seconds,
+        usage=token_use(()),
+        error=error_dict(error),
     )
+
+
+def score_columns(results: Iterable[Result]) -> dict[str, list[float]]:
+    """Return the scores of each metric, in the order of the results, without those to which it does not apply."""
+    columns: dict[str, list[float]] = {}
+    for result in results:
+        for metric, score in result.scores.items():
+            columns.setdefault(metric, []).append(score)
+    return columns
 
 
 def table_rows(results: Sequence[Result]) -> list[JSON]:
     """Return results as rows of a table, all with the same columns: one for each score, lists as JSON, no traces."""
-    names = dict.fromkeys(name for result in results for name in result.scores)
+    names = list(score_columns(results))
     rows = []
     for result in results:
         row: JSON = {name: getattr(result, name) for name in _PLAIN_COLUMNS}
-        row |= {name: json.dumps(list(getattr(result, name)), ensure_ascii=False) for name in _LIST_COLUMNS}
+        row |= {
+            name: json.dumps(list(getattr(result, name)), ensure_ascii=False)
+            for name in _LIST_COLUMNS
+        }
         row["error"] = str(result.error.get("message", "")) if result.error else ""
-        row |= {name: int(result.usage.get(name, 0)) for name in ("calls", "input_tokens", "output_tokens")}
+        row |= {
+            name: int(result.usage.get(name, 0))
+            for name in ("calls", "input_tokens", "output_tokens")
+        }
         row |= {name: result.scores.get(name) for name in names}
         rows.append(row)
     return rows
@@ -150,7 +211,10 @@ def table_rows(results: Sequence[Result]) -> list[JSON]:
 
 def error_dict(error: BaseException) -> JSON:
     """Return an exception as a result stores it."""
-    return {"type": type(error).__name__, "message": str(error)[:2000]}
+    return {
+        "type": type(error).__name__,
+        "message": str(error)[:2000],
+    }
 
 
 def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
@@ -162,7 +226,9 @@ def token_use(calls: Iterable[Mapping[str, Any]]) -> JSON:
     return {
         **_sums(calls),
         "by_role": {role: _sums(part) for role, part in _group(calls, "role").items()},
-        "by_model": {model: _sums(part) for model, part in _group(calls, "model").items()},
+        "by_model": {
+            model: _sums(part) for model, part in _group(calls, "model").items()
+        },
     }
 
 
@@ -170,8 +236,14 @@ def _answerer_failure(out: Mapping[str, Any]) -> JSON | None:
     """Return the answerer's failure in an agent's output. It makes the result an error, not an abstention."""
     if not out.get("failed"):
         return None
-    messages = [failure["message"] for failure in out.get("failures", ()) if failure["role"] == "answerer"]
-    return {"type": "Unanswered", "message": "; ".join([out["failed"], *messages])[:2000]}
+    messages = []
+    for failure in out.get("failures", ()):
+        if failure["role"] == "answerer":
+            messages.append(failure["message"])
+    return {
+        "type": "Unanswered",
+        "message": "; ".join([out["failed"], *messages])[:2000],
+    }
 
 
 def _server_failure(out: Mapping[str, Any]) -> JSON | None:
@@ -214,7 +286,9 @@ def _sums(calls: list[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def _group(calls: list[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
+def _group(
+    calls: list[Mapping[str, Any]], key: str
+) -> dict[str, list[Mapping[str, Any]]]:
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for call in calls:
         groups.setdefault(call[key], []).append(call)

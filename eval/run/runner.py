@@ -85,26 +85,37 @@ def question_work(
         try:
             if failed:
                 raise failed
-            trace = _trace_of(output, mode, roles or {}) if traces else None
+            if traces:
+                trace = _trace_of(output, mode, roles or {})
+            else:
+                trace = None
             result = result_of(question, output, seconds=seconds, trace=trace)
         except Exception as error:
             result = failed_result(question, error, seconds=seconds)
         result = replace(result, queued=queueing.seconds)
         try:
             return replace(result, scores=dict(scorer(question, output)))
-        except Exception as error:  # a user's own metric must not cost the answers of the others
+        except (
+            Exception
+        ) as error:  # a user's own metric must not cost the answers of the others
             return replace(result, error=result.error or error_dict(error))
 
     return work
 
 
-def _trace_of(output: Mapping[str, Any], mode: str, roles: Mapping[str, str]) -> JSON | None:
+def _trace_of(
+    output: Mapping[str, Any], mode: str, roles: Mapping[str, str]
+) -> JSON | None:
     """Return the trace of an output; of a bare search what it found; None of an agent that tells no question."""
     if "question" in output:
         return Trace.from_state(output, mode, roles).to_dict()
     if "searched" in output:
         found = {"passages": output["passages"], "stop_reason": output["stop_reason"]}
-        return Trace.from_state({"question": output["searched"], **found}, mode, roles).to_dict()
+        return Trace.from_state(
+            {"question": output["searched"], **found},
+            mode,
+            roles,
+        ).to_dict()
     return None
 
 
@@ -131,11 +142,21 @@ def evaluate(
         todo = remaining(questions, folder)
         try:
             with _rare_collections():
-                asyncio.run(run_questions(pool, todo, folder, concurrency=concurrency, on_end=on_end))
+                asyncio.run(
+                    run_questions(
+                        pool,
+                        todo,
+                        folder,
+                        concurrency=concurrency,
+                        on_end=on_end,
+                    )
+                )
         except ModelRefused as error:
             count = len(remaining(questions, folder))
             message = f"{len(questions) - count:,} of {len(questions):,} questions are done and stored"
-            raise ModelRefused(f"{error}; {message}, and the same command goes on from there") from error
+            raise ModelRefused(
+                f"{error}; {message}, and the same command goes on from there"
+            ) from error
         ended = {result.id: result for result in folder.results()}
     return [ended[question.id] for question in questions]
 
@@ -171,7 +192,9 @@ async def run_questions(
 
     async def store(result: Result) -> None:
         timed = replace(result, at_once=concurrency)
-        await asyncio.to_thread(folder.append, timed)  # only this question waits for the disk
+        await asyncio.to_thread(
+            folder.append, timed
+        )  # only this question waits for the disk
         if on_end:
             on_end(timed)
 
@@ -181,6 +204,10 @@ async def run_questions(
 def _check_ids(questions: Iterable[Question]) -> None:
     for name, count in Counter(question.id for question in questions).items():
         if count > 1:
-            raise RunError(f"{count} questions have the id {name!r}; results are kept by id, so give each its own")
+            raise RunError(
+                f"{count} questions have the id {name!r}; results are kept by id, so give each its own"
+            )
         if reason := not_unicode(name):
-            raise RunError(f"the id {name!r} {reason}; results are kept by id, so give the question another")
+            raise RunError(
+                f"the id {name!r} {reason}; results are kept by id, so give the question another"
+            )

@@ -13,7 +13,7 @@ import numpy as np
 
 from ras_agent.eval.metrics import normalise_answer
 from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.verdicts import deciding_metric, right_answers
 from ras_agent.eval.significance import mean_interval
 from ras_agent.records import JSON
@@ -23,7 +23,9 @@ _PASSAGE_IDS = re.compile(r" \(passage [^()]*\)$")
 _COUNTED = ("calls", "replayed", "input_tokens", "output_tokens", "cached_tokens")
 
 
-def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = None) -> JSON:
+def summarise(
+    results: Sequence[Result], seed: int = 0, prices: Prices | None = None
+) -> JSON:
     """Return the content of summary.json.
 
     A question that ended in an error counts with the scores it has, which is 0 for an answer. Seconds are by the
@@ -31,19 +33,27 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
     models without one.
     """
     seconds = [result.seconds for result in results]
-    names = dict.fromkeys(name for result in results for name in result.scores)
-    cost = _cost_of(results, prices or Prices())
-    right = right_answers(results, deciding_metric(list(names)), cost)
+    names = list(score_columns(results))
+    cost = cost_of_results(results, prices or Prices())
+    right = right_answers(results, deciding_metric(names), cost)
     return {
         "questions": len(results),
         "scores": _scores(results, seed),
         "by_type": _by(results, lambda result: result.type, seed),
-        "by_hops": _by(results, lambda result: "" if result.gold_hops is None else str(result.gold_hops), seed),
+        "by_hops": _by(
+            results,
+            lambda result: "" if result.gold_hops is None else str(result.gold_hops),
+            seed,
+        ),
         "by_answer": _by(results, _kind_of_answer, seed),
-        "stop_reasons": dict(Counter(result.stop_reason for result in results).most_common()),
+        "stop_reasons": dict(
+            Counter(result.stop_reason for result in results).most_common()
+        ),
         "abstained": sum(result.abstained for result in results),
         "at_coverage": at_coverage(results),
-        "retrieved": fmean(len(result.retrieved) for result in results) if results else 0.0,
+        "retrieved": fmean(len(result.retrieved) for result in results)
+        if results
+        else 0.0,
         "hops": fmean(result.hops for result in results) if results else 0.0,
         "seconds": {
             **_percentiles(seconds),
@@ -54,7 +64,9 @@ def summarise(results: Sequence[Result], seed: int = 0, prices: Prices | None = 
         "tokens": _tokens(results),
         "failures": _failures(results),
         "errors": sum(result.error is not None for result in results),
-        "cost": {"total": cost.total, "unknown": list(cost.unpriced)} if cost.total else None,
+        "cost": {"total": cost.total, "unknown": list(cost.unpriced)}
+        if cost.total
+        else None,
         "right": asdict(right),
     }
 
@@ -70,13 +82,21 @@ def at_coverage(results: Sequence[Result]) -> dict[str, dict[str, float]]:
     """
     if not any(result.confidence is not None for result in results):
         return {}
-    sure = sorted(results, key=lambda answer: (answer.abstained, -(answer.confidence or 0.0), answer.question))
-    names = dict.fromkeys(name for result in results for name in result.scores)
+    sure = sorted(
+        results,
+        key=lambda answer: (
+            answer.abstained,
+            -(answer.confidence or 0.0),
+            answer.question,
+        ),
+    )
     scores = {}
     for share in _COVERAGES:
         answered = sure[: max(1, round(share * len(sure)))]
-        columns = {name: [one.scores[name] for one in answered if name in one.scores] for name in names}
-        scores[f"{share:.0%}"] = {name: fmean(column) for name, column in columns.items() if column}
+        columns = score_columns(answered)
+        scores[f"{share:.0%}"] = {
+            name: fmean(column) for name, column in columns.items()
+        }
     return scores
 
 
@@ -96,7 +116,7 @@ def _failures(results: Iterable[Result]) -> dict[str, int]:
     return dict(Counter(messages).most_common(_MOST_FAILURES))
 
 
-def _cost_of(results: Iterable[Result], prices: Prices) -> Cost:
+def cost_of_results(results: Iterable[Result], prices: Prices) -> Cost:
     """Price all calls, replayed ones included."""
     total = Cost()
     for result in results:
@@ -106,25 +126,35 @@ def _cost_of(results: Iterable[Result], prices: Prices) -> Cost:
 
 
 def _scores(results: Iterable[Result], seed: int) -> dict[str, JSON]:
-    values: dict[str, list[float]] = {}
-    for result in results:
-        for metric, score in result.scores.items():
-            values.setdefault(metric, []).append(score)
-    return {metric: _estimate(scores, seed) for metric, scores in values.items()}
+    columns = score_columns(results)
+    return {metric: _estimate(scores, seed) for metric, scores in columns.items()}
 
 
 def _estimate(scores: Sequence[float], seed: int) -> JSON:
     # in one order whatever order the questions ended in, so that a resumed run has the same interval
     low, high = interval(sorted(scores), seed)
-    return {"mean": fmean(sorted(scores)), "low": low, "high": high, "n": len(scores)}
+    return {
+        "mean": fmean(sorted(scores)),
+        "low": low,
+        "high": high,
+        "n": len(scores),
+    }
 
 
-def _by(results: Sequence[Result], key: Callable[[Result], str], seed: int) -> dict[str, JSON]:
+def _by(
+    results: Sequence[Result], key: Callable[[Result], str], seed: int
+) -> dict[str, JSON]:
     groups: dict[str, list[Result]] = {}
     for result in results:
         if name := key(result):
             groups.setdefault(name, []).append(result)
-    return {name: {"n": len(groups[name]), "scores": _scores(groups[name], seed)} for name in sorted(groups)}
+    return {
+        name: {
+            "n": len(groups[name]),
+            "scores": _scores(groups[name], seed),
+        }
+        for name in sorted(groups)
+    }
 
 
 def _kind_of_answer(result: Result) -> str:
@@ -133,7 +163,11 @@ def _kind_of_answer(result: Result) -> str:
     Scores are kept apart by it, since guessing gets half of the former right and none of the latter.
     """
     gold = {normalise_answer(answer) for answer in result.answers}
-    return "" if not gold else "yes or no" if gold <= {"yes", "no"} else "open"
+    if not gold:
+        return ""
+    if gold <= {"yes", "no"}:
+        return "yes or no"
+    return "open"
 
 
 def _percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -165,7 +199,9 @@ def _sum(results: Iterable[Result], name: str) -> int:
     return sum(result.usage.get(name, 0) for result in results)
 
 
-def _merge(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, int]]:
+def _merge(
+    parts: Iterable[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, int]]:
     merged: dict[str, dict[str, int]] = {}
     for part in parts:
         for name, counts in part.items():

@@ -73,7 +73,10 @@ class Task:
 
     def for_search(self) -> Self:
         """Return the same task, scored by its metrics of passages alone, for agents that answer nothing."""
-        names = [name for name in self.metrics if find_metric(name).of_passages]
+        names = []
+        for name in self.metrics:
+            if find_metric(name).of_passages:
+                names.append(name)
         return self.scored_by(names or ["answer_in_passages"])
 
 
@@ -102,7 +105,10 @@ def load_task(
     """
     instructed = benchmark(name).instructed(instruction)
     skipped: list[IngestError] = []
-    on_bad = None if strict else skipped.append
+    if strict:
+        on_bad = None
+    else:
+        on_bad = skipped.append
     rows: tuple[JSON, ...] = ()
     if isinstance(data, str | Path):
         data = Path(data)
@@ -111,12 +117,19 @@ def load_task(
         rows = tuple(plain_value(row) for row in rows_of(data))
         everything = instructed.of_rows(rows)
         data = Path("rows")
-    corpus = corpus_file(corpus) if corpus is not None else None
+    if corpus is not None:
+        corpus = corpus_file(corpus)
+    else:
+        corpus = None
     questions = everything[first - 1 :][:limit]
     if not questions:
-        raise SettingsError(f"{data} has no question number {first}, only {len(everything)}; lower --first")
+        raise SettingsError(
+            f"{data} has no question number {first}, only {len(everything)}; lower --first"
+        )
     if embedder and corpus is None and settings.index is not None:
-        raise SettingsError(f"{settings.index} has its own embedder; leave --embedder away")
+        raise SettingsError(
+            f"{settings.index} has its own embedder; leave --embedder away"
+        )
     index, digest = _index(settings, corpus, embedder, instructed, everything, on_bad)
     lacking = count_without_evidence(questions, index)
     task = Task(
@@ -132,7 +145,9 @@ def load_task(
         rows=rows,
         without_evidence=lacking,
     )
-    return task.scored_by(metrics) if metrics else task
+    if metrics:
+        return task.scored_by(metrics)
+    return task
 
 
 def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
@@ -141,7 +156,10 @@ def questions_of(manifest: Mapping[str, Any]) -> list[Question]:
     if not manifest.get("benchmark") or not data.exists():
         return []
     try:
-        return benchmark(str(manifest["benchmark"])).load(data, on_bad=lambda error: None)
+        return benchmark(str(manifest["benchmark"])).load(
+            data,
+            on_bad=lambda error: None,
+        )
     except (RasError, OSError):
         return []
 
@@ -164,7 +182,9 @@ def rows_of(data: object) -> Iterable[Mapping[str, Any]]:
     if isinstance(data, Iterable) and not isinstance(data, Mapping):
         given: Iterable[Any] = data
         return given
-    raise SettingsError(f"questions are a file, a DataFrame or a list of rows, not {type(data).__name__}")
+    raise SettingsError(
+        f"questions are a file, a DataFrame or a list of rows, not {type(data).__name__}"
+    )
 
 
 def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -> int:
@@ -172,15 +192,25 @@ def count_without_evidence(questions: Sequence[Question], index: PassageIndex) -
 
     Those that bring a graph of their own are searched for in that.
     """
-    searched = [question for question in questions if question.supporting and not question.metadata.get("graph")]
+    searched = []
+    for question in questions:
+        if question.supporting and not question.metadata.get("graph"):
+            searched.append(question)
     if not searched:
         return 0
     there = {
         name
         for passage in index.passages
-        for name in ((True, passage.title), (False, passage.id), (False, passage.document_id))
+        for name in (
+            (True, passage.title),
+            (False, passage.id),
+            (False, passage.document_id),
+        )
     }
-    return sum(any((question.by_title, name) not in there for name in question.supporting) for question in searched)
+    return sum(
+        any((question.by_title, name) not in there for name in question.supporting)
+        for question in searched
+    )
 
 
 def _index(
@@ -196,7 +226,9 @@ def _index(
     from ras_agent.tools.index.store import PassageIndex
 
     if corpus is not None:
-        return PassageIndex.in_memory(source.corpus(corpus, on_bad), embedder), file_sha256(corpus)
+        return PassageIndex.in_memory(
+            source.corpus(corpus, on_bad), embedder
+        ), file_sha256(corpus)
     if settings.index is not None:
         stored = PassageIndex.open(settings.index)
         return stored, stored.fingerprint

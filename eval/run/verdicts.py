@@ -39,7 +39,9 @@ def verdict(result: Result, metric: str) -> str:
         return "right"
     if result.scores.get(metric, 0.0) >= _RIGHT:
         return "right"
-    return "abstained" if result.abstained else "wrong"
+    if result.abstained:
+        return "abstained"
+    return "wrong"
 
 
 def deciding_metric(names: Sequence[str]) -> str:
@@ -48,7 +50,11 @@ def deciding_metric(names: Sequence[str]) -> str:
     It is the one whose `Metric.decides` is the smallest number; where none has such a number, the first of `names`.
     """
     ranks = {name: rank for name in names if (rank := _rank(name)) is not None}
-    return min(ranks, key=lambda name: ranks[name], default=next(iter(names), ""))
+    return min(
+        ranks,
+        key=lambda name: ranks[name],
+        default=next(iter(names), ""),
+    )
 
 
 def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAnswers:
@@ -56,7 +62,10 @@ def right_answers(results: Sequence[Result], metric: str, cost: Cost) -> RightAn
     verdicts = [verdict(result, metric) for result in results]
     count = verdicts.count("right")
     tokens = sum(result.tokens for result in results)
-    paid = cost.total if tokens and not cost.unpriced else None
+    if tokens and not cost.unpriced:
+        paid = cost.total
+    else:
+        paid = None
     return RightAnswers(
         by=metric,
         count=count,

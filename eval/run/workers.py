@@ -30,14 +30,18 @@ class WorkerPlan:
         if self.engine not in ENGINES:
             raise UnknownName("engine", self.engine, ENGINES)
         if self.engine == "here" and self.workers:
-            raise SettingsError("--workers share the work only with --engine processes or --engine ray")
+            raise SettingsError(
+                "--workers share the work only with --engine processes or --engine ray"
+            )
 
     @property
     def remote(self) -> bool:
         """Tell whether the work is done in other processes."""
         return self.engine != "here"
 
-    def pool(self, spec: WorkSpec, caches: Mapping[str, Path | Address | None] | None = None) -> Pool:
+    def pool(
+        self, spec: WorkSpec, caches: Mapping[str, Path | Address | None] | None = None
+    ) -> Pool:
         """Return the pool that does the work of `spec`.
 
         caches: maps what a cache holds, "replies" or "facts", to its place. Workers that cannot reach a file get
@@ -49,9 +53,10 @@ class WorkerPlan:
             return Processes(spec, self.workers or os.cpu_count() or 1)
         from ras_agent.tools.workers.cluster import Cluster, SharedFile
 
-        shared_files = {
-            name: SharedFile(place, name) for name, place in (caches or {}).items() if isinstance(place, Path)
-        }
+        shared_files = {}
+        for name, place in (caches or {}).items():
+            if isinstance(place, Path):
+                shared_files[name] = SharedFile(place, name)
         return Cluster(spec, self.workers, self.address, shared_files)
 
     def paced(self, settings: Settings, concurrency: int) -> Settings:
@@ -62,13 +67,24 @@ class WorkerPlan:
         update: dict[str, Any] = {}
         if "in_flight" not in settings.model_fields_set:
             update["in_flight"] = max(settings.in_flight, _CALLS * concurrency)
-        rates = {name: update.get(name, getattr(settings, name)) for name in _RATES}
+        rates = {}
+        for name in _RATES:
+            rates[name] = update.get(name, getattr(settings, name))
         if self.engine == "ray" and not self.workers:
             if rates["requests_per_minute"] or rates["tokens_per_minute"]:
-                raise SettingsError("how many workers share the requests a minute? give --workers")
+                raise SettingsError(
+                    "how many workers share the requests a minute? give --workers"
+                )
             return settings.model_copy(update=update)
-        count = (self.workers or os.cpu_count() or 1) if self.remote else 1
-        update |= {name: max(1, rate // count) for name, rate in rates.items() if rate is not None}
+        if self.remote:
+            count = self.workers or os.cpu_count() or 1
+        else:
+            count = 1
+        update |= {
+            name: max(1, rate // count)
+            for name, rate in rates.items()
+            if rate is not None
+        }
         return settings.model_copy(update=update)
 
 

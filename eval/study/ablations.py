@@ -16,7 +16,15 @@ from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.graphs.resolve import role_specs
 from ras_agent.question_graph import QuestionGraph
-from ras_agent.records import EvidenceLayout, Extraction, Passage, Plan, Source, Step, Triple
+from ras_agent.records import (
+    EvidenceLayout,
+    Extraction,
+    Passage,
+    Plan,
+    Source,
+    Step,
+    Triple,
+)
 from ras_agent.settings import Settings
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.roles import resolve_answerer, role_name
@@ -35,31 +43,58 @@ def ablations_design(task: Task, settings: Settings) -> Design:
     so the runs differ in the part alone that one of them lacks.
     """
     reads_facts = "extractor" in role_specs(settings)
-    layout: EvidenceLayout = "chain" if reads_facts else "evidence"
+    if reads_facts:
+        layout: EvidenceLayout = "chain"
+    else:
+        layout = "evidence"
     settings = settings.model_copy(update={"layout": layout})
-    metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
-    scored, specs = task.scored_by(metrics), role_specs(settings)
+    metrics = extended(
+        task.metrics, "all_recall", "answer_in_facts", "answer_in_passages"
+    )
+    scored = task.scored_by(metrics)
+    specs = role_specs(settings)
     names = {role: role_name(spec) for role, spec in specs.items()}
     runs: list[EvalAgent] = []
     left_out: list[LeftOut] = []
 
-    def add(name: str, key: str, layout: EvidenceLayout = layout, **changes: Any) -> None:
+    def add(
+        name: str, key: str, layout: EvidenceLayout = layout, **changes: Any
+    ) -> None:
         laid_out = settings.model_copy(update={"layout": layout})
-        runs.append(EvalAgent(name, laid_out, **{"make": asked_anyway(), "variant": {"ablation": key}, **changes}))
+        runs.append(
+            EvalAgent(
+                name,
+                laid_out,
+                **{"make": asked_anyway(), "variant": {"ablation": key}, **changes},
+            )
+        )
 
     add(FULL, "none")
     if reads_facts:
         add(WITH_PASSAGES, "none, passages too", "evidence")
     if graph_spec(settings.graph).planner is None:
-        left_out.append(LeftOut("no planning", f"the graph {settings.graph!r} plans nothing"))
+        left_out.append(
+            LeftOut("no planning", f"the graph {settings.graph!r} plans nothing")
+        )
     else:
-        add("no planning", "no_planning", graph="single-shot", make=asked_anyway(_without_planning))
+        add(
+            "no planning",
+            "no_planning",
+            graph="single-shot",
+            make=asked_anyway(_without_planning),
+        )
     if reads_facts:
-        changes = {"roles": {"extractor": "none"}, "make": asked_anyway(_without_triples)}
+        changes = {
+            "roles": {"extractor": "none"},
+            "make": asked_anyway(_without_triples),
+        }
         add("no text-to-triples", "no_triples", "chain-of-text", **changes)
     else:
         left_out.append(
-            LeftOut("no text-to-triples", f"the graph {settings.graph!r} reads no triples for this answerer")
+            LeftOut(
+                "no text-to-triples",
+                f"the graph {settings.graph!r} reads no triples for this answerer",
+            )
         )
     add(
         "no retrieval",
@@ -69,19 +104,45 @@ def ablations_design(task: Task, settings: Settings) -> Design:
         make=asked_anyway(_without_retrieval, seeded=False),
     )
     if _takes_graph_tokens(specs["answerer"]):
-        add("no graph encoding", "no_graph_encoding", make=asked_anyway(_without_graph_tokens))
+        add(
+            "no graph encoding",
+            "no_graph_encoding",
+            make=asked_anyway(_without_graph_tokens),
+        )
     else:
         why = f"the answerer {names['answerer']} reads the graph as text and takes no graph tokens"
         left_out.append(LeftOut("no graph encoding", why))
     headline = task.benchmark.headline
-    columns = extended(task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages")
-    show = partial(side_by_side, metrics=columns, headline=headline, base=FULL, left_out=left_out)
-    return Design("ablations", tuple((scored, run) for run in runs), show, headline, FULL, tuple(left_out))
+    columns = extended(
+        task.metrics[:2], "all_recall", "answer_in_facts", "answer_in_passages"
+    )
+    show = partial(
+        side_by_side,
+        metrics=columns,
+        headline=headline,
+        base=FULL,
+        left_out=left_out,
+    )
+    return Design(
+        "ablations",
+        tuple((scored, run) for run in runs),
+        show,
+        headline,
+        FULL,
+        tuple(left_out),
+    )
 
 
 def _without_planning(roles: AgentParts) -> AgentParts:
-    extractor = roles.extractor or ReadsNothing()  # where the full loop reads no facts, this run does not either
-    return replace(roles, graph="single-shot", planner=None, extractor=extractor)
+    extractor = (
+        roles.extractor or ReadsNothing()
+    )  # where the full loop reads no facts, this run does not either
+    return replace(
+        roles,
+        graph="single-shot",
+        planner=None,
+        extractor=extractor,
+    )
 
 
 def _without_triples(roles: AgentParts) -> AgentParts:
@@ -90,14 +151,28 @@ def _without_triples(roles: AgentParts) -> AgentParts:
 
 def _without_retrieval(roles: AgentParts) -> AgentParts:
     preset = replace(roles.preset, from_memory=True)
-    return replace(roles, graph="ras", planner=NeverRetrieves(), preset=preset)
+    return replace(
+        roles,
+        graph="ras",
+        planner=NeverRetrieves(),
+        preset=preset,
+    )
 
 
 def _without_graph_tokens(roles: AgentParts) -> AgentParts:
     if not isinstance(roles.answerer, TakesGraphTokens):
-        raise TypeError(f"the answerer {role_name(roles.answerer)} takes no graph tokens")
-    planner = roles.planner.without_graph_tokens() if isinstance(roles.planner, TakesGraphTokens) else roles.planner
-    return replace(roles, planner=planner, answerer=roles.answerer.without_graph_tokens())
+        raise TypeError(
+            f"the answerer {role_name(roles.answerer)} takes no graph tokens"
+        )
+    if isinstance(roles.planner, TakesGraphTokens):
+        planner = roles.planner.without_graph_tokens()
+    else:
+        planner = roles.planner
+    return replace(
+        roles,
+        planner=planner,
+        answerer=roles.answerer.without_graph_tokens(),
+    )
 
 
 def _takes_graph_tokens(spec: str) -> bool:

@@ -20,7 +20,7 @@ from ras_agent.errors import RunError, SettingsError
 from ras_agent.eval.question import Question
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.study.design import Design, Shown, asked_anyway, extended, parts
 from ras_agent.eval.study.run import StudyFolder
@@ -59,25 +59,45 @@ def abundance_design(
     in `shuffles` random orders or in `orders` (ras_agent.tools.graph_tokens.fact_orders). evidence: what the answerer
     sees next to the remaining triples. Raises UnknownName for an unknown order.
     """
-    layout = "chain" if evidence == "facts" else "evidence"
+    if evidence == "facts":
+        layout = "chain"
+    else:
+        layout = "evidence"
     settings = settings.model_copy(update={"layout": layout})
     traces = cache(lambda: _traces(out))
     shares = tuple(sorted(set(shares))) or SHARES
     if not 0 < shares[0] <= shares[-1] <= 1:
-        raise SettingsError(f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}")
+        raise SettingsError(
+            f"a share of the triples is over 0 and at most 1, got {shares[0]:g} to {shares[-1]:g}"
+        )
     metrics = extended(task.metrics, "answer_in_facts")
     scored = task.scored_by(metrics)
-    runs = [EvalAgent(FULL, settings, seed=seed, make=asked_anyway(), variant={"abundance": None})]
+    runs = [
+        EvalAgent(
+            FULL,
+            settings,
+            seed=seed,
+            make=asked_anyway(),
+            variant={"abundance": None},
+        )
+    ]
     names: dict[tuple[str, float], list[str]] = {}
     order_of = {spec: fact_order(spec) for spec in dict.fromkeys(orders)}
-    shuffled = [("", f"shuffle {number}", number) for number in range(1, shuffles + 1)]
+    shuffled = []
+    for number in range(1, shuffles + 1):
+        shuffled.append(("", f"shuffle {number}", number))
     ordered = [(spec, f"by {spec}", 0) for spec in order_of]
     for share in shares:
         for spec, label, shuffle in ordered or shuffled:
             name = f"{100 * share:g} % of the triples, {label}"
             names.setdefault((spec, share), []).append(name)
-            part = _Part(share, f"{seed}/{shuffle}", evidence, traces, order_of.get(spec))
-            how: JSON = {"order": spec} if spec else {"shuffle": shuffle}
+            part = _Part(
+                share, f"{seed}/{shuffle}", evidence, traces, order_of.get(spec)
+            )
+            if spec:
+                how: JSON = {"order": spec}
+            else:
+                how = {"shuffle": shuffle}
             variant = {"abundance": share, **how, "evidence": evidence}
             runs.append(
                 EvalAgent(
@@ -86,13 +106,29 @@ def abundance_design(
                 )
             )  # fmt: skip
     columns = extended(task.metrics[:2], "answer_in_facts")
-    show = partial(_show, names=names, metrics=columns, headline=task.benchmark.headline, evidence=evidence)
-    return Design("abundance", tuple((scored, run) for run in runs), show, task.benchmark.headline, FULL)
+    show = partial(
+        _show,
+        names=names,
+        metrics=columns,
+        headline=task.benchmark.headline,
+        evidence=evidence,
+    )
+    return Design(
+        "abundance",
+        tuple((scored, run) for run in runs),
+        show,
+        task.benchmark.headline,
+        FULL,
+    )
 
 
 def _traces(out: Path) -> Mapping[str, JSON]:
     """Return the traces of the study's full loop, by question."""
-    return {result.id: result.trace for result in StudyFolder(out).runs()[FULL].results() if result.trace is not None}
+    return {
+        result.id: result.trace
+        for result in StudyFolder(out).runs()[FULL].results()
+        if result.trace is not None
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +142,67 @@ class _Part:
     order: FactOrder | None = None
 
     def make(self, task: Task, settings: Settings) -> AnswerQuestion:
-        roles, traces = parts(task, settings, asks_anyway=True), self.traces()
+        roles = parts(task, settings, asks_anyway=True)
+        traces = self.traces()
 
         async def ask(question: Question) -> Mapping[str, Any]:
             if question.id not in traces:
-                raise RunError("the full loop ended in an error for this question; --retry-errors asks it again")
+                raise RunError(
+                    "the full loop ended in an error for this question; --retry-errors asks it again"
+                )
             trace = Trace.from_dict(traces[question.id], question.id)
             if self.order is None:
-                facts = kept_facts(trace.graph, self.share, f"{self.seed}/{question.id}")
+                facts = kept_facts(
+                    trace.graph, self.share, f"{self.seed}/{question.id}"
+                )
             else:
                 questions = tuple(step.subquery for step in trace.steps)
-                facts = _first(self.order(question.question, trace.graph, questions), self.share)
+                facts = _first(
+                    self.order(question.question, trace.graph, questions),
+                    self.share,
+                )
             graph = kept_graph(trace.graph, facts)
-            passages = kept_passages(graph, trace.passages, "all" if self.evidence == "facts" else self.evidence)
-            out = await _again(roles, trace, graph, passages).ainvoke({"question": question.question})
+            passages = kept_passages(
+                graph,
+                trace.passages,
+                "all" if self.evidence == "facts" else self.evidence,
+            )
+            out = await _again(roles, trace, graph, passages).ainvoke(
+                {"question": question.question}
+            )
             return {**out, "stop_reason": trace.stop_reason}
 
         return ask
 
 
-def _again(roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> Agent:
+def _again(
+    roles: AgentParts, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]
+) -> Agent:
     """Return an agent that repeats the hops of `trace` and finds in them only facts of `graph`, and `passages`."""
     replay = _Replay(trace, graph, passages)
     most = max((len(step.hits) for step in trace.steps), default=1)
-    limits = replace(roles.limits, max_hops=len(trace.steps) + 1, k=max(most, 1))
+    limits = replace(
+        roles.limits,
+        max_hops=len(trace.steps) + 1,
+        k=max(most, 1),
+    )
     from_memory = trace.stop_reason == "no_retrieval"
-    preset = replace(roles.preset, early_stops=False, bounded=False, from_memory=from_memory)
+    preset = replace(
+        roles.preset,
+        early_stops=False,
+        bounded=False,
+        from_memory=from_memory,
+    )
     return assemble_agent(
-        replace(roles, graph="ras", planner=replay, retriever=replay, extractor=replay, limits=limits, preset=preset)
+        replace(
+            roles,
+            graph="ras",
+            planner=replay,
+            retriever=replay,
+            extractor=replay,
+            limits=limits,
+            preset=preset,
+        )
     )
 
 
@@ -142,23 +211,40 @@ class _Replay:
 
     name = "replay"
 
-    def __init__(self, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]) -> None:
-        self._steps, self._graph, self._remaining = trace.steps, graph, iter(trace.steps)
+    def __init__(
+        self, trace: Trace, graph: QuestionGraph, passages: Sequence[Passage]
+    ) -> None:
+        self._steps, self._graph, self._remaining = (
+            trace.steps,
+            graph,
+            iter(trace.steps),
+        )
         # without metadata, where a passage may state all of its facts
-        self._passages = {passage.id: replace(passage, metadata={}) for passage in passages}
+        self._passages = {
+            passage.id: replace(passage, metadata={}) for passage in passages
+        }
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the run's next sub-query."""
         if not self._steps:
             return Plan("no_retrieval")
         more = len(steps) < len(self._steps)
-        return Plan("subq", self._steps[len(steps)].subquery) if more else Plan("sufficient")
+        if more:
+            return Plan("subq", self._steps[len(steps)].subquery)
+        return Plan("sufficient")
 
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return the hits of the next hop whose passages are kept."""
         step = next(self._remaining, None)
-        hits = step.hits if step else ()
-        return [Hit(self._passages[hit.passage.id], hit.score) for hit in hits if hit.passage.id in self._passages]
+        if step:
+            hits = step.hits
+        else:
+            hits = ()
+        return [
+            Hit(self._passages[hit.passage.id], hit.score)
+            for hit in hits
+            if hit.passage.id in self._passages
+        ]
 
     def extract(self, passages: Sequence[Passage], subquery: str = "") -> Extraction:
         """Return the kept facts that were read in `passages`."""
@@ -167,7 +253,11 @@ class _Replay:
             tuple(
                 replace(reading, sources=sources)
                 for reading in self._graph.readings
-                if (sources := tuple(source for source in reading.sources if source.passage_id in ids))
+                if (
+                    sources := tuple(
+                        source for source in reading.sources if source.passage_id in ids
+                    )
+                )
             )
         )
 
@@ -182,24 +272,53 @@ def _show(
 ) -> Shown:
     """Return a row for each share, and each order: the mean over its shuffles, and their lowest and highest score."""
     rows: list[JSON] = []
-    for (order, share), shuffles in sorted(names.items(), key=lambda item: item[0][0]):
-        row: JSON = {"order": order, "share": share, "shuffles": len(shuffles), "scores": {}}
+    for (order, share), shuffles in sorted(
+        names.items(),
+        key=lambda item: item[0][0],
+    ):
+        row: JSON = {
+            "order": order,
+            "share": share,
+            "shuffles": len(shuffles),
+            "scores": {},
+        }
         for metric in metrics:
-            means = [mean for name in shuffles if (mean := _mean(runs[name], metric)) is not None]
+            means = [
+                mean
+                for name in shuffles
+                if (mean := _mean(runs[name], metric)) is not None
+            ]
             if means:
-                row["scores"][metric] = {"mean": fmean(means), "low": min(means), "high": max(means)}
-        row["abstained"] = fmean(sum(result.abstained for result in runs[name]) for name in shuffles)
+                row["scores"][metric] = {
+                    "mean": fmean(means),
+                    "low": min(means),
+                    "high": max(means),
+                }
+        row["abstained"] = fmean(
+            sum(result.abstained for result in runs[name]) for name in shuffles
+        )
         rows.append(row)
-    columns = [metric for metric in metrics if any(metric in row["scores"] for row in rows)]
+    columns = [
+        metric for metric in metrics if any(metric in row["scores"] for row in rows)
+    ]
     full = [_percent(_mean(runs[FULL], metric)) for metric in columns]
     label = f"Mean over {len(next(iter(names.values())))} shuffles (lowest–highest), %"
     if any(order for order, _ in names):
         label = "The best triples by each order, %"
     body = [[", ".join(filter(None, (f"{100 * row['share']:g} %", row["order"]))),
-             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}"]
+             *(_spread(row["scores"].get(metric)) for metric in columns), f"{row['abstained']:.1f}",]
             for row in rows]  # fmt: skip
-    shown_there = "all triples" if evidence == "facts" else "all triples and passages"
-    body.append([f"{FULL} ({shown_there})", *full, str(sum(result.abstained for result in runs[FULL]))])
+    if evidence == "facts":
+        shown_there = "all triples"
+    else:
+        shown_there = "all triples and passages"
+    body.append(
+        [
+            f"{FULL} ({shown_there})",
+            *full,
+            str(sum(result.abstained for result in runs[FULL])),
+        ]
+    )
     text = (
         f"{label}; evidence beside the triples: {evidence}; {len(runs[FULL])} questions\n\n"
         f"{markdown_table(['triples', *columns, 'abstained'], body)}\n"
@@ -209,19 +328,33 @@ def _show(
         for metric in columns:
             if metric in row["scores"]:
                 score = row["scores"][metric]
-                line = points.setdefault(f"{metric}, {row['order']}" if row["order"] else metric, [])
-                line.append((100 * row["share"], score["mean"], score["low"], score["high"]))
-    picture = partial(lines, points, "triples kept, %", "%", "Answers from a part of the graph")
-    return Shown(text, {"rows": rows, "evidence": evidence, "headline": headline}, {"abundance.svg": picture})
+                line = points.setdefault(
+                    f"{metric}, {row['order']}" if row["order"] else metric, []
+                )
+                line.append(
+                    (100 * row["share"], score["mean"], score["low"], score["high"])
+                )
+    picture = partial(
+        lines, points, "triples kept, %", "%", "Answers from a part of the graph"
+    )
+    return Shown(
+        text,
+        {"rows": rows, "evidence": evidence, "headline": headline},
+        {"abundance.svg": picture},
+    )
 
 
 def _mean(results: Sequence[Result], metric: str) -> float | None:
-    scores = sorted(result.scores[metric] for result in results if metric in result.scores)
-    return fmean(scores) if scores else None
+    scores = score_columns(results).get(metric)
+    if scores:
+        return fmean(sorted(scores))
+    return None
 
 
 def _percent(mean: float | None) -> str:
-    return "–" if mean is None else f"{100 * mean:.1f}"
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}"
 
 
 def _spread(scores: Mapping[str, float] | None) -> str:
@@ -251,10 +384,14 @@ def _first(names: list[str], share: float) -> list[str]:
 def kept_graph(graph: QuestionGraph, ids: Sequence[str]) -> QuestionGraph:
     """Return the graph of the facts `ids` alone, each with all its readings."""
     id_set = frozenset(ids)
-    return QuestionGraph(tuple(reading for reading in graph.readings if reading.id in id_set))
+    return QuestionGraph(
+        tuple(reading for reading in graph.readings if reading.id in id_set)
+    )
 
 
-def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence) -> list[Passage]:
+def kept_passages(
+    graph: QuestionGraph, passages: Mapping[str, Passage], evidence: ShownEvidence
+) -> list[Passage]:
     """Return the passages that an answerer sees together with `graph`, in their order.
 
     evidence: "facts" for none, as in RAS, whose answerer reads triples alone. "all" for all passages, whatever facts
@@ -269,14 +406,29 @@ def kept_passages(graph: QuestionGraph, passages: Mapping[str, Passage], evidenc
     for fact in graph.facts:
         for source in fact.sources:
             spans.setdefault(source.passage_id, []).append((source.start, source.end))
-    return [_blank(passage, spans[name]) for name, passage in passages.items() if name in spans]
+    return [
+        _blank(passage, spans[name])
+        for name, passage in passages.items()
+        if name in spans
+    ]
 
 
 def _blank(passage: Passage, spans: Sequence[tuple[int, int]]) -> Passage:
-    if any(end <= start for start, end in spans):  # a fact without a place may come from anywhere in the passage
+    if any(
+        end <= start for start, end in spans
+    ):  # a fact without a place may come from anywhere in the passage
         return passage
     is_visible = [False] * len(passage.text)
     for start, end in spans:
         is_visible[start:end] = [True] * len(is_visible[start:end])
-    text = "".join(char if visible else " " for char, visible in zip(passage.text, is_visible, strict=True))
-    return Passage(passage.id, text, passage.title, passage.document_id, passage.metadata)
+    text = "".join(
+        char if visible else " "
+        for char, visible in zip(passage.text, is_visible, strict=True)
+    )
+    return Passage(
+        passage.id,
+        text,
+        passage.title,
+        passage.document_id,
+        passage.metadata,
+    )

@@ -41,7 +41,12 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
     answerer: of the run, or any other; its answer with everything there is asked for first, and what counts is whether
     that one falls.
     """
-    outcome = Outcome(trace.answer, trace.abstained, trace.citations, facts=trace.graph.by_id)
+    outcome = Outcome(
+        trace.answer,
+        trace.abstained,
+        trace.citations,
+        facts=trace.graph.by_id,
+    )
     proof = proof_citations(trace.question, outcome)
     if not proof:
         return []
@@ -50,7 +55,16 @@ def removals(trace: Trace, answerer: Answerer) -> list[Removal]:
     for number, one in enumerate([*proof, *_control(trace)]):
         after = _answer(without(trace, one), answerer)
         falls = canonical_key(after) != canonical_key(before)
-        found.append(Removal(one.passage_id, one.start, one.end, number < len(proof), falls, after))
+        found.append(
+            Removal(
+                one.passage_id,
+                one.start,
+                one.end,
+                number < len(proof),
+                falls,
+                after,
+            )
+        )
     return found
 
 
@@ -61,20 +75,37 @@ def without(trace: Trace, citation: Citation) -> Trace:
     """
     passage = trace.passages[citation.passage_id]
     blank = " " * (citation.end - citation.start)
-    left = replace(passage, text=passage.text[: citation.start] + blank + passage.text[citation.end :])
+    left = replace(
+        passage,
+        text=passage.text[: citation.start] + blank + passage.text[citation.end :],
+    )
     changed = {**trace.passages, passage.id: left}
-    passages = {name: one for name, one in changed.items() if one is not left or left.text.strip()}
+    passages = {}
+    for name, one in changed.items():
+        if one is not left or left.text.strip():
+            passages[name] = one
     steps = tuple(_step(step, passages) for step in trace.steps)
     facts = []
     for fact in trace.graph.facts:
-        sources = tuple(source for source in fact.sources if not _inside(source, citation))
+        sources = tuple(
+            source for source in fact.sources if not _inside(source, citation)
+        )
         if sources or not fact.sources:
             facts.append(replace(fact, sources=sources))
-    return replace(trace, passages=passages, steps=steps, graph=QuestionGraph(tuple(facts)))
+    return replace(
+        trace,
+        passages=passages,
+        steps=steps,
+        graph=QuestionGraph(tuple(facts)),
+    )
 
 
 def _step(step: Step, passages: dict[str, Passage]) -> Step:
-    hits = tuple(replace(hit, passage=passages[hit.passage.id]) for hit in step.hits if hit.passage.id in passages)
+    hits = tuple(
+        replace(hit, passage=passages[hit.passage.id])
+        for hit in step.hits
+        if hit.passage.id in passages
+    )
     return replace(step, hits=hits)
 
 
@@ -87,12 +118,28 @@ def _control(trace: Trace) -> Iterator[Citation]:
     """Yield the first sentence that no citation touches, in the order of what was found."""
     for passage in trace.passages.values():
         for start, end in sentence_spans(passage.text):
-            if not any(_inside(Source(passage.id, start, end), one) for one in trace.citations):
-                yield Citation(0, passage.id, passage.title, start, end, passage.text[start:end])
+            if not any(
+                _inside(Source(passage.id, start, end), one) for one in trace.citations
+            ):
+                yield Citation(
+                    0,
+                    passage.id,
+                    passage.title,
+                    start,
+                    end,
+                    passage.text[start:end],
+                )
                 return
 
 
 def _answer(trace: Trace, answerer: Answerer) -> str:
     """Return what the answerer says to a run's evidence; blank where it abstains."""
-    answer = answerer.answer(trace.question, trace.graph, tuple(trace.passages.values()), trace.steps)
-    return "" if answer.abstained else answer.text
+    answer = answerer.answer(
+        trace.question,
+        trace.graph,
+        tuple(trace.passages.values()),
+        trace.steps,
+    )
+    if answer.abstained:
+        return ""
+    return answer.text

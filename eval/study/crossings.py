@@ -17,7 +17,11 @@ HOPS, KS = (1, 2, 3, 5), (3, 5, 10)
 
 
 def roles_design(
-    task: Task, settings: Settings, *, planners: Sequence[str] = (), answerers: Sequence[str] = ()
+    task: Task,
+    settings: Settings,
+    *,
+    planners: Sequence[str] = (),
+    answerers: Sequence[str] = (),
 ) -> Design:
     """Design a run for each pair of a planner and an answerer.
 
@@ -26,10 +30,11 @@ def roles_design(
     specs = role_specs(settings)
     planners = tuple(dict.fromkeys(planners)) or (specs.get("planner", "offline"),)
     answerers = tuple(dict.fromkeys(answerers)) or (specs["answerer"],)
-    extractor = role_specs(settings.model_copy(update={"planner": planners[0], "answerer": answerers[0]})).get(
-        "extractor"
-    )
-    runs, cells = [], {}
+    extractor = role_specs(
+        settings.model_copy(update={"planner": planners[0], "answerer": answerers[0]})
+    ).get("extractor")
+    runs = []
+    cells = {}
     for planner in planners:
         for answerer in answerers:
             pair = (role_name(planner), role_name(answerer))
@@ -43,17 +48,32 @@ def roles_design(
                 )
             )
     metrics = extended(task.metrics[:2], "all_recall", "sufficiency_precision")
-    show = partial(show_crossed, cells=cells, metrics=metrics, titles=("planner", "answerer"))
-    scored = task.scored_by(extended(task.metrics, "all_recall", "sufficiency_precision"))
-    return Design("roles", tuple((scored, run) for run in runs), show, task.benchmark.headline)
+    show = partial(
+        show_crossed,
+        cells=cells,
+        metrics=metrics,
+        titles=("planner", "answerer"),
+    )
+    scored = task.scored_by(
+        extended(task.metrics, "all_recall", "sufficiency_precision")
+    )
+    return Design(
+        "roles",
+        tuple((scored, run) for run in runs),
+        show,
+        task.benchmark.headline,
+    )
 
 
-def sweep_design(task: Task, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()) -> Design:
+def sweep_design(
+    task: Task, settings: Settings, *, hops: Sequence[int] = (), ks: Sequence[int] = ()
+) -> Design:
     """Design a run for each pair of a hop limit and a k.
 
     Shown are the headline metric and the share of questions for which all gold passages were found, at any hop.
     """
-    runs, cells = [], {}
+    runs = []
+    cells = {}
     for limit in dict.fromkeys(hops or HOPS):
         for k in dict.fromkeys(ks or KS):
             cells[str(limit), str(k)] = name = f"{limit} hops, k {k}"
@@ -65,6 +85,16 @@ def sweep_design(task: Task, settings: Settings, *, hops: Sequence[int] = (), ks
                 )
             )
     metrics = extended((task.benchmark.headline,), "all_recall")
-    show = partial(show_crossed, cells=cells, metrics=metrics, titles=("hops", "k"))
+    show = partial(
+        show_crossed,
+        cells=cells,
+        metrics=metrics,
+        titles=("hops", "k"),
+    )
     scored = task.scored_by(extended(task.metrics, "all_recall"))
-    return Design("sweep", tuple((scored, run) for run in runs), show, task.benchmark.headline)
+    return Design(
+        "sweep",
+        tuple((scored, run) for run in runs),
+        show,
+        task.benchmark.headline,
+    )

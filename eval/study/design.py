@@ -8,7 +8,13 @@ from functools import partial
 from typing import Any
 
 from ras_agent.eval.question import Question
-from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent, MakeAnswerer, agent_inputs, graph_answerer
+from ras_agent.eval.run.agent import (
+    AnswerQuestion,
+    EvalAgent,
+    MakeAnswerer,
+    agent_inputs,
+    graph_answerer,
+)
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
 from ras_agent.graphs.parts import AgentParts, Preset, preset_named
@@ -72,7 +78,13 @@ def parts(task: Task, settings: Settings, *, asks_anyway: bool = False) -> Agent
     preset: Preset | str | None = settings.preset
     if asks_anyway:
         preset = replace(preset_named(settings.preset), asks_anyway=True)
-    return resolve_parts(settings.graph, settings=settings, index=task.index, task=task.instruction_text, preset=preset)
+    return resolve_parts(
+        settings.graph,
+        settings=settings,
+        index=task.index,
+        task=task.instruction_text,
+        preset=preset,
+    )
 
 
 def unchanged(roles: AgentParts) -> AgentParts:
@@ -80,7 +92,9 @@ def unchanged(roles: AgentParts) -> AgentParts:
     return roles
 
 
-def asked_anyway(change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True) -> MakeAnswerer:
+def asked_anyway(
+    change: Callable[[AgentParts], AgentParts] = unchanged, *, seeded: bool = True
+) -> MakeAnswerer:
     """Return a `MakeAnswerer` for the settings' agent with its parts changed by `change`, which is asked in any case.
 
     seeded: whether it gets the passages that a benchmark gives with its questions, as the agent without changes does.
@@ -88,23 +102,31 @@ def asked_anyway(change: Callable[[AgentParts], AgentParts] = unchanged, *, seed
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
         changed = change(parts(task, settings, asks_anyway=True))
-        inputs = partial(agent_inputs, task, changed.graph) if seeded else None
+        if seeded:
+            inputs = partial(agent_inputs, task, changed.graph)
+        else:
+            inputs = None
         return graph_answerer(assemble_agent(changed), inputs)
 
     return make
 
 
-def replaced_for_each(prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]]) -> MakeAnswerer:
+def replaced_for_each(
+    prepare: Callable[[Task], Callable[[AgentParts, Question], AgentParts]],
+) -> MakeAnswerer:
     """Return a `MakeAnswerer` that changes the agent's parts anew for each question.
 
     prepare: takes the task and returns the change. An exception of the change becomes that question's error.
     """
 
     def make(task: Task, settings: Settings) -> AnswerQuestion:
-        unchanged, change = parts(task, settings), prepare(task)
+        unchanged = parts(task, settings)
+        change = prepare(task)
 
         async def answer(question: Question) -> Mapping[str, Any]:
-            return await graph_answerer(assemble_agent(change(unchanged, question)))(question)
+            return await graph_answerer(assemble_agent(change(unchanged, question)))(
+                question
+            )
 
         return answer
 

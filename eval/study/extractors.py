@@ -18,7 +18,7 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.question_file import QuestionRecord
 from ras_agent.eval.report.markdown import markdown_table
 from ras_agent.eval.run.agent import AnswerQuestion, EvalAgent
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.result import Result, score_columns
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
@@ -32,7 +32,11 @@ from ras_agent.settings import Settings
 from ras_agent.tools.index.store import PassageIndex
 from ras_agent.tools.roles import resolve_extractor, role_name
 
-_ROUGE = ("triple_rouge1", "triple_rouge2", "triple_rougel") if find_spec("rouge_score") else ()
+_ROUGE = (
+    ("triple_rouge1", "triple_rouge2", "triple_rougel")
+    if find_spec("rouge_score")
+    else ()
+)
 _KINDS = ("triple", "triple_ends", "triple_soft")
 _MARKS = re.compile(rf"^\({SUBJECT} | \| {PREDICATE} | \| {OBJECT} |\)$", re.MULTILINE)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -44,7 +48,10 @@ def _read(record: QuestionRecord) -> Question:
     Annotations by models hold lists of two or four parts too: these are left out, and counted as `unusable`.
     """
     items = record.items("triples")
-    triples = [item for item in items if isinstance(item, list) and len(item) == 3]
+    triples = []
+    for item in items:
+        if isinstance(item, list) and len(item) == 3:
+            triples.append(item)
     usable = replace(record, data={**record.data, "triples": triples})
     return Question(
         id=record.text("id") if "id" in record else str(record.number),
@@ -63,7 +70,14 @@ GOLD_TRIPLES = Benchmark(
     title="texts with gold triples",
     source="write one JSON object a line: text, triples (lists of subject, predicate, object); optional id, title",
     read=_read,
-    metrics=(*(f"{kind}_{part}" for kind in _KINDS for part in ("precision", "recall", "f1")), *_ROUGE),
+    metrics=(
+        *(
+            f"{kind}_{part}"
+            for kind in _KINDS
+            for part in ("precision", "recall", "f1")
+        ),
+        *_ROUGE,
+    ),
 )
 
 
@@ -71,10 +85,17 @@ def extraction_answerer(extractor: Extractor) -> AnswerQuestion:
     """Return a function that has the extractor read a question's text, under its title. Failures stay in the output."""
 
     async def ask(question: Question) -> Mapping[str, Any]:
-        passage = Passage(question.id, question.question, str(question.metadata.get("title", "")))
+        passage = Passage(
+            question.id,
+            question.question,
+            str(question.metadata.get("title", "")),
+        )
         with metered(Ledger(role="extractor", hop=1)) as ledger:
             extraction = await acall(extractor, "extract", [passage], "")
-        unread = [failure.message for failure in extraction.failures if not isinstance(failure, RefusedFacts)]
+        unread = []
+        for failure in extraction.failures:
+            if not isinstance(failure, RefusedFacts):
+                unread.append(failure.message)
         if unread and not extraction.triples:
             raise ModelCallError("; ".join(unread))
         return {
@@ -115,8 +136,12 @@ def extractors_design(
     there is neither a gold file nor a question.
     """
     if task is None and not gold:
-        raise SettingsError("give --gold, texts with gold triples, or a benchmark with --data, or both")
-    specs = tuple(dict.fromkeys(extractors)) or (role_specs(settings).get("extractor", "offline"),)
+        raise SettingsError(
+            "give --gold, texts with gold triples, or a benchmark with --data, or both"
+        )
+    specs = tuple(dict.fromkeys(extractors)) or (
+        role_specs(settings).get("extractor", "offline"),
+    )
     names = {spec: role_name(spec) for spec in specs}
     runs: list[tuple[Task, EvalAgent]] = []
     alone: dict[str, dict[str, str]] = {}
@@ -125,17 +150,28 @@ def extractors_design(
         texts = _texts(path, gold_limit)
         label = _label(path, alone)
         alone[label] = {}
-        unusable[label] = sum(question.metadata["unusable"] for question in texts.questions)
+        unusable[label] = sum(
+            question.metadata["unusable"] for question in texts.questions
+        )
         for spec in specs:
             alone[label][names[spec]] = name = f"{names[spec]} on {label}"
-            runs.append((texts, _extraction(name, spec, names[spec], settings, label, concurrency)))
+            runs.append(
+                (
+                    texts,
+                    _extraction(name, spec, names[spec], settings, label, concurrency),
+                )
+            )
     within: dict[str, str] = {}
     if task is not None:
         scored = task.scored_by(extended(task.metrics, "answer_in_facts"))
         for spec in specs:
             within[names[spec]] = name = f"{names[spec]} in the loop"
             variant = {"extractor": names[spec]}
-            run = EvalAgent(name, settings.model_copy(update={"extractor": spec}), variant=variant)
+            run = EvalAgent(
+                name,
+                settings.model_copy(update={"extractor": spec}),
+                variant=variant,
+            )
             runs.append((scored, run))
     show = partial(
         _show,
@@ -145,8 +181,17 @@ def extractors_design(
         concurrency=concurrency,
         metrics=extended(task.metrics[:2], "answer_in_facts") if task else (),
     )
-    headline = task.benchmark.headline if task else "triple_soft_f1"
-    return Design("extractors", tuple(runs), show, headline, next(iter(within.values()), ""))
+    if task:
+        headline = task.benchmark.headline
+    else:
+        headline = "triple_soft_f1"
+    return Design(
+        "extractors",
+        tuple(runs),
+        show,
+        headline,
+        next(iter(within.values()), ""),
+    )
 
 
 def _texts(path: Path, limit: int | None) -> Task:
@@ -155,13 +200,22 @@ def _texts(path: Path, limit: int | None) -> Task:
 
 
 def _label(path: Path, labels: Mapping[str, object]) -> str:
-    label, number = path.stem, 2
+    label = path.stem
+    number = 2
     while label in labels:
-        label, number = f"{path.stem} ({number})", number + 1
+        label = f"{path.stem} ({number})"
+        number = number + 1
     return label
 
 
-def _extraction(name: str, spec: str, extractor: str, settings: Settings, label: str, concurrency: int) -> EvalAgent:
+def _extraction(
+    name: str,
+    spec: str,
+    extractor: str,
+    settings: Settings,
+    label: str,
+    concurrency: int,
+) -> EvalAgent:
     def make(task: Task, settings: Settings) -> AnswerQuestion:
         return extraction_answerer(resolve_extractor(spec, role_options(settings)))
 
@@ -189,14 +243,25 @@ def _show(
     parts: list[str] = []
     figures: JSON = {"gold": {}}
     for label, scores in alone.items():
-        rows = {extractor: _measure_reading(runs[name], concurrency) for extractor, name in scores.items()}
+        rows = {}
+        for extractor, name in scores.items():
+            rows[extractor] = _measure_reading(runs[name], concurrency)
         figures["gold"][label] = rows
-        parts.append(f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n")
+        parts.append(
+            f"## {label}: triples against gold ones, %\n\n{_gold_table(rows)}\n"
+        )
         if unusable[label]:
-            parts.append(f"{unusable[label]} gold items that do not have three parts are left out.\n")
+            parts.append(
+                f"{unusable[label]} gold items that do not have three parts are left out.\n"
+            )
     if within:
         base = next(iter(within.values()))
-        inside = side_by_side({name: runs[name] for name in within.values()}, metrics, metrics[0], base)
+        inside = side_by_side(
+            {name: runs[name] for name in within.values()},
+            metrics,
+            metrics[0],
+            base,
+        )
         figures["loop"] = inside.figures
         parts.append(f"## In the loop\n\n{inside.markdown}")
     return Shown("\n".join(parts), figures)
@@ -204,48 +269,81 @@ def _show(
 
 def _measure_reading(results: Sequence[Result], concurrency: int) -> JSON:
     """Return the scores, and the tokens per second of all streams together while all are busy."""
-    seconds = sum(result.seconds + result.queued for result in results) / max(1, min(concurrency, len(results)))
+    seconds = sum(result.seconds + result.queued for result in results) / max(
+        1, min(concurrency, len(results))
+    )
     fresh = not any(result.usage.get("replayed") for result in results)
+    columns = score_columns(results)
 
     def pace(tokens: int) -> float | None:
-        return tokens / seconds if seconds and fresh else None  # a replayed call took no time
+        return (
+            tokens / seconds if seconds and fresh else None
+        )  # a replayed call took no time
 
     return {
         "texts": len(results),
         "errors": sum(result.error is not None for result in results),
         "triples": sum(len(result.answer.splitlines()) for result in results),
         "scores": {
-            metric: _dict(mean_score([result.scores[metric] for result in results if metric in result.scores]))
+            metric: _dict(mean_score(columns.get(metric, ())))
             for metric in GOLD_TRIPLES.metrics
         },
-        "read_tokens_a_second": pace(sum(counted_tokens(result.question) for result in results)),
-        "written_tokens_a_second": pace(sum(counted_tokens(bare_triples(result.answer)) for result in results)),
+        "read_tokens_a_second": pace(
+            sum(counted_tokens(result.question) for result in results)
+        ),
+        "written_tokens_a_second": pace(
+            sum(counted_tokens(bare_triples(result.answer)) for result in results)
+        ),
         "model_tokens": {
-            name: sum(result.usage.get(name, 0) for result in results) for name in ("input_tokens", "output_tokens")
+            name: sum(result.usage.get(name, 0) for result in results)
+            for name in ("input_tokens", "output_tokens")
         },
     }
 
 
 def _gold_table(rows: Mapping[str, JSON]) -> str:
     head = ["extractor", "texts", "triples", *(f"{kind} P / R / F1" for kind in ("exact", "ends", "soft")),
-            "ROUGE-1 / 2 / L", "tokens/s read", "tokens/s written", "errors"]  # fmt: skip
+            "ROUGE-1 / 2 / L", "tokens/s read", "tokens/s written", "errors",]  # fmt: skip
     lines = []
     for extractor, row in rows.items():
-        cells = [
-            " / ".join(_mean(row["scores"][f"{kind}_{part}"]) for part in ("precision", "recall", "f1"))
-            for kind in _KINDS
-        ]
-        paces = [
-            f"{row[name]:,.0f}" if row[name] else "–" for name in ("read_tokens_a_second", "written_tokens_a_second")
-        ]
+        cells = []
+        for kind in _KINDS:
+            cells.append(
+                " / ".join(
+                    _mean(row["scores"][f"{kind}_{part}"])
+                    for part in ("precision", "recall", "f1")
+                )
+            )
+        paces = []
+        for name in ("read_tokens_a_second", "written_tokens_a_second"):
+            paces.append(f"{row[name]:,.0f}" if row[name] else "–")
         rouge = " / ".join(_mean(row["scores"][name]) for name in _ROUGE) or "–"
-        lines.append([extractor, str(row["texts"]), str(row["triples"]), *cells, rouge, *paces, str(row["errors"])])
+        lines.append(
+            [
+                extractor,
+                str(row["texts"]),
+                str(row["triples"]),
+                *cells,
+                rouge,
+                *paces,
+                str(row["errors"]),
+            ]
+        )
     return markdown_table(head, lines)
 
 
 def _dict(score: Estimate | None) -> JSON | None:
-    return {"mean": score.mean, "low": score.low, "high": score.high, "n": score.n} if score else None
+    if score:
+        return {
+            "mean": score.mean,
+            "low": score.low,
+            "high": score.high,
+            "n": score.n,
+        }
+    return None
 
 
 def _mean(score: JSON | None) -> str:
-    return f"{100 * score['mean']:.1f}" if score else "–"
+    if score:
+        return f"{100 * score['mean']:.1f}"
+    return "–"

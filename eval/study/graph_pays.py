@@ -19,15 +19,21 @@ from time import perf_counter
 from typing import Literal
 
 from ras_agent.errors import RunError
-from ras_agent.eval.report.markdown import difference_text, markdown_table, money, score_text
+from ras_agent.eval.report.markdown import (
+    difference_text,
+    markdown_table,
+    money,
+    score_text,
+)
 from ras_agent.eval.run.agent import EvalAgent
-from ras_agent.eval.run.prices import Cost, Prices, cost_of, model_tokens
-from ras_agent.eval.run.result import Result
+from ras_agent.eval.run.prices import Prices
+from ras_agent.eval.run.result import Result, score_columns
+from ras_agent.eval.run.summarise import cost_of_results
 from ras_agent.eval.run.task import Task
 from ras_agent.eval.significance import Comparison, Estimate
 from ras_agent.eval.study.design import Design, Shown, extended
 from ras_agent.eval.study.retrieval import without_unused
-from ras_agent.eval.study.tables import compared, mean_score
+from ras_agent.eval.study.tables import compared
 from ras_agent.graphs.resolve import extractor_from_settings
 from ras_agent.records import Passage
 from ras_agent.settings import Settings
@@ -55,7 +61,11 @@ class Spent:
 
     def of(self, unit: Unit) -> float:
         """Return the cost in a unit."""
-        return {"money": self.money or 0.0, "tokens": self.tokens, "seconds": self.seconds}[unit]
+        return {
+            "money": self.money or 0.0,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+        }[unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +84,47 @@ class GraphRow:
 
 
 def graph_pays_design(
-    task: Task, settings: Settings, *, retrievers: Sequence[str] = (), prices: Prices | None = None
+    task: Task,
+    settings: Settings,
+    *,
+    retrievers: Sequence[str] = (),
+    prices: Prices | None = None,
 ) -> Design:
     """Design a run of the settings' agent for each retriever. Raises UnknownName for one that there is not."""
     names = list(dict.fromkeys(retrievers)) or list(RETRIEVERS)
     walking = [name for name in names if reads_graph(name)]
-    chosen = {name: without_unused(settings, name).model_copy(update={"retriever": name}) for name in names}
-    runs = tuple(EvalAgent(name, own, variant={"retriever": name}) for name, own in chosen.items())
+    chosen = {}
+    for name in names:
+        chosen[name] = without_unused(settings, name).model_copy(
+            update={"retriever": name}
+        )
+    runs = tuple(
+        EvalAgent(name, own, variant={"retriever": name})
+        for name, own in chosen.items()
+    )
     gold = any(question.supporting for question in task.questions)
-    scored = task.scored_by(extended(task.metrics, "recall@5", "all_recall")) if gold else task
-    columns = extended(task.metrics[:2], *(("recall@5", "all_recall") if gold else ()))
+    if gold:
+        scored = task.scored_by(extended(task.metrics, "recall@5", "all_recall"))
+    else:
+        scored = task
+    columns = extended(
+        task.metrics[:2],
+        *(("recall@5", "all_recall") if gold else ()),
+    )
     headline = task.benchmark.headline
-    show = partial(_show, metrics=extended((headline,), *columns), headline=headline, walking=walking, prices=prices)
-    return Design("graph-pays", tuple((scored, run) for run in runs), show, headline)
+    show = partial(
+        _show,
+        metrics=extended((headline,), *columns),
+        headline=headline,
+        walking=walking,
+        prices=prices,
+    )
+    return Design(
+        "graph-pays",
+        tuple((scored, run) for run in runs),
+        show,
+        headline,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +139,9 @@ class Built:
         return f"{self.passages:,} passages: index {self.index_seconds:.0f} s, graph {self.graph_seconds:.0f} s"
 
 
-def index_with_graph(place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings) -> Built:
+def index_with_graph(
+    place: Path, corpus: Iterable[Passage], embedder: str, settings: Settings
+) -> Built:
     """Make an index of the passages with vectors and a knowledge graph, or finish one that was interrupted.
 
     The graph is read by the settings' extractor or llm, else by the offline one. Raises what both builds raise, and
@@ -111,14 +151,26 @@ def index_with_graph(place: Path, corpus: Iterable[Passage], embedder: str, sett
 
     began = perf_counter()
     with closing(
-        PassageIndex.open(place) if PassageIndex.exists(place) else PassageIndex.create(place, embedder)
+        PassageIndex.open(place)
+        if PassageIndex.exists(place)
+        else PassageIndex.create(place, embedder)
     ) as index:
         passages = {passage.id: passage for passage in corpus}
-        if any((there := passages.get(own.id)) is None or there.text != own.text for own in index.passages):
-            raise RunError(f"{place} is the index of another corpus: give the study a folder of its own with --out")
+        if any(
+            (there := passages.get(own.id)) is None or there.text != own.text
+            for own in index.passages
+        ):
+            raise RunError(
+                f"{place} is the index of another corpus: give the study a folder of its own with --out"
+            )
         index.upsert(passages.values())
     indexed = perf_counter()
-    build_graph(place, extractor=extractor_from_settings(settings, settings.extractor or settings.llm or "offline"))
+    build_graph(
+        place,
+        extractor=extractor_from_settings(
+            settings, settings.extractor or settings.llm or "offline"
+        ),
+    )
     return Built(len(passages), indexed - began, perf_counter() - indexed)
 
 
@@ -133,7 +185,14 @@ def _show(
     rows = rows_of(runs, metrics, headline, walking, prices)
     said = verdict(rows, headline)
     text = f"{_table(rows, metrics, headline)}\n\n{said}\n"
-    return Shown(text, {"headline": headline, "rows": [asdict(row) for row in rows], "verdict": said})
+    return Shown(
+        text,
+        {
+            "headline": headline,
+            "rows": [asdict(row) for row in rows],
+            "verdict": said,
+        },
+    )
 
 
 def rows_of(
@@ -145,29 +204,52 @@ def rows_of(
 ) -> list[GraphRow]:
     """Return a row for each run, those with a graph held against the best one without; `walking` names the former."""
     plain = {name: results for name, results in runs.items() if name not in walking}
-    base = max(plain, key=lambda name: _mean(plain[name], headline), default="")
+    base = max(
+        plain,
+        key=lambda name: _mean(plain[name], headline),
+        default="",
+    )
     tried = sum(name in walking for name in runs)
     rows = []
     for row in compared(runs, metrics, headline, base):
-        held = row.difference if row.name in walking else None
+        if row.name in walking:
+            held = row.difference
+        else:
+            held = None
+        p = None
+        if held:
+            p = min(1.0, tried * held.permutation_p)
         rows.append(
             GraphRow(
-                row.name, row.name in walking, row.n, dict(row.scores), row.hops, spent_by(runs[row.name], prices),
-                row.errors, held, min(1.0, tried * held.permutation_p) if held else None,
+                name=row.name,
+                graph=row.name in walking,
+                n=row.n,
+                scores=dict(row.scores),
+                hops=row.hops,
+                spent=spent_by(runs[row.name], prices),
+                errors=row.errors,
+                difference=held,
+                p=p,
             )
-        )  # fmt: skip
+        )
     return rows
 
 
 def spent_by(results: Sequence[Result], prices: Prices | None = None) -> Spent:
     """Return what a question of a run cost in the mean; its seconds are the median, which no stalled call changes."""
-    tokens = [result.usage.get("input_tokens", 0) + result.usage.get("output_tokens", 0) for result in results]
-    total = Cost()
-    for result in results:
-        total += cost_of(model_tokens(result.usage), prices or Prices())
-    known = total.total / len(results) if any(tokens) and not total.unpriced else None
+    tokens = [result.tokens for result in results]
+    total = cost_of_results(results, prices or Prices())
+    if any(tokens) and not total.unpriced:
+        known = total.total / len(results)
+    else:
+        known = None
     alone = all(result.at_once == 1 for result in results)
-    return Spent(median(result.seconds for result in results), fmean(tokens), known, alone)
+    return Spent(
+        median(result.seconds for result in results),
+        fmean(tokens),
+        known,
+        alone,
+    )
 
 
 def verdict(rows: Sequence[GraphRow], headline: str) -> str:
@@ -176,16 +258,24 @@ def verdict(rows: Sequence[GraphRow], headline: str) -> str:
     plain = [row for row in rows if not row.graph]
     if not with_graph or not plain:
         return "No verdict: it takes a retriever with a graph and one without."
-    failed = [f"{row.errors} of {row.n} with {row.name}" for row in rows if row.errors > _MOST_ERRORS * row.n]
+    failed = [
+        f"{row.errors} of {row.n} with {row.name}"
+        for row in rows
+        if row.errors > _MOST_ERRORS * row.n
+    ]
     if failed:
         return (
             f"No verdict: questions ended in an error, {', '.join(failed)}, which says nothing of a retriever; "
             "--retry-errors asks them again."
         )
     base = max(plain, key=lambda row: _estimated(row, headline))
-    best = max(with_graph, key=lambda row: (_is_better(row), _estimated(row, headline)))
+    best = max(
+        with_graph,
+        key=lambda row: (_is_better(row), _estimated(row, headline)),
+    )
     assert best.difference is not None
-    gap, n = best.difference.difference, best.difference.n
+    gap = best.difference.difference
+    n = best.difference.n
     interval = f"{100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p = {best.p:.3f}, {len(with_graph)} tried"
     told = f"{100 * gap.mean:+.1f} points of {headline} ({interval}) to {base.name}, the best without"
     cost = _price(best, base)
@@ -211,7 +301,11 @@ def _hidden(comparison: Comparison, tried: int) -> str:
 
 
 def _is_better(row: GraphRow) -> bool:
-    return row.difference is not None and row.difference.difference.low > 0 and (row.p or 0.0) < _SURE
+    return (
+        row.difference is not None
+        and row.difference.difference.low > 0
+        and (row.p or 0.0) < _SURE
+    )
 
 
 def _price(row: GraphRow, base: GraphRow) -> str:
@@ -223,7 +317,10 @@ def _price(row: GraphRow, base: GraphRow) -> str:
     if unit == "seconds" and not (row.spent.alone and base.spent.alone):
         return ""
     more = row.spent.of(unit) - base.spent.of(unit)
-    points = 100 * row.difference.difference.mean if row.difference else 0.0
+    if row.difference:
+        points = 100 * row.difference.difference.mean
+    else:
+        points = 0.0
     if points <= 0 or more <= 0:
         return f", for {_amount(abs(more), unit)} {'more' if more > 0 else 'less'} a question"
     return f", for {_amount(more, unit)} more a question, {_amount(more / points, unit)} a point"
@@ -233,22 +330,32 @@ def _unit(rows: Iterable[GraphRow]) -> Unit:
     rows = list(rows)
     if all(row.spent.money is not None for row in rows):
         return "money"
-    return "tokens" if any(row.spent.tokens for row in rows) else "seconds"
+    if any(row.spent.tokens for row in rows):
+        return "tokens"
+    return "seconds"
 
 
 def _amount(value: float, unit: Unit) -> str:
-    texts: dict[Unit, str] = {"money": money(value), "tokens": f"{value:,.0f} tokens", "seconds": f"{value:.2f} s"}
+    texts: dict[Unit, str] = {
+        "money": money(value),
+        "tokens": f"{value:,.0f} tokens",
+        "seconds": f"{value:.2f} s",
+    }
     return texts[unit]
 
 
 def _mean(results: Sequence[Result], metric: str) -> float:
-    score = mean_score([result.scores[metric] for result in results if metric in result.scores])
-    return score.mean if score else 0.0
+    scores = score_columns(results).get(metric)
+    if scores:
+        return fmean(scores)
+    return 0.0
 
 
 def _estimated(row: GraphRow, metric: str) -> float:
     score = row.scores.get(metric)
-    return score.mean if score else 0.0
+    if score:
+        return score.mean
+    return 0.0
 
 
 def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> str:
@@ -259,14 +366,22 @@ def _table(rows: Sequence[GraphRow], metrics: Sequence[str], headline: str) -> s
         "n": lambda row: str(row.n),
     }
     for metric in metrics:
-        columns[metric] = lambda row, metric=metric: score_text(row.scores.get(metric), row.n)  # type: ignore[misc]
+        columns[metric] = lambda row, metric=metric: score_text(
+            row.scores.get(metric), row.n
+        )  # type: ignore[misc]
     if any(row.errors for row in rows):
         columns["errors"] = lambda row: str(row.errors)
-    columns |= {"hops": lambda row: f"{row.hops:.1f}", "s": lambda row: f"{row.spent.seconds:.2f}"}
+    columns |= {
+        "hops": lambda row: f"{row.hops:.1f}",
+        "s": lambda row: f"{row.spent.seconds:.2f}",
+    }
     if unit != "seconds":
         columns["tokens"] = lambda row: f"{row.spent.tokens:,.0f}"
     if unit == "money":
         columns["cost of 1,000"] = lambda row: money(1000 * (row.spent.money or 0.0))
     columns[f"{headline} − best without"] = lambda row: difference_text(row.difference)
     columns["p"] = lambda row: "" if row.p is None else f"{row.p:.4f}"
-    return markdown_table(list(columns), [[tell(row) for tell in columns.values()] for row in rows])
+    return markdown_table(
+        list(columns),
+        [[tell(row) for tell in columns.values()] for row in rows],
+    )

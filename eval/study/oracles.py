@@ -23,8 +23,20 @@ from ras_agent.eval.question import Question
 from ras_agent.eval.run.agent import EvalAgent
 from ras_agent.eval.run.result import Result
 from ras_agent.eval.run.task import Task
-from ras_agent.eval.study.design import Design, LeftOut, Shown, extended, replaced_for_each
-from ras_agent.eval.study.tables import compared, left_out_lines, markdown_matrix, markdown_rows, matrix
+from ras_agent.eval.study.design import (
+    Design,
+    LeftOut,
+    Shown,
+    extended,
+    replaced_for_each,
+)
+from ras_agent.eval.study.tables import (
+    compared,
+    left_out_lines,
+    markdown_matrix,
+    markdown_rows,
+    matrix,
+)
 from ras_agent.graphs.parts import AgentParts
 from ras_agent.graphs.registry import graph_spec
 from ras_agent.question_graph import QuestionGraph
@@ -40,13 +52,23 @@ def oracles_design(task: Task, settings: Settings) -> Design:
 
     The answerer's oracle is used twice: it looks in the triples, and in the passages.
     """
-    metrics = extended(task.metrics, "all_recall", "answer_in_facts", "answer_in_passages")
+    metrics = extended(
+        task.metrics, "all_recall", "answer_in_facts", "answer_in_passages"
+    )
     left_out = tuple(_left_out(task, settings))
     without = {cell.name for cell in left_out}
-    planners = (False,) if "planner oracle" in without else (False, True)
-    retrievers = (False,) if "retriever oracle" in without else (False, True)
+    if "planner oracle" in without:
+        planners = (False,)
+    else:
+        planners = (False, True)
+    if "retriever oracle" in without:
+        retrievers = (False,)
+    else:
+        retrievers = (False, True)
     runs = []
-    for within, planned, retrieval in product(("", "facts", "passages"), planners, retrievers):
+    for within, planned, retrieval in product(
+        ("", "facts", "passages"), planners, retrievers
+    ):
         oracles = {"planner": planned, "retriever": retrieval, "answerer": within}
         limits = settings.limits
         runs.append(
@@ -60,16 +82,28 @@ def oracles_design(task: Task, settings: Settings) -> Design:
             )
         )
     show = partial(_show, metrics=extended(task.metrics[:2], "all_recall"), headline=task.benchmark.headline,
-                   left_out=left_out)  # fmt: skip
+                   left_out=left_out,)  # fmt: skip
     scored = task.scored_by(metrics)
-    return Design("oracles", tuple((scored, run) for run in runs), show, task.benchmark.headline, OWN, left_out)
+    return Design(
+        "oracles",
+        tuple((scored, run) for run in runs),
+        show,
+        task.benchmark.headline,
+        OWN,
+        left_out,
+    )
 
 
 def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
     left_out = []
     bare = sum(not question.decomposition for question in task.questions)
     if graph_spec(settings.graph).planner != "planner":
-        left_out.append(LeftOut("planner oracle", f"the graph {settings.graph!r} asks no planner for sub-questions"))
+        left_out.append(
+            LeftOut(
+                "planner oracle",
+                f"the graph {settings.graph!r} asks no planner for sub-questions",
+            )
+        )
     elif bare:
         why = f"{bare} of {len(task.questions)} questions come without a gold decomposition"
         left_out.append(LeftOut("planner oracle", why))
@@ -81,8 +115,14 @@ def _left_out(task: Task, settings: Settings) -> list[LeftOut]:
 
 
 def _name(planned: bool, retrieval: bool, within: str) -> str:
-    parts = ["planner"] * planned + ["retriever"] * retrieval + [f"answerer ({within})"] * bool(within)
-    return f"oracle {' + '.join(parts)}" if parts else OWN
+    parts = (
+        ["planner"] * planned
+        + ["retriever"] * retrieval
+        + [f"answerer ({within})"] * bool(within)
+    )
+    if parts:
+        return f"oracle {' + '.join(parts)}"
+    return OWN
 
 
 def _named_roles(planned: bool, retrieval: bool, within: str) -> dict[str, str]:
@@ -91,19 +131,39 @@ def _named_roles(planned: bool, retrieval: bool, within: str) -> dict[str, str]:
     return {role: name for role, name in names.items() if name}
 
 
-def _oracles(planned: bool, retrieval: bool, within: str, task: Task) -> Callable[[AgentParts, Question], AgentParts]:
-    by_title = {question.by_title for question in task.questions} if retrieval else set()
-    corpus = {key: by_name(task.index.passages, key) for key in by_title}
+def _oracles(
+    planned: bool, retrieval: bool, within: str, task: Task
+) -> Callable[[AgentParts, Question], AgentParts]:
+    if retrieval:
+        by_title = {question.by_title for question in task.questions}
+    else:
+        by_title = set()
+    corpus = {}
+    for key in by_title:
+        corpus[key] = by_name(task.index.passages, key)
 
     def change(roles: AgentParts, question: Question) -> AgentParts:
         if planned:
-            roles = replace(roles, planner=OraclePlanner(question), limits=_without_early_stops(roles.limits))
+            roles = replace(
+                roles,
+                planner=OraclePlanner(question),
+                limits=_without_early_stops(roles.limits),
+            )
         if retrieval:
             gold = gold_passages(question, corpus[question.by_title])
             # a search that finds them all, however few a hop may bring
-            limits = replace(roles.limits, k=max(roles.limits.k, len(gold)))
-            roles = replace(roles, retriever=OracleRetriever(gold), limits=limits)
-        return replace(roles, answerer=OracleAnswerer(question, within)) if within else roles
+            limits = replace(
+                roles.limits,
+                k=max(roles.limits.k, len(gold)),
+            )
+            roles = replace(
+                roles,
+                retriever=OracleRetriever(gold),
+                limits=limits,
+            )
+        if within:
+            return replace(roles, answerer=OracleAnswerer(question, within))
+        return roles
 
     return change
 
@@ -114,7 +174,11 @@ def _without_early_stops(limits: Limits) -> Limits:
 
 
 def _show(
-    runs: Mapping[str, Sequence[Result]], *, metrics: Sequence[str], headline: str, left_out: Sequence[LeftOut]
+    runs: Mapping[str, Sequence[Result]],
+    *,
+    metrics: Sequence[str],
+    headline: str,
+    left_out: Sequence[LeftOut],
 ) -> Shown:
     """Tabulate the scores of all questions, of those whose answer a text can state, and by number of gold hops.
 
@@ -128,13 +192,23 @@ def _show(
         subsets["answers that a text can state (not yes or no)"] = _states_gold
     for title, keep in subsets.items():
         rows = compared(runs, metrics, headline, OWN, keep=keep)
-        parts.append(f"## {title[0].upper()}{title[1:]}\n\n{markdown_rows(rows, metrics, headline, OWN)}\n")
+        parts.append(
+            f"## {title[0].upper()}{title[1:]}\n\n{markdown_rows(rows, metrics, headline, OWN)}\n"
+        )
         figures[title] = [asdict(row) for row in rows]
-    hops = sorted({result.gold_hops for result in results_of_one if result.gold_hops is not None})
+    hops = sorted(
+        {result.gold_hops for result in results_of_one if result.gold_hops is not None}
+    )
     if len(hops) > 1:
-        cells = {(name, f"{count} hops"): f"{name}/{count}" for name in runs for count in hops}
+        cells = {
+            (name, f"{count} hops"): f"{name}/{count}"
+            for name in runs
+            for count in hops
+        }
         parted = {
-            f"{name}/{count}": [result for result in results if result.gold_hops == count]
+            f"{name}/{count}": [
+                result for result in results if result.gold_hops == count
+            ]
             for name, results in runs.items()
             for count in hops
         }
@@ -183,7 +257,9 @@ class OraclePlanner:
         """Raises RunError for a question without a gold decomposition."""
         self._searches = decomposed(question)
         if not self._searches:
-            raise RunError(f"{question.id}: no gold decomposition, so there is no oracle planner for it")
+            raise RunError(
+                f"{question.id}: no gold decomposition, so there is no oracle planner for it"
+            )
 
     def plan(self, question: str, graph: QuestionGraph, steps: Sequence[Step]) -> Plan:
         """Return the next gold sub-question."""
@@ -205,8 +281,13 @@ class OracleRetriever:
     def retrieve(self, query: str, k: int = 5) -> list[Hit]:
         """Return the first `k` gold passages, scored 1, 1/2, 1/3, ... Raises ValueError as every retriever does."""
         if not query.strip() or k < 1:
-            raise ValueError(f"a search needs words and a k of at least 1, got {query!r} and {k}")
-        return [Hit(passage, 1 / rank) for rank, passage in enumerate(self._gold[:k], start=1)]
+            raise ValueError(
+                f"a search needs words and a k of at least 1, got {query!r} and {k}"
+            )
+        return [
+            Hit(passage, 1 / rank)
+            for rank, passage in enumerate(self._gold[:k], start=1)
+        ]
 
 
 class OracleAnswerer:
@@ -219,17 +300,26 @@ class OracleAnswerer:
 
     def __init__(self, question: Question, within: str = "facts") -> None:
         if within not in ("facts", "passages"):
-            raise ValueError(f"an oracle answerer looks within 'facts' or 'passages', got {within!r}")
+            raise ValueError(
+                f"an oracle answerer looks within 'facts' or 'passages', got {within!r}"
+            )
         self.name = f"oracle:{within}"
         self._golds = tuple(gold for gold in question.answers if checkable(gold))
         self._within = within
 
-    def answer(self, question: str, graph: QuestionGraph, passages: Sequence[Passage], steps: Sequence[Step]) -> Answer:
+    def answer(
+        self,
+        question: str,
+        graph: QuestionGraph,
+        passages: Sequence[Passage],
+        steps: Sequence[Step],
+    ) -> Answer:
         """Return the first gold answer that the evidence holds, and cite the first place where it does."""
         for gold in self._golds:
-            passages_with_answer = (
-                _in_facts(gold, graph, passages) if self._within == "facts" else _in_passages(gold, passages)
-            )
+            if self._within == "facts":
+                passages_with_answer = _in_facts(gold, graph, passages)
+            else:
+                passages_with_answer = _in_passages(gold, passages)
             if passages_with_answer:
                 return passages_with_answer
         return Answer("The evidence does not state the answer.", abstained=True)
@@ -239,18 +329,26 @@ def by_name(passages: Iterable[Passage], by_title: bool) -> dict[str, list[Passa
     """Group passages by title or by id, as gold annotations name them; several may share a title or a document."""
     table: dict[str, list[Passage]] = {}
     for passage in passages:
-        for name in {passage.title} if by_title else {passage.id, passage.document_id or passage.id}:
+        for name in (
+            {passage.title}
+            if by_title
+            else {passage.id, passage.document_id or passage.id}
+        ):
             table.setdefault(name, []).append(passage)
     return table
 
 
-def gold_passages(question: Question, corpus: Mapping[str, Sequence[Passage]]) -> list[Passage]:
+def gold_passages(
+    question: Question, corpus: Mapping[str, Sequence[Passage]]
+) -> list[Passage]:
     """Return the gold passages, by name from the corpus (see `by_name`), else from the question's own contexts.
 
     Raises RunError for a question without gold passages, and for one that is in neither place.
     """
     if not question.supporting:
-        raise RunError(f"{question.id}: no gold passages are named, so there is no oracle retriever for it")
+        raise RunError(
+            f"{question.id}: no gold passages are named, so there is no oracle retriever for it"
+        )
     contexts = by_name(question.contexts, question.by_title)
     gold: list[Passage] = []
     for name in question.supporting:
@@ -264,15 +362,28 @@ def gold_passages(question: Question, corpus: Mapping[str, Sequence[Passage]]) -
     return gold
 
 
-def _in_facts(gold: str, graph: QuestionGraph, passages: Sequence[Passage]) -> Answer | None:
+def _in_facts(
+    gold: str, graph: QuestionGraph, passages: Sequence[Passage]
+) -> Answer | None:
     texts = {passage.id: passage for passage in passages}
     for name, fact in graph.by_id.items():
         if holds(f"{fact.subject} {fact.predicate} {fact.object}", (gold,)):
-            pairs = [(source, texts[source.passage_id]) for source in fact.sources if source.passage_id in texts]
+            pairs = []
+            for source in fact.sources:
+                if source.passage_id in texts:
+                    pairs.append((source, texts[source.passage_id]))
             return Answer(
                 gold,
                 tuple(
-                    Citation(1, text.id, text.title, at.start, at.end, text.text[at.start : at.end], (name,))
+                    Citation(
+                        1,
+                        text.id,
+                        text.title,
+                        at.start,
+                        at.end,
+                        text.text[at.start : at.end],
+                        (name,),
+                    )
                     for at, text in pairs[:1]
                 ),
             )
@@ -282,5 +393,17 @@ def _in_facts(gold: str, graph: QuestionGraph, passages: Sequence[Passage]) -> A
 def _in_passages(gold: str, passages: Sequence[Passage]) -> Answer | None:
     for passage in passages:
         if holds(f"{passage.title}. {passage.text}", (gold,)):
-            return Answer(gold, (Citation(1, passage.id, passage.title, 0, len(passage.text), passage.text),))
+            return Answer(
+                gold,
+                (
+                    Citation(
+                        1,
+                        passage.id,
+                        passage.title,
+                        0,
+                        len(passage.text),
+                        passage.text,
+                    ),
+                ),
+            )
     return None

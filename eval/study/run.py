@@ -29,7 +29,9 @@ from ras_agent.tools.store.durable import replace_file
 
 SCHEMA, VERSION = "ras-agent/study", 1
 
-Watch = Callable[[str, int, Run], AbstractContextManager[Callable[[Result], None] | None]]
+Watch = Callable[
+    [str, int, Run], AbstractContextManager[Callable[[Result], None] | None]
+]
 """Told each run that begins, by name and number; what it yields is told each new result."""
 
 
@@ -82,7 +84,15 @@ class StudyFolder:
             folder.check_content()
             earlier = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
         places = folder_names(runs)
-        listed = [{"name": name, "folder": f"runs/{places[name]}", "variant": dict(runs[name])} for name in runs]
+        listed = []
+        for name in runs:
+            listed.append(
+                {
+                    "name": name,
+                    "folder": f"runs/{places[name]}",
+                    "variant": dict(runs[name]),
+                }
+            )
         folder.write_json(
             "study.json",
             {
@@ -99,28 +109,52 @@ class StudyFolder:
 
     def check_content(self) -> None:
         """Raise RunError if there is a folder that holds something else than a study."""
-        there = set(self.path.iterdir()) if self.path.is_dir() else set()  # one look: another process may begin it now
-        own = {self.lock_path, self.study_path.with_name("study.json.new"), self.index_path}
+        there = (
+            set(self.path.iterdir()) if self.path.is_dir() else set()
+        )  # one look: another process may begin it now
+        own = {
+            self.lock_path,
+            self.study_path.with_name("study.json.new"),
+            self.index_path,
+        }
         if self.study_path not in there and there - own:
-            raise RunError(f"{self.path} holds files but no study.json: it is no study; name another folder")
+            raise RunError(
+                f"{self.path} holds files but no study.json: it is no study; name another folder"
+            )
 
     def study(self) -> JSON:
         """Return the content of study.json. Raises RunError if there is none that can be read."""
         try:
             data: JSON = json.loads(self.study_path.read_text("utf-8"))
         except OSError as error:
-            raise RunError(f"{self.path} is no study: {error.strerror}: study.json") from error
+            raise RunError(
+                f"{self.path} is no study: {error.strerror}: study.json"
+            ) from error
         except ValueError as error:
-            raise RunError(f"{self.study_path}: not JSON ({error}); take it from a copy, or start anew") from error
+            raise RunError(
+                f"{self.study_path}: not JSON ({error}); take it from a copy, or start anew"
+            ) from error
         return data
 
     def runs(self) -> dict[str, RunFolder]:
         """Return the study's runs by name, whether they have begun or not."""
-        return {run["name"]: RunFolder(self.path / run["folder"]) for run in self.study()["runs"]}
+        return {
+            run["name"]: RunFolder(self.path / run["folder"])
+            for run in self.study()["runs"]
+        }
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """Replace a file of the folder."""
-        self.write_text(name, json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+        self.write_text(
+            name,
+            json.dumps(
+                value,
+                ensure_ascii=False,
+                indent=2,
+                default=str,
+            )
+            + "\n",
+        )
 
     def write_text(self, name: str, text: str) -> None:
         """Replace a file of the folder."""
@@ -134,9 +168,11 @@ def folder_names(names: Mapping[str, Any] | Sequence[str]) -> dict[str, str]:
     used: set[str] = set()
     for name in names:
         plain = re.sub(r"[^\w.+=-]+", "-", name, flags=re.ASCII).strip("-.") or "run"
-        folder, number = plain, 2
+        folder = plain
+        number = 2
         while folder.lower() in used:  # some file systems do not tell cases apart
-            folder, number = f"{plain}-{number}", number + 1
+            folder = f"{plain}-{number}"
+            number = number + 1
         used.add(folder.lower())
         names_of[name] = folder
     return names_of
@@ -176,7 +212,9 @@ def run_study(
         return _run_study(design, out, concurrency, retry_errors, watch)
 
 
-def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, watch: Watch | None) -> Finished:
+def _run_study(
+    design: Design, out: Path, concurrency: int, retry_errors: bool, watch: Watch | None
+) -> Finished:
     folder = StudyFolder.begin(
         out,
         design.study,
@@ -203,10 +241,16 @@ def _run_study(design: Design, out: Path, concurrency: int, retry_errors: bool, 
         with watch(agent.name, number, ready) if watch else nullcontext() as on_end:
             ready.finish(on_end)
         # a study holds many runs: their traces stay on disk
-        results[agent.name] = [replace(result, trace=None) for result in ready.folder.results()]
+        results[agent.name] = [
+            replace(result, trace=None) for result in ready.folder.results()
+        ]
     tables = design.show(results)
-    for note in dict.fromkeys(task.evidence_note for task, _ in design.runs if task.without_evidence):
-        tables = replace(tables, markdown=f"{tables.markdown.rstrip()}\n\nNote: {note}.\n")
+    for note in dict.fromkeys(
+        task.evidence_note for task, _ in design.runs if task.without_evidence
+    ):
+        tables = replace(
+            tables, markdown=f"{tables.markdown.rstrip()}\n\nNote: {note}.\n"
+        )
     folder.write_text("tables.md", tables.markdown)
     folder.write_json("tables.json", tables.figures)
     missing = ""

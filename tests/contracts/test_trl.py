@@ -107,7 +107,7 @@ def test_grpo_resets_calls_and_rewards_the_environment(model_and_tokenizer: tupl
     assert answered.question.supporting == ("dynamite", "alfred-nobel")
     # one of the two gold passages is cited
     assert answered.reward_parts == {"f1": 1.0, "gold": 1.0, "citations": pytest.approx(2 / 3), "form": 1.0}
-    assert refused.reward_parts == {"f1": 0.0, "gold": 0.0, "form": 0.0}
+    assert refused.reward_parts == {"f1": 0.0, "gold": 0.0, "citations": 0.0, "form": 0.0}
     logged = trainer.state.log_history[0]
     assert logged["rewards/GraphSearch/mean"] == pytest.approx((2.1 + 1 / 3 + 0.0) / 2)
     assert logged["parts/gold"] == 0.5

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
@@ -70,6 +70,13 @@ def test_instructions_and_calls_of_tools_among_the_messages_ask_nothing(ras, eno
     out = ras("q", enough).invoke({"messages": messages})
     assert out["question"] == "Who?"
     assert [message.type for message in out["messages"]] == ["system", "human", "ai", "tool", "ai"]
+
+
+def test_a_generic_message_is_of_the_role_that_it_names(ras, enough):
+    messages = [ChatMessage(role="user", content="Who?"), ChatMessage(role="assistant", content="Ann.")]
+    out = ras("q", enough).invoke({"messages": [*messages, ChatMessage(role="user", content="Where?")]})
+    assert out["question"] == "Where?"
+    assert [message.type for message in out["messages"]] == ["human", "ai", "human", "ai"]
 
 
 def test_a_message_in_parts_asks_with_its_text(ras, enough):

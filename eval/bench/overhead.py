@@ -208,10 +208,9 @@ def measure(runs: int) -> dict[str, Cost]:
     with asyncio.Runner() as runner:
         for number in range(-5, runs):  # the first five warm up
             for name, (_, inputs, asynchronous) in variants.items():
+                once: Callable[[Any, dict[str, Any]], tuple[float, float]] = _run
                 if asynchronous:
                     once = partial(_arun, runner)
-                else:
-                    once = _run
                 short, long = (
                     _without_collection(partial(once, graph, inputs))
                     for graph in graphs[name]

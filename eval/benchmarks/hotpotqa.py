@@ -33,9 +33,9 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
     else:
         gold = []
     if record.data.get("answer"):
-        answer = (record.text("answer"),)
+        answers = [record.text("answer")]
     else:
-        answer = ()
+        answers = []
     metadata: dict[str, Any] = {
         "supporting_facts": [[title, number] for title, number in gold]
     }
@@ -52,7 +52,7 @@ def titled_sentences_question(record: QuestionRecord) -> Question:
     return Question(
         id=record.text("_id", "id"),
         question=record.text("question"),
-        answers=answer,
+        answers=tuple(answers),
         supporting=tuple(dict.fromkeys(str(title) for title, _ in gold)),
         by_title=True,
         type=record.text("type") if "type" in record else "",

@@ -47,18 +47,15 @@ def _read(record: QuestionRecord) -> Question:
             for hop in record.objects("question_decomposition")
         ]
     identity = record.text("id")
+    answers: list[str] = []
     if "answer" in record:
-        answer = (record.text("answer"),)
-    else:
-        answer = ()
+        answers.append(record.text("answer"))
     if "answer_aliases" in record:
-        aliases = record.texts("answer_aliases")
-    else:
-        aliases = ()
+        answers += record.texts("answer_aliases")
     return Question(
         id=identity,
         question=record.text("question"),
-        answers=tuple(dict.fromkeys((*answer, *aliases))),
+        answers=tuple(dict.fromkeys(answers)),
         supporting=tuple(dict.fromkeys(gold)),
         type=identity.partition("__")[0],
         contexts=tuple(contexts),

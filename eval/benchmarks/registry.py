@@ -291,10 +291,9 @@ class Benchmark:
                 yield from parts
 
     def _read_for(self, file: Path) -> ReadRecord:
+        reader = self.read
         if self.reader:
             reader = self.reader(file)
-        else:
-            reader = self.read
         if reader is None:
             raise TypeError(f"benchmark {self.name!r} has neither read nor reader")
         return reader
@@ -333,11 +332,10 @@ class Benchmark:
 
 def corpus_file(path: Path) -> Path:
     """Return the file of passages of a folder such as BEIR's; a file is returned as it is."""
-    if path.is_dir():
-        names = ("corpus.jsonl", "corpus.jsonl.gz")
-    else:
-        names = ()
-    return next((path / name for name in names if (path / name).is_file()), path)
+    for name in ("corpus.jsonl", "corpus.jsonl.gz"):
+        if (path / name).is_file():
+            return path / name
+    return path
 
 
 def registered(benchmark: Benchmark) -> Benchmark:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -107,14 +108,8 @@ def drawn_plots(
         groups = max(len(run.groups.get(kind, ())) for run in runs)
         high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
         caption = f"{metric} by {kind}, with 95 % intervals"
-        drawings.append(
-            (
-                kind,
-                caption,
-                high,
-                lambda axes, kind=kind: _groups(axes, runs, kind, metric),
-            )
-        )  # type: ignore[misc]
+        draw = partial(_groups, runs=runs, kind=kind, metric=metric)
+        drawings.append((kind, caption, high, draw))
     if any(run.recall for run in runs):
         caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
         drawings.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))

@@ -644,10 +644,9 @@ def _score_cell(score: Estimate | None, n: int) -> Html:
     if score is None:
         return Html("–")
     interval = el("small", f"{percent(score.low)} – {percent(score.high)}")
+    fewer = Html("")
     if score.n != n:
         fewer = el("small", f" n = {score.n}")
-    else:
-        fewer = ""
     return el(
         "span",
         el("b", percent(score.mean)),

@@ -57,14 +57,12 @@ def oracles_design(task: Task, settings: Settings) -> Design:
     )
     left_out = tuple(_left_out(task, settings))
     without = {cell.name for cell in left_out}
-    if "planner oracle" in without:
-        planners = (False,)
-    else:
-        planners = (False, True)
-    if "retriever oracle" in without:
-        retrievers = (False,)
-    else:
-        retrievers = (False, True)
+    planners = [False]
+    if "planner oracle" not in without:
+        planners.append(True)
+    retrievers = [False]
+    if "retriever oracle" not in without:
+        retrievers.append(True)
     runs = []
     for within, planned, retrieval in product(
         ("", "facts", "passages"), planners, retrievers

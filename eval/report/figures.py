@@ -194,7 +194,7 @@ def metric_names(runs: Iterable[Run]) -> list[str]:
                 name for name in run.manifest.get("metrics") or () if name in scored
             )
         )
-        names.update(scored)
+        names.update(dict.fromkeys(scored))
     return list(names)
 
 

@@ -108,8 +108,8 @@ def drawn_plots(
         groups = max(len(run.groups.get(kind, ())) for run in runs)
         high = 0.8 + 0.19 * groups * (len(runs) + 0.7)
         caption = f"{metric} by {kind}, with 95 % intervals"
-        draw = partial(_groups, runs=runs, kind=kind, metric=metric)
-        drawings.append((kind, caption, high, draw))
+        draw_groups = partial(_groups, runs=runs, kind=kind, metric=metric)
+        drawings.append((kind, caption, high, draw_groups))
     if any(run.recall for run in runs):
         caption = "Gold passages among the first k: mean share found (line) and questions with all of them (dashed)"
         drawings.append(("recall", caption, 2.9, lambda axes: _recall(axes, runs)))

@@ -23,7 +23,16 @@ _OF_SERVERS = frozenset(
 
 
 _PLAIN_COLUMNS = (
-    *("id", "question", "type", "gold_hops", "answer", "abstained", "suggestion", "confidence"),
+    *(
+        "id",
+        "question",
+        "type",
+        "gold_hops",
+        "answer",
+        "abstained",
+        "suggestion",
+        "confidence",
+    ),
     *("stop_reason", "hops", "seconds", "queued", "at_once"),
 )
 _LIST_COLUMNS = ("answers", "supporting", "retrieved")

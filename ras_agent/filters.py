@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from ras_agent.errors import FilterError
 from ras_agent.records import Passage
+from ras_agent.text.normal_form import storable
 
 OWN_FIELDS = ("id", "document_id", "title")
 """Keys that mean a passage's own field, whatever its metadata has under them."""
@@ -189,6 +190,8 @@ def takes_filter(retriever: object) -> bool:
 def _condition(key: object, value: object) -> Condition:
     if not isinstance(key, str) or not key:
         raise FilterError(f"a filter's keys are texts, got {key!r:.200}")
+    if storable(key) != key:
+        raise FilterError(f"filter key {key!r:.200} holds what no database keeps: a NUL, or half a character")
     listed = _items(value)
     if not listed:
         raise FilterError(f"filter key {key!r} has no value: leave the key away, or name what it may be")

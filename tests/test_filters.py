@@ -100,6 +100,7 @@ def test_both_admits_what_each_admits_and_a_filter_cannot_be_widened() -> None:
         ),
         ({7: "x"}, "a filter's keys are texts, got 7"),
         ({"": "x"}, "a filter's keys are texts, got ''"),
+        ({"a\ud800": "x"}, r"filter key 'a\ud800' holds what no database keeps: a NUL, or half a character"),
     ],
 )
 def test_a_wrong_filter_is_an_error_that_shows_it(given: object, message: str) -> None:

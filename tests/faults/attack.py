@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import sys
+
+COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
+"""The command line of this interpreter's package, whose arguments follow."""
 
 
 class Attack:

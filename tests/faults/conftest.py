@@ -6,7 +6,7 @@ makes a tenth of the tries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from tests.faults.attack import Attack
 
 ATTACKS = pytest.StashKey[list[Attack]]()
+SKIPPED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[ATTACKS] = []
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note which tests are skipped: they may try nothing."""
+    report = yield
+    item.stash[SKIPPED] = item.stash.get(SKIPPED, False) or report.skipped
+    return report
+
+
 @pytest.fixture
 def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
     """The counts of the test that asks for it, named by the first line of its docstring."""
@@ -34,7 +43,7 @@ def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
     counts = Attack(name, request.config.getoption("--seed"), request.config.getoption("--share"))
     request.config.stash[ATTACKS].append(counts)
     yield counts
-    assert counts.tried, "the attack tried nothing"
+    assert counts.tried or request.node.stash.get(SKIPPED, False), "the attack tried nothing"
     if counts.failures:
         told = "\n".join(counts.failures[:10])
         pytest.fail(f"{len(counts.failures)} of {counts.tried} tries failed:\n{told}", pytrace=False)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -23,7 +25,7 @@ from ras_agent import Passage, PassageIndex
 from ras_agent.tools.index.conversions import convert
 from ras_agent.tools.index.text_files import HeldFile, NotText
 from tests.app.serve.test_process import _process
-from tests.faults.attack import Attack
+from tests.faults.attack import COMMAND, Attack
 from tests.tools.index.test_apart import CONTAINER, ENDLESS, PAGE, WORD, archive, book
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
@@ -82,16 +84,28 @@ def _conversion(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
         process.wait(30)
 
 
+@contextmanager
+def _indexing(index: Path, data: bytes) -> Iterator[tuple[int, int]]:
+    """Run the command that indexes a file, and yield its process and that of the conversion that it has begun."""
+    file = index.parent / "endless.html"
+    file.write_bytes(data)
+    with subprocess.Popen([*COMMAND, "index", str(file), "--out", str(index)], stderr=subprocess.DEVNULL) as process:
+        while not (children := _children(process.pid)) and process.poll() is None:
+            time.sleep(0.05)
+        yield process.pid, children[0]
+
+
 def test_conversions_whose_server_ends(attack: Attack, index: Path) -> None:
-    """Conversions whose server ends by a signal, or whose input ends: none goes on after it"""
+    """Conversions whose server, or command, ends by a signal: none goes on after it"""
+    endings = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGABRT)
     for number in attack.times(3):
-        for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGABRT):
-            with _conversion(index, ENDLESS) as (server, conversion):
+        for begin, ending in product((_conversion, _indexing), endings):
+            with begin(index, ENDLESS) as (parent, conversion):
                 if number:
                     time.sleep(attack.random.uniform(0, 2))
-                os.kill(server, ending)
+                os.kill(parent, ending)
             held = _gone(conversion)
-            attack.expect(held, f"a conversion goes on after {ending.name}")
+            attack.expect(held, f"{begin.__name__}: a conversion goes on after {ending.name}")
             if not held:
                 os.kill(conversion, signal.SIGKILL)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,9 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.faults.attack import Attack
+from tests.faults.attack import COMMAND, Attack
 
-COMMAND = [sys.executable, "-P", "-c", "from ras_agent.app.cli import main; main()"]
 QUESTIONS = 100
 REPLIES = (0, 3, 60)
 AT_MOST = 60.0  # 100 questions, each tried to its end, would take minutes

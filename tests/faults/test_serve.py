@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -385,34 +385,86 @@ def _processor_seconds(process: subprocess.Popen[str]) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+@contextmanager
+def _watched(process: subprocess.Popen[str], address: str) -> Iterator[list[float]]:
+    """Yield what a server has worked, request by request, before it said that it is there."""
+    ended = threading.Event()
+    waits: list[float] = []
+
+    def watch() -> None:
+        with _client(address) as client:
+            while not ended.is_set():
+                before = _processor_seconds(process)
+                client.get("/health")
+                waits.append(_processor_seconds(process) - before)
+                time.sleep(0.02)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield waits
+    finally:
+        ended.set()
+        watcher.join()
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+
+
+@needs_proc
 def test_requests_that_are_much_work(attack: Attack) -> None:
     """Bodies that are much work, two at once: refused, or a title at most, and others wait for less than a second"""
-    with _process() as (process, address):  # which shares no interpreter with those who ask
-        ended = threading.Event()
-        waits: list[float] = []
+    with (
+        _process() as (process, address),  # which shares no interpreter with those who ask
+        _watched(process, address) as waits,
+        ThreadPoolExecutor(2) as pool,
+        _client(address) as client,
+    ):
+        for path, kind, body in _hostile_bodies():
+            headers = {"Content-Type": kind, "Accept": "application/json, text/event-stream"}
+            send = partial(client.post, path, content=body, headers=headers)
+            waits.clear()
+            for response in pool.map(lambda _, send=send: send(), attack.times(2)):
+                is_title = response.status_code == 200 and b"New chat" in response.content
+                expected = response.status_code in (400, 403, 409, 413, 422) or is_title
+                attack.expect(expected, f"{path} {body[:60]!r}: {response.status_code}")
+            longest = max(waits, default=0.0)
+            attack.expect(longest < 1, f"{path} {body[:60]!r}: another request waited {longest:.1f} s of work")
+        attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")
 
-        def watch() -> None:
-            with _client(address) as client:
-                while not ended.is_set():
-                    before = _processor_seconds(process)
-                    client.get("/health")
-                    waits.append(_processor_seconds(process) - before)
-                    time.sleep(0.02)
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        with _client(address) as client, ThreadPoolExecutor(2) as pool:
-            for path, kind, body in _hostile_bodies():
-                headers = {"Content-Type": kind, "Accept": "application/json, text/event-stream"}
-                send = partial(client.post, path, content=body, headers=headers)
-                waits.clear()
-                for response in pool.map(lambda _, send=send: send(), attack.times(2)):
-                    is_title = response.status_code == 200 and b"New chat" in response.content
-                    expected = response.status_code in (400, 403, 409, 413, 422) or is_title
-                    attack.expect(expected, f"{path} {body[:60]!r}: {response.status_code}")
-                longest = max(waits, default=0.0)
-                attack.expect(longest < 1, f"{path} {body[:60]!r}: another request waited {longest:.1f} s of work")
-            ended.set()
-            watcher.join()
-            attack.expect(client.post("/api/ask", json={"question": QUESTION}).status_code == 200, "it went on")
+UNITS = (
+    "word and ",
+    "\n",
+    "word\n",
+    "水曜日の会議",
+    "7",
+    "12 34 ",
+    "Mr. ",
+    "J. K. ",
+    ". ",
+    "e\u0301",
+    "<a ",
+    "\n| a | b |",
+    "x",
+)
+
+
+@needs_proc
+def test_texts_without_the_end_of_a_sentence(attack: Attack, tmp_path: Path) -> None:
+    """Uploads of 5 MB without the end of a sentence: indexed or refused, and others wait for less than a second"""
+    index = tmp_path / "my.index"
+    PassageIndex.create(index).add([Passage("p", "Bell was born.", "Bell", "bell.md")])
+    size = len(attack.times(5_000_000))
+    with (
+        _process(f"--index={index}", sample=False) as (process, address),
+        _watched(process, address) as waits,
+        httpx.Client(base_url=address, trust_env=False, timeout=800) as client,
+    ):
+        for unit in UNITS:
+            text = "He left. " + unit * (size // len(unit.encode()))
+            waits.clear()
+            told = client.post("/api/documents", files={"files": ("long.txt", text.encode())})
+            attack.expect(told.status_code in (200, 422), f"{unit!r}: {told.status_code} {told.text[:100]}")
+            longest = max(waits, default=0.0)
+            attack.expect(longest < 1, f"{unit!r}: another request waited {longest:.1f} s of work")

@@ -24,7 +24,7 @@ _END = re.compile(
 )
 # Every end begins with one of these: they are looked for first, in stretches, so that other threads can work between
 # them. An expression that finds nothing in megabytes holds the interpreter for as long.
-_MAY_END = re.compile(r"[.!?…؟۔।॥።։。！？｡។៕།༎\n]")
+_MAY_END = re.compile(r"[.!?…؟۔।॥።։。！？｡។៕။།༎\n]")
 _STRETCH = 1 << 16
 _HEADING = re.compile(r"(?:\A|(?<=\n))[ ]{0,3}\#{1,6}[ \t][^\n]*+\n")
 # Abbreviations, by what must follow for their full stop to stay inside the sentence.

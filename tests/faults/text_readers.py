@@ -420,7 +420,7 @@ READERS = {
     ),
 }
 OWN_TEXTS = {
-    "request_fields": "names of variables and headers that the user writes",
+    "settings.request_fields": "names of variables and headers that the user writes",
     "eval.question_file": "cells of a data set",
     "tools.chat.form": "patterns of this package",
     "tools.chat.refusals": "a server's refusal, of which 1,000 characters are read",

@@ -150,3 +150,8 @@ def test_a_word_that_never_ends_is_divided_too() -> None:
 
 def test_a_run_of_end_marks_is_one_end() -> None:
     assert sentences("Wait... What?! Dots....7 go on. Yes.") == ["Wait...", "What?!", "Dots....7 go on.", "Yes."]
+
+
+@pytest.mark.parametrize("mark", [*".!?…؟۔।॥።։", *"。！？｡", *"\u17d4\u17d5\u104b\u0f0d\u0f0e"])
+def test_a_sentence_ends_at_the_marks_of_each_script(mark: str) -> None:
+    assert sentence_spans(f"Ab{mark} Cd{mark}") == [(0, 3), (4, 7)]

@@ -125,8 +125,8 @@ def _checked(document: Document) -> Iterator[Document | Skipped]:
         yield Skipped(document.place, problem, error=False)
         return
     seen = without_tags(document.text, document.pages)
-    if seen.count:
-        parts = "1 part" if seen.count == 1 else f"{seen.count:,} parts"
+    if seen.hidden:
+        parts = "1 part" if seen.hidden == 1 else f"{seen.hidden:,} parts"
         reason = f"text that no reader sees is left out: {parts} of tag characters"
         yield Skipped(document.place, reason, error=False)
         document = replace(document, text=seen.text, pages=seen.pages)

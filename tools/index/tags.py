@@ -15,27 +15,27 @@ class SeenText(NamedTuple):
 
     text: str
     pages: tuple[int, ...]
-    count: int
+    hidden: int
 
 
 def without_tags(text: str, pages: tuple[int, ...] = ()) -> SeenText:
     """Return the text without tag characters that are no flag's."""
     if text.isascii():
         return SeenText(text, pages, 0)
-    hidden = []
+    spans = []
     for match in _TAGS.finditer(text):
         if not match[0].startswith(_FLAG):
-            hidden.append(match.span())
-    if not hidden:
+            spans.append(match.span())
+    if not spans:
         return SeenText(text, pages, 0)
     kept = []
     last = 0
-    for start, end in hidden:
+    for start, end in spans:
         kept.append(text[last:start])
         last = end
     kept.append(text[last:])
     begins = []
     for page in pages:
-        before = sum(min(end, page) - start for start, end in hidden if start < page)
+        before = sum(min(end, page) - start for start, end in spans if start < page)
         begins.append(page - before)
-    return SeenText("".join(kept), tuple(begins), len(hidden))
+    return SeenText("".join(kept), tuple(begins), len(spans))

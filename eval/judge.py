@@ -23,12 +23,8 @@ from ras_agent.prompts import Turn, as_data, load
 from ras_agent.records import JSON
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import (
-    Dialogue,
-    converse_all,
-    repair,
-    without_thinking,
-)
+from ras_agent.tools.chat.dialogue import Dialogue, converse_all, repair
+from ras_agent.tools.chat.thoughts import without_thinking
 
 PRECISE = ChatSettings(temperature=0.0)
 

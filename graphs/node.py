@@ -54,7 +54,7 @@ from ras_agent.graphs.state import Update
 from ras_agent.records import JSON, Call, Failure, Usage
 from ras_agent.text.normal_form import storable
 from ras_agent.tools.chat.counting import counting
-from ras_agent.tools.chat.models import without_secrets
+from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.retrieve.search import searched_by
 from ras_agent.tools.roles import role_name
 

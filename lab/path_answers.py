@@ -18,7 +18,8 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.text.canonical import canonical_key
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.retrieve.graph_retriever import path_passage
 from ras_agent.tools.roles import resolve_answerer

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pytest
 
 from ras_agent.tools.chat.client import ChatSettings
-from ras_agent.tools.chat.limits import Clock
+from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.retry import RetryPolicy
 from tests.endings import (
     pytest_collection_modifyitems,

@@ -27,7 +27,7 @@ from ras_agent.records import Action
 from ras_agent.text.loose_json import json_objects
 from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import abstains, answer_part
-from ras_agent.tools.chat.dialogue import without_thinking
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.plan.grammar import parse_plan
 from ras_agent.tools.structure.parse_triples import parse_triples
 from tests.find_any import find_any

@@ -24,8 +24,9 @@ from ras_agent.records import AnswerStyle, EvidenceLayout
 from ras_agent.registry import check_call, find, is_registered, names
 from ras_agent.tools.chat.client import ChatSettings
 from ras_agent.tools.chat.form import FormUse
-from ras_agent.tools.chat.models import model_name, printable
+from ras_agent.tools.chat.names import model_name
 from ras_agent.tools.chat.runnables import is_chat_model
+from ras_agent.tools.chat.secrets import printable
 
 _PROTOCOLS: dict[str, type] = {
     "planner": Planner,

@@ -13,8 +13,8 @@ from textwrap import fill
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from ras_agent.tools.chat.held_secrets import PART, HeldSecrets
-from ras_agent.tools.chat.models import build_chat_model, secrets_of, without_secrets
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.secrets import PART, HeldSecrets, secrets_of, without_secrets
 from tests.faults.attack import Attack
 
 LETTERS = ascii_letters + digits + "-_+/.&<%"

@@ -64,9 +64,9 @@ from ras_agent.tools.answer.citations import read_citations
 from ras_agent.tools.answer.forms import FORMS, abstains, answer_part
 from ras_agent.tools.answer.llm import LLMAnswerer, _TokenStream
 from ras_agent.tools.chat.call import Reply
-from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.endings import shortfall
-from ras_agent.tools.chat.models import printable, without_secrets
+from ras_agent.tools.chat.secrets import printable, without_secrets
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.tool_calls import arguments_in, calls_in_text, tool_named
 from ras_agent.tools.chat.window import is_overflow
 from ras_agent.tools.index.chunk import chunk_spans
@@ -263,7 +263,7 @@ READERS = {
     "Mark.is_in": TextReader(lambda text: [mark.is_in(text) for mark in marks.MARKS], "marks"),
     "ends_chain": TextReader(lambda text: marks.ends_chain(f"{text} the answer is {text}"), "marks"),
     # replies
-    "without_thinking": TextReader(without_thinking, "tools.chat.dialogue"),
+    "without_thinking": TextReader(without_thinking, "tools.chat.thoughts"),
     "dialects": TextReader(lambda text: (_dialects(text), dialect_of_model(text)), "tools.plan.dialects"),
     "judge": TextReader(_judged, "eval.judge"),
     "parse_plan": TextReader(_any(parse_plan), "tools.plan.grammar"),
@@ -291,7 +291,7 @@ READERS = {
         lambda text: (is_overflow(ValueError(text)), estimate_tokens(text), cut_to_tokens(text, 100)),
         "tools.chat.window text.tokens",
     ),
-    "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.models"),
+    "without_secrets": TextReader(lambda text: (without_secrets(text), printable(text)), "tools.chat.secrets"),
     "calls_in_text": TextReader(
         lambda text: (calls_in_text(text, _TOOLS), calls_in_text(f"search({text}", _TOOLS), tool_named(text, _TOOLS)),
         "tools.chat.tool_calls tools.plan.tool_planner",

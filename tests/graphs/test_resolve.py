@@ -65,7 +65,7 @@ def test_window_and_length_of_the_answer_reach_the_roles(monkeypatch: pytest.Mon
     monkeypatch.setenv("VLLM_API_KEY", "none")
     settings = Settings(llm="vllm:http://127.0.0.1:9/v1#m", context_window=4096, answer_tokens=50)
     roles = resolve_parts("ras", settings=settings, index=CORPUS)
-    assert {role._chat.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
+    assert {role._chat.sizes.window for role in (roles.planner, roles.extractor, roles.answerer)} == {4096}
     assert roles.answerer._max_tokens == 82  # the answer, "Answer:" and its numbers
 
 

@@ -26,8 +26,8 @@ from ras_agent.text.options import options_of
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.unusable import abstains_in_words, refuses
 from ras_agent.text.words import FUNCTION_WORDS
-from ras_agent.tools.chat.dialogue import spoken_span, without_thinking
 from ras_agent.tools.chat.form import ReplyForm
+from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 
 _ANSWER = re.compile(rf"{ANSWER.live}|{ANSWER_HEADING.live}", FLAGS)
 _OPENING_TAG = re.compile(rf"<({'|'.join(WRAPPING_TAGS)})(?:\s[^<>]*+)?+>", FLAGS)

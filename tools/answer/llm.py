@@ -33,9 +33,10 @@ from ras_agent.tools.answer.forms import (
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
 from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
@@ -227,7 +228,7 @@ class LLMAnswerer:
                     ranked,
                     everything.chain,
                     everything.times(),
-                    self._chat.evidence_tokens,
+                    self._chat.sizes.evidence_tokens,
                 )
 
             version, fitting = fit_version(whole, fit_to)
@@ -252,7 +253,7 @@ class LLMAnswerer:
             partial(render, asking),
         )
         failures = []
-        if left_out := fitting.shortfall(self._chat.window):
+        if left_out := fitting.shortfall(self._chat.sizes.window):
             failures.append(_failure(left_out))
         answer, problem = self._read(
             reply,
@@ -296,11 +297,11 @@ class LLMAnswerer:
     def _refuse(self) -> None:
         """Raise BudgetExceeded or PromptTooLong, since no evidence fits into the prompt."""
         ledger = current_ledger()
-        if ledger.tokens_left() < self._chat.window:
+        if ledger.tokens_left() < self._chat.sizes.window:
             ledger.refuse("max_tokens")
         raise PromptTooLong(
             "question and instructions leave no room for evidence in the model's window of "
-            f"{self._chat.window:,} tokens; shorten them, or set context_window if the window is larger"
+            f"{self._chat.sizes.window:,} tokens; shorten them, or set context_window if the window is larger"
         )
 
     def _asked_again(
@@ -393,7 +394,7 @@ class LLMAnswerer:
 
     def _so_far(self, reply: str, question: str, passage_ids: Mapping[int, str]) -> str:
         """Return the beginning of the answer that an unfinished reply already decides."""
-        if self._chat.may_think_unmarked and not opens_with_answer(reply):
+        if self._chat.sizes.may_think_unmarked and not opens_with_answer(reply):
             return ""
         part = answer_part(
             reply,

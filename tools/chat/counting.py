@@ -17,10 +17,7 @@ from ras_agent.budget import Ledger, current_ledger
 from ras_agent.records import Call
 from ras_agent.scoped_value import ScopedValue
 from ras_agent.text.tokens import estimate_tokens
-from ras_agent.tools.chat.window import TOKENS_PER_TURN
-
-USUAL_REPLY = 256
-"""The tokens that are reserved under max_tokens for a reply whose length nothing limits."""
+from ras_agent.tools.chat.window import TOKENS_PER_TURN, USUAL_REPLY
 
 _counter: ContextVar[Any] = ContextVar("ras_agent_counter", default=None)
 

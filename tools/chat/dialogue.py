@@ -7,33 +7,24 @@ dialogue runs under threads, under an event loop, and in a test without either. 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
 from ras_agent.errors import BudgetExceeded, ModelCallError, PromptTooLong
-from ras_agent.marks import FLAGS, THOUGHT_MARKS, TURN_OPENINGS
 from ras_agent.prompts import Prompt, Turn
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
+from ras_agent.tools.chat.thoughts import has_unmarked_thoughts, is_thinking, without_thinking
 from ras_agent.tools.chat.window import SHOWN_TOKENS, fit_into
 
 T = TypeVar("T")
 P = TypeVar("P")
 Dialogue = Generator[Request, Reply, T]
-
-_THOUGHTS = tuple(
-    (marks, re.compile(marks.opening, FLAGS), re.compile(marks.closing, FLAGS)) for marks in THOUGHT_MARKS
-)
-_TURN_BEGINS = re.compile(rf"(?:\s*+(?:{'|'.join(TURN_OPENINGS)}))++")
-_TURN_ENDS = re.compile(
-    r"</s>|\[/?INST\]|<[|｜](?=[^\W\d])(?!(?:begin|end)_of_box\|)|</?(?:start|end)_of_turn>|<(?:eos|sep|channel\|)>",
-    re.IGNORECASE,
-)
+_CALL_ERRORS = (BudgetExceeded, ModelCallError)
 
 
 def fitted(
@@ -41,17 +32,22 @@ def fitted(
 ) -> Generator[Request, Reply, tuple[Request, Reply]]:
     """Ask with the prompt that `render` makes for the tokens there are; return the request and its reply.
 
-    max_tokens: of the reply. A server whose window is smaller than was known says so, and is asked again with what
-    `render` makes for less, until it takes the prompt. Raises PromptTooLong if `render` can leave nothing more out.
+    max_tokens: of the reply. A server whose window is smaller than was known says so, and is asked again with the
+    prompt that `render` makes for less, until it takes one. Raises PromptTooLong if `render` can leave nothing more
+    out.
     """
-    request = replace(render(chat.room(max_tokens)), max_tokens=max_tokens)
+
+    def request_that_fits() -> Request:
+        return replace(render(chat.sizes.room(max_tokens)), max_tokens=max_tokens)
+
+    request = request_that_fits()
     while True:
-        limit = chat.limit(request)
+        limit = chat.sizes.limit(request)
         try:
             return request, (yield request)
         except PromptTooLong:
-            smaller = replace(render(chat.room(max_tokens)), max_tokens=max_tokens)
-            if smaller.turns == request.turns and chat.limit(request) == limit:
+            smaller = request_that_fits()
+            if smaller.turns == request.turns and chat.sizes.limit(request) == limit:
                 raise
             request = smaller
 
@@ -72,18 +68,21 @@ def in_parts(
     while parts:
         part = parts.pop()
         request = render(part)
-        smaller = () if fit_into(request.turns, chat.room(request.max_tokens, share=2)) else split(part)
-        if not smaller:
-            limit = chat.limit(request)
-            try:
-                reply = yield request
-            except PromptTooLong:
-                smaller = (part,) if chat.limit(request) != limit else split(part)
-                if not smaller:
-                    raise
-            else:
-                yield from read(part, request, reply)
-        parts += reversed(smaller)
+        if not fit_into(request.turns, chat.sizes.room(request.max_tokens, share=2)):
+            smaller = split(part)
+            if smaller:
+                parts += reversed(smaller)
+                continue
+        limit = chat.sizes.limit(request)
+        try:
+            reply = yield request
+        except PromptTooLong:
+            smaller = (part,) if chat.sizes.limit(request) != limit else split(part)
+            if not smaller:
+                raise
+            parts += reversed(smaller)
+        else:
+            yield from read(part, request, reply)
 
 
 def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example: str) -> Request:
@@ -92,28 +91,26 @@ def repair(request: Request, reply: Reply, prompt: Prompt, problem: str, example
     Of a long reply the beginning is shown. It is sampled otherwise: many models repeat what they said.
     """
     shown = cut_to_tokens(without_thinking(reply.text).strip(), SHOWN_TOKENS) or "(no text)"
-    told = {"problem": problem} if "problem" in prompt.variables else {}
-    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(form=example, **told))
+    fields = {"form": example}
+    if "problem" in prompt.variables:
+        fields["problem"] = problem
+    turns = (*request.turns, Turn("assistant", shown), *prompt.fill(**fields))
     return replace(request, turns=turns, on_text=None, tools=(), varied=True)
 
 
 def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Run a dialogue to its end and return its result."""
     chat.learn_size()
+    steps = _with_room_for_thoughts(chat, dialogue)
     try:
-        request = next(dialogue)
+        request = next(steps)
         while True:
             try:
                 reply = chat.complete(request)
-                if _cut_in_its_thoughts(request, reply):
-                    reply = chat.complete(chat.with_room_for_thoughts(request))
-                    _note_thoughts(chat, request, reply)
-                _check_ending(request, reply)
-            except (BudgetExceeded, ModelCallError) as error:
-                request = dialogue.throw(error)
+            except _CALL_ERRORS as error:
+                request = steps.throw(error)
             else:
-                chat.note_unmarked_thoughts(has_unmarked_thoughts(reply.text))
-                request = dialogue.send(reply)
+                request = steps.send(reply)
     except StopIteration as end:
         result: T = end.value
         return result
@@ -122,19 +119,41 @@ def converse(chat: Chat, dialogue: Dialogue[T]) -> T:
 async def aconverse(chat: Chat, dialogue: Dialogue[T]) -> T:
     """Do the same as `converse`, for coroutines."""
     await chat.alearn_size()
+    steps = _with_room_for_thoughts(chat, dialogue)
+    try:
+        request = next(steps)
+        while True:
+            try:
+                reply = await chat.acomplete(request)
+            except _CALL_ERRORS as error:
+                request = steps.throw(error)
+            else:
+                request = steps.send(reply)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _with_room_for_thoughts(chat: Chat, dialogue: Dialogue[T]) -> Dialogue[T]:
+    """Run a dialogue around which a reply that was cut off in its thoughts is asked for again, with room for them.
+
+    A reply that ends too early to be of use is an error in the dialogue. What the replies show of the model's thoughts
+    is remembered for its endpoint.
+    """
+    learnt = chat.sizes.learnt
     try:
         request = next(dialogue)
         while True:
             try:
-                reply = await chat.acomplete(request)
+                reply = yield request
                 if _cut_in_its_thoughts(request, reply):
-                    reply = await chat.acomplete(chat.with_room_for_thoughts(request))
-                    _note_thoughts(chat, request, reply)
+                    reply = yield chat.sizes.with_room_for_thoughts(request)
+                    learnt.thinks |= not _cut_in_its_thoughts(request, reply)
                 _check_ending(request, reply)
-            except (BudgetExceeded, ModelCallError) as error:
+            except _CALL_ERRORS as error:
                 request = dialogue.throw(error)
             else:
-                chat.note_unmarked_thoughts(has_unmarked_thoughts(reply.text))
+                learnt.unmarked_thoughts = has_unmarked_thoughts(reply.text)
                 request = dialogue.send(reply)
     except StopIteration as end:
         result: T = end.value
@@ -148,13 +167,9 @@ def _cut_in_its_thoughts(request: Request, reply: Reply) -> bool:
     """
     if request.max_tokens is None or not reply.truncated:
         return False
-    return not reply.text.strip() or (is_thinking(reply.text) and not without_thinking(reply.text).strip())
-
-
-def _note_thoughts(chat: Chat, request: Request, reply: Reply) -> None:
-    """Remember that a model writes thoughts where more room for them has brought a reply."""
-    if not _cut_in_its_thoughts(request, reply):
-        chat.note_thoughts()
+    if not reply.text.strip():
+        return True
+    return is_thinking(reply.text) and not without_thinking(reply.text).strip()
 
 
 def _check_ending(request: Request, reply: Reply) -> None:
@@ -170,8 +185,10 @@ def converse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: int) -> 
     if len(dialogues) <= 1:
         return [converse(chat, dialogue) for dialogue in dialogues]
     with ThreadPoolExecutor(min(at_once, len(dialogues)), thread_name_prefix="ras-agent-model") as pool:
-        # each thread needs its own copy of the context, which holds the ledger and LangChain's callbacks
-        running = [pool.submit(copy_context().run, converse, chat, dialogue) for dialogue in dialogues]
+        running = []
+        for dialogue in dialogues:
+            context = copy_context()  # holds the ledger and LangChain's callbacks; each thread needs its own
+            running.append(pool.submit(context.run, converse, chat, dialogue))
         return [future.result() for future in running]
 
 
@@ -184,72 +201,3 @@ async def aconverse_all(chat: Chat, dialogues: Sequence[Dialogue[T]], at_once: i
             return await aconverse(chat, dialogue)
 
     return list(await asyncio.gather(*map(one, dialogues)))
-
-
-def without_thinking(reply: str) -> str:
-    """Return a reply without the thoughts that local reasoning models write into it, and without a next turn.
-
-    What is left begins behind the last closed thought and ends where a thought is still open. Chat templates often
-    write the opening tag themselves, so a closing tag alone ends a thought too. A server whose template is not the
-    model's lets the tokens through that end a turn; what the model writes behind one, it plays for others.
-
-    >>> without_thinking("<think>[SUFFICIENT]?</think> [SUBQ] Who?</s>[INST] Thanks!")
-    ' [SUBQ] Who?'
-    """
-    start, end = spoken_span(reply)
-    return reply[start:end]
-
-
-def is_thinking(reply: str) -> bool:
-    """Return whether a thought is open at the end of a reply."""
-    _, end = _span_after_thoughts(reply)
-    return end < len(reply)
-
-
-def has_unmarked_thoughts(reply: str) -> bool:
-    """Return whether a reply closes thoughts that it did not open, as where the chat template opens them."""
-    for marks, opening, closing in _THOUGHTS:
-        closes = closing.search(reply) if marks.closes_alone else None
-        if closes and not opening.search(reply, 0, closes.start()):
-            return True
-    return False
-
-
-def spoken_span(reply: str) -> tuple[int, int]:
-    """Return where in a reply that begins and ends which `without_thinking` leaves of it."""
-    start, end = _span_after_thoughts(reply)
-    begins = _TURN_BEGINS.match(reply, start, end)
-    if begins:
-        start = begins.end()
-    ends = _TURN_ENDS.search(reply, start, end)
-    return start, ends.start() if ends else end
-
-
-def after_thoughts(reply: str) -> str:
-    """Return a reply without its thoughts, but with the tokens of its template, between which calls of tools stand."""
-    start, end = _span_after_thoughts(reply)
-    return reply[start:end]
-
-
-def _span_after_thoughts(reply: str) -> tuple[int, int]:
-    start = max(_thought_ends(reply), default=0)
-    return start, min(_thought_beginnings(reply, start), default=len(reply))
-
-
-def _thought_ends(reply: str) -> Iterator[int]:
-    """Yield where each kind of thoughts in a reply ends for the last time."""
-    for marks, opening, closing in _THOUGHTS:
-        closings = list(closing.finditer(reply))
-        if not closings:
-            continue
-        last = closings[-1]
-        if marks.closes_alone or opening.search(reply, 0, last.start()):
-            yield last.end()
-
-
-def _thought_beginnings(reply: str, start: int) -> Iterator[int]:
-    """Yield where each kind of thoughts that nothing closes begins, from `start` on."""
-    for marks, opening, _ in _THOUGHTS:
-        begins = opening.search(reply, start) if marks.stays_open else None
-        if begins:
-            yield begins.start()

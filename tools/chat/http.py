@@ -364,6 +364,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+def in_shared_loop() -> bool:
+    """Return whether this runs in the event loop of all synchronous callers."""
+    return asyncio._get_running_loop() is _shared
+
+
 def run_iterator(pieces: AsyncGenerator[T]) -> Iterator[T]:
     """Yield what an asynchronous generator yields, never None, which runs as `run` does and is closed with this one."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ras_agent.prompts import Turn
 from ras_agent.prompts.templates import THOUGHTS_KEY
-from ras_agent.tools.chat.models import OPENAI_LIMITS, limits_sent
+from ras_agent.tools.chat.reply_limits import OPENAI_LIMITS, limits_sent
 from ras_agent.tools.chat.runnables import bound_arguments, changed, chat_models_in
 
 ROLES, STREAM, WHOLE, STREAM_OPTIONS = "roles", "stream", "whole", "stream_options"

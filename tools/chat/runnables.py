@@ -66,6 +66,16 @@ def retries_itself(thing: object) -> bool:
     )
 
 
+def our_model(thing: Any) -> Any:
+    """Return the model of this package that a runnable asks; None for others.
+
+    It has no connections that belong to one event loop, its errors are named, and its server's list can be asked.
+    """
+    while _is(thing, "RunnableBindingBase"):
+        thing = thing.bound
+    return thing if getattr(type(thing), "in_any_loop", False) is True else None
+
+
 Change = Callable[[Any], Any]
 
 

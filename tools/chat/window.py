@@ -38,6 +38,9 @@ _LEAST = 512  # tokens; nobody serves less, so a smaller number was no window
 REPLY_SHARE = 8  # a prompt leaves an eighth of a small window for the reply at least
 THOUGHTS_SHARE = 4  # and a quarter for thoughts
 
+USUAL_REPLY = 256
+"""The tokens that are reserved under max_tokens for a reply whose length nothing limits."""
+
 TOKENS_PER_TURN = 8
 """What a chat template puts around a message: role, marks, line breaks."""
 

@@ -17,8 +17,8 @@ from ras_agent.arrays import Floats
 from ras_agent.errors import MissingExtra, ModelCallError, SettingsError, UnknownName
 from ras_agent.protocols import Embedder
 from ras_agent.text.normal_form import encodable
-from ras_agent.tools.chat.models import without_secrets
 from ras_agent.tools.chat.retry import diagnosis
+from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.embed.served import PROVIDERS, ServedEmbedder, is_served, server_of
 
 if TYPE_CHECKING:

@@ -21,10 +21,11 @@ from tenacity import Retrying, retry_if_exception
 from ras_agent.arrays import Floats
 from ras_agent.budget import current_ledger
 from ras_agent.errors import IndexMismatch, MissingExtra, ModelCallError, ModelRefused, RasError, SettingsError
+from ras_agent.tools.chat.addresses import server_address
+from ras_agent.tools.chat.deadline import Clock
 from ras_agent.tools.chat.http import MOST_BYTES_OF_VECTORS, BrokenReply, Endpoint, run
-from ras_agent.tools.chat.limits import Clock
-from ras_agent.tools.chat.models import printable, server_address, without_secrets
 from ras_agent.tools.chat.retry import RetryPolicy, diagnosis, unreachable
+from ras_agent.tools.chat.secrets import printable, without_secrets
 
 PROVIDERS = ("openai", "vllm", "ollama")
 _OPENAI = "https://api.openai.com/v1"

@@ -20,7 +20,7 @@ from ras_agent.errors import MissingExtra, ModelRefused
 from ras_agent.records import Triple
 from ras_agent.tools.chat.endings import kind_of, shortfall
 from ras_agent.tools.chat.http import BrokenReply, Endpoint, ErrorStatus, run, run_iterator
-from ras_agent.tools.chat.models import printable
+from ras_agent.tools.chat.secrets import printable
 from ras_agent.tools.graph_tokens.chat import GraphLLMChat, usage_of
 
 if TYPE_CHECKING:

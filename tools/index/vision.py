@@ -58,7 +58,7 @@ def _described(model: str, kind: str, data: bytes) -> str:
     """Return how a model describes a picture. Raises NotText, which shows no key."""
     from langchain_core.messages import HumanMessage
 
-    from ras_agent.tools.chat.models import without_secrets
+    from ras_agent.tools.chat.secrets import without_secrets
 
     encoded = b64encode(data).decode()
     picture = {"url": f"data:{kind};base64,{encoded}"}

@@ -12,8 +12,9 @@ from ras_agent.text.canonical import canonical_key
 from ras_agent.text.tokens import cut_to_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, fitted, repair
 from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 
 MOST_TOKENS = 512

@@ -50,7 +50,7 @@ from ras_agent.records import Plan
 from ras_agent.registry import find_a, names
 from ras_agent.text.lines import first_line
 from ras_agent.text.loose_json import json_objects
-from ras_agent.tools.chat.dialogue import spoken_span
+from ras_agent.tools.chat.thoughts import spoken_span
 from ras_agent.tools.chat.tool_calls import named_call
 from ras_agent.tools.plan.grammar import EXAMPLE_QUERY, FORM, parse_plan
 

@@ -13,8 +13,9 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import EvidenceLayout, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, spoken_span, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
 from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.thoughts import spoken_span, without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import Dialect, Reading, dialect, search_list
 from ras_agent.tools.plan.grammar import copies_example, ended
@@ -112,7 +113,7 @@ class DialoguePlanner:
             opening = estimate_turns([Turn("assistant", row.opening)])
             transcript = transcript.fitting(
                 room - opening,
-                self._chat.window,
+                self._chat.sizes.window,
                 self._around,
             )
             return self._request(transcript, question)

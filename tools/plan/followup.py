@@ -12,8 +12,9 @@ from ras_agent.records import Exchange
 from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
 from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.grammar import first_question
 from ras_agent.tools.roles import RoleOptions

@@ -22,9 +22,9 @@ from ras_agent.marks import FLAGS, NO_RETRIEVAL, QUESTION, SPELLINGS, SUBQ, SUFF
 from ras_agent.records import Action, Plan, Step
 from ras_agent.text.loose_json import Value, first_text, is_json, json_objects
 from ras_agent.text.unusable import copies
-from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import ReplyForm
+from ras_agent.tools.chat.thoughts import without_thinking
 
 EXAMPLE_QUERY = "In which city was Jørn Utzon born?"
 EXAMPLE = f"{SUBQ} {EXAMPLE_QUERY}"

@@ -29,9 +29,10 @@ from ras_agent.text.unusable import copies
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.form import FormUse
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.plan.dialects import OWN, Dialect, dialect, dialect_of_model, dialect_of_reply
 from ras_agent.tools.plan.dialogue_planner import DialoguePlanner
@@ -162,7 +163,7 @@ class LLMPlanner:
 
             def fit_to(version: Prompt) -> Evidence:
                 left = room - estimate_turns(history.turns(version, Evidence()))
-                return history.fit(left, self._chat.evidence_tokens)
+                return history.fit(left, self._chat.sizes.evidence_tokens)
 
             shown, evidence = fit_version(asking.prompt, fit_to)
             return Request(
@@ -177,7 +178,7 @@ class LLMPlanner:
             MAX_TOKENS,
             partial(render, asking),
         )
-        evidence.note(self._chat.window)
+        evidence.note(self._chat.sizes.window)
         searched = bool(steps or graph.facts)
         read = partial(
             _plan_in,

@@ -17,8 +17,9 @@ from ras_agent.text.loose_json import first_text, is_json, json_objects
 from ras_agent.text.sentences import sentence_spans
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, repair
 from ras_agent.tools.chat.endings import nothing_in
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.roles import RoleOptions
 
@@ -123,7 +124,7 @@ class LLMReasoner:
                 passages,
                 left,
                 by_use,
-                most=self._chat.evidence_tokens,
+                most=self._chat.sizes.evidence_tokens,
             )
             return Request(prompt(evidence.passages))
 
@@ -132,7 +133,7 @@ class LLMReasoner:
             MAX_TOKENS,
             render,
         )
-        evidence.note(self._chat.window)
+        evidence.note(self._chat.sizes.window)
         sentence = first_new_sentence(reply.text, thoughts)
         if not sentence:
             reply = yield repair(

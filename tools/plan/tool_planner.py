@@ -19,9 +19,10 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Passage, Plan, Step
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse, after_thoughts, converse, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted
 from ras_agent.tools.chat.endings import nothing_in
 from ras_agent.tools.chat.models import with_tools
+from ras_agent.tools.chat.thoughts import after_thoughts, without_thinking
 from ras_agent.tools.chat.tool_calls import calls_in_text, tool_named
 from ras_agent.tools.plan.dialects import TOOL_JSON, read_own, read_react, read_tags
 from ras_agent.tools.plan.grammar import REPLY_FORM, copies_example
@@ -140,7 +141,7 @@ class LLMToolPlanner:
 
         def render(room: int) -> Request:
             nonlocal transcript
-            transcript = transcript.fitting(room, self._chat.window)
+            transcript = transcript.fitting(room, self._chat.sizes.window)
             return Request(transcript.turns, tools=_TOOLS)  # the same at each call: they are a part of the prompt
 
         while True:

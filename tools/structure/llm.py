@@ -23,10 +23,11 @@ from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.by_need import Asking, ByNeed
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse_all, converse_all, in_parts, repair
 from ras_agent.tools.chat.endings import EMPTY_REPLY
 from ras_agent.tools.chat.form import FormUse
-from ras_agent.tools.chat.models import model_name, sampling_parameters
+from ras_agent.tools.chat.names import model_name, sampling_parameters
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import fit_into
 from ras_agent.tools.roles import RoleOptions
 from ras_agent.tools.structure.parse_triples import EXAMPLE, REPLY_FORM, ParsedTriples, parse_triples
@@ -115,7 +116,7 @@ class LLMExtractor:
         def render(asking: Asking, part: Sequence[Passage]) -> Request:
             block = passage_block(part)
             max_tokens = TOKENS_PER_TOKEN * estimate_tokens(block) + MORE_TOKENS
-            room = self._chat.room(max_tokens, share=2)
+            room = self._chat.sizes.room(max_tokens, share=2)
             prompt, *shorter = asking.prompt.versions()
             turns = prompt.fill(passages=block)
             while shorter and not fit_into(turns, room):

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from ras_agent.marks import FIELDS, NONE, PLACEHOLDERS, fact_text
 from ras_agent.records import Triple
-from ras_agent.tools.chat.dialogue import without_thinking
 from ras_agent.tools.chat.form import ReplyForm
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.structure.triple_lines import LONGEST_FIELD, read_lines
 
 EXAMPLE = fact_text("Jørn Utzon", "was born in", "Copenhagen")

@@ -284,7 +284,7 @@ def _read_settings(config: Path | None, flags: Mapping[str, Any], model: type[Se
     refuse_code(file, destinations)
     refuse_keys(file, destinations, os.environ)
     if destinations:
-        from ras_agent.tools.chat.models import printable
+        from ras_agent.tools.chat.secrets import printable
 
         places = ", ".join(f"{name} = {printable(value)}" for name, value in destinations.items())
         typer.echo(f"ras-agent: settings of {file}: {inert(places)}", err=True)

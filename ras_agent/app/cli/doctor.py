@@ -255,7 +255,7 @@ def _models(environment: Mapping[str, str]) -> list[Check]:
 
 def _servers(environment: Mapping[str, str]) -> list[Check]:
     """Ask the servers that variables name for their models. No key is sent."""
-    from ras_agent.tools.chat.models import printable
+    from ras_agent.tools.chat.secrets import printable
     from ras_agent.tools.embed.served import ollama_url
 
     checks = []
@@ -328,7 +328,7 @@ def _tried(config: Path | None) -> Tried:
 
 
 def _server_check(spec: str, server: Server) -> Check:
-    from ras_agent.tools.chat.models import printable
+    from ras_agent.tools.chat.secrets import printable
 
     about = [server.owner] if server.owner else []
     about += [quantity(server.window, "token")] if server.window else []

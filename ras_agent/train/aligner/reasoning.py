@@ -17,7 +17,8 @@ from ras_agent.text.sentences import sentence_spans
 from ras_agent.text.tokens import estimate_tokens
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse_all, fitted
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.chat.window import estimate_turns
 from ras_agent.tools.graph_tokens.features import Fact
 from ras_agent.tools.subgraph.graph import Graph, Subgraph

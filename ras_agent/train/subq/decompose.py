@@ -19,7 +19,8 @@ from ras_agent.text.names import name_spans
 from ras_agent.text.words import FUNCTION_WORDS
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat
-from ras_agent.tools.chat.dialogue import Dialogue, P, aconverse, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, P, aconverse, repair
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.train.subq.label import as_subquery
 
 MOST_TOKENS = 256

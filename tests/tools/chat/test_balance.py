@@ -15,7 +15,8 @@ from ras_agent.tools.chat.balance import BalancedChat, BalancedEndpoint, _Place
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.http import Endpoint, ErrorStatus, NoConnection
-from ras_agent.tools.chat.models import build_chat_model, without_secrets
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.secrets import without_secrets
 
 ASKED = Request((Turn("user", "Who?"),))
 

@@ -18,7 +18,9 @@ from ras_agent.records import Passage
 from ras_agent.tools.chat.cache import SingleFlight
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, TryTimedOut
+from ras_agent.tools.chat.deadline import Clock, Deadline, TryTimedOut
+from ras_agent.tools.chat.limits import Limiter
+from ras_agent.tools.chat.rates import Rates
 
 REQUEST = Request((Turn("user", "Who?"),))
 BELL = [Passage("bell", "Alexander Graham Bell was born in Edinburgh.", "Alexander Graham Bell")]

@@ -8,16 +8,8 @@ from ras_agent.errors import ModelCallError
 from ras_agent.prompts import Turn, load
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import as_chat
-from ras_agent.tools.chat.dialogue import (
-    Dialogue,
-    aconverse,
-    aconverse_all,
-    converse,
-    converse_all,
-    has_unmarked_thoughts,
-    repair,
-    without_thinking,
-)
+from ras_agent.tools.chat.dialogue import Dialogue, aconverse, aconverse_all, converse, converse_all, repair
+from ras_agent.tools.chat.thoughts import has_unmarked_thoughts, without_thinking
 
 
 def ask(text: str) -> Request:

@@ -166,7 +166,7 @@ async def test_a_compression_that_nobody_asked_for_is_refused(
 async def test_a_text_longer_than_the_limit_is_refused(
     scripted_llm: Any, settings: ChatSettings, complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ras_agent.tools.chat.call.MOST_CHARACTERS", 10)
+    monkeypatch.setattr("ras_agent.tools.chat.reading.MOST_CHARACTERS", 10)
     scripted_llm.script({"reply": "Alexander Graham Bell."})
     with pytest.raises(ModelCallError, match=says("1 try", "RefusedReply", "more than 10 characters")):
         await complete(as_chat(scripted_llm.spec, settings), TURNS)
@@ -206,8 +206,8 @@ def test_a_port_that_is_none_is_told_before_any_call() -> None:
 
 async def test_a_model_object_without_settings_has_its_own_timeout_alone(scripted_llm: Any) -> None:
     model = ChatOpenAI(model="scripted", base_url=scripted_llm.base_url, api_key="any", max_retries=0)
-    assert as_chat(model)._a_try == float("inf")
-    assert as_chat(model, ChatSettings(timeout=5))._a_try == 5
+    assert as_chat(model).a_try == float("inf")
+    assert as_chat(model, ChatSettings(timeout=5)).a_try == 5
 
 
 async def test_arguments_of_a_tool_that_are_no_object_are_the_reason_that_is_given(

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from ras_agent.budget import Ledger
 from ras_agent.events import WaitingForModel, emitting
+from ras_agent.tools.chat.deadline import Clock, Deadline, TryTimedOut
 from ras_agent.tools.chat.http import run
-from ras_agent.tools.chat.limits import Clock, Deadline, Limiter, Rates, ServerSilent, TryTimedOut, shared_limiter
+from ras_agent.tools.chat.limits import Limiter, ServerSilent, shared_limiter
+from ras_agent.tools.chat.rates import LastMinute, Rates
 
 
 def limiter(time: Any, **rates: int) -> Limiter:
@@ -72,13 +74,14 @@ async def test_a_pause_is_for_everybody(passing_time: Any) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 80)), max_size=25))
 def test_no_minute_holds_more_than_the_rates(calls: list[tuple[int, int]]) -> None:
-    limited = Limiter(Rates(requests_per_minute=3, tokens_per_minute=100))
+    rates = Rates(requests_per_minute=3, tokens_per_minute=100)
+    minute_before = LastMinute()
     moments: list[tuple[float, int]] = []
     now = 0.0
-    limited.clock = Clock(now=lambda: now, sleep=lambda seconds: None)
+    deadline = Deadline.of(Ledger(), Clock(now=lambda: now))
     for gap, tokens in calls:
         now += gap
-        moments.append((limited._book(tokens).at, tokens))
+        moments.append((minute_before.book(tokens, rates, deadline, now).at, tokens))
     assert moments == sorted(moments, key=lambda moment: moment[0])
     for start, _ in moments:
         minute = [tokens for at, tokens in moments if start <= at < start + 60]

@@ -6,15 +6,10 @@ from typing import Any
 import pytest
 
 from ras_agent.errors import MissingExtra, SettingsError
-from ras_agent.tools.chat.models import (
-    build_chat_model,
-    endpoint_of,
-    model_name,
-    printable,
-    sampling_parameters,
-    without_secrets,
-)
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.names import endpoint_of, model_name, sampling_parameters
 from ras_agent.tools.chat.runnables import is_chat_model
+from ras_agent.tools.chat.secrets import printable, without_secrets
 from tests.messages import says
 
 KEY = "sk-test-0123456789abcdef"

@@ -525,14 +525,14 @@ def test_a_model_is_shown_as_much_evidence_as_fits_the_size_that_its_server_list
     server.reply = lambda request: said("[SUFFICIENT]")
     chat = as_chat(f"vllm:{server.url}#m")
     LLMPlanner(chat).plan("Who?", QuestionGraph(), ())
-    assert chat.evidence_tokens == most
-    assert as_chat(f"vllm:{server.url}#m", ChatSettings(evidence_tokens=700)).evidence_tokens == 700
+    assert chat.sizes.evidence_tokens == most
+    assert as_chat(f"vllm:{server.url}#m", ChatSettings(evidence_tokens=700)).sizes.evidence_tokens == 700
 
 
 def test_a_models_name_tells_its_size_and_nobody_is_asked() -> None:
-    assert as_chat("vllm:http://127.0.0.1:9/v1#SmolLM2-135M-Instruct").evidence_tokens == 2000
+    assert as_chat("vllm:http://127.0.0.1:9/v1#SmolLM2-135M-Instruct").sizes.evidence_tokens == 2000
     assert (
-        as_chat("vllm:http://127.0.0.1:9/v1#Llama-3.1-70B", ChatSettings(context_window=20_000)).evidence_tokens
+        as_chat("vllm:http://127.0.0.1:9/v1#Llama-3.1-70B", ChatSettings(context_window=20_000)).sizes.evidence_tokens
         == 10_000
     )
 

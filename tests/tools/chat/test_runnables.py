@@ -17,8 +17,10 @@ from ras_agent.question_graph import QuestionGraph
 from ras_agent.records import Hit, Passage
 from ras_agent.tools.chat.call import Request
 from ras_agent.tools.chat.client import Chat, ChatSettings, as_chat
-from ras_agent.tools.chat.models import endpoint_of, model_name, sampling_parameters, with_tools, without_secrets
+from ras_agent.tools.chat.models import with_tools
+from ras_agent.tools.chat.names import endpoint_of, model_name, sampling_parameters
 from ras_agent.tools.chat.runnables import chat_models_in, is_chat_model, retries_itself
+from ras_agent.tools.chat.secrets import without_secrets
 from ras_agent.tools.roles import resolve_answerer, resolve_extractor, resolve_planner, resolve_reasoner, role_name
 from tests.messages import says
 
@@ -169,4 +171,4 @@ def test_a_model_with_retries_of_its_own_is_tried_once(scripted_llm: Any, settin
 def test_a_model_without_any_gets_ours(scripted_model: Any) -> None:
     assert not retries_itself(scripted_model())
     assert retries_itself(scripted_model().with_retry())
-    assert Chat(scripted_model())._retry.attempts == 5
+    assert Chat(scripted_model()).policy.attempts == 5

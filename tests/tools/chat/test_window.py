@@ -16,7 +16,7 @@ from ras_agent.errors import ModelCallError, PromptTooLong
 from ras_agent.prompts import Turn
 from ras_agent.records import Passage
 from ras_agent.text.tokens import cut_to_tokens, estimate_tokens
-from ras_agent.tools.chat.call import Reply, Request, listed_window
+from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
 from ras_agent.tools.chat.dialogue import Dialogue, aconverse, converse, fitted, in_parts
 from ras_agent.tools.chat.models import build_chat_model
@@ -227,10 +227,10 @@ def test_langchain_knows_the_windows_of_openais_models(monkeypatch: pytest.Monke
     monkeypatch.setenv("OPENAI_API_KEY", "any")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     models = [build_chat_model(f"openai:{name}") for name in ("gpt-4o", "gpt-4")]
-    assert as_chat(models[1]).window == 8192
-    assert as_chat(models[1], ChatSettings(context_window=4096)).window == 4096
-    assert as_chat(models[0].with_fallbacks(models[1:])).window == 8192  # the smallest counts
-    assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").window == 32_768
+    assert as_chat(models[1]).sizes.window == 8192
+    assert as_chat(models[1], ChatSettings(context_window=4096)).sizes.window == 4096
+    assert as_chat(models[0].with_fallbacks(models[1:])).sizes.window == 8192  # the smallest counts
+    assert as_chat("vllm:http://127.0.0.1:9/v1#unheard-of").sizes.window == 32_768
 
 
 # ---- prompts that are made to fit
@@ -281,7 +281,7 @@ async def test_a_replayed_run_takes_the_same_prompts_without_a_server(
         chat = as_chat(scripted_llm.spec, settings)
         asked = first_that_is_taken(chat)
         reply = await aconverse(chat, asked) if replay == "in a coroutine" else converse(chat, asked)
-        assert (reply.partition(" ")[2], chat.window) == ("yes", 4096)
+        assert (reply.partition(" ")[2], chat.sizes.window) == ("yes", 4096)
     assert len(scripted_llm.requests()) == 2
 
 
@@ -367,7 +367,7 @@ def test_every_servers_refusal_is_read_over_http(
     chat = as_chat(scripted_llm.spec, settings)
     assert converse(chat, dialogue(chat)) == "yes"
     assert len(scripted_llm.requests()) == 2
-    assert chat.window == 4096
+    assert chat.sizes.window == 4096
 
 
 def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
@@ -384,18 +384,18 @@ def test_a_window_below_the_replys_limit_is_learnt_and_the_reply_is_shorter(
     chat = as_chat(scripted_llm.spec, settings)
     assert converse(chat, dialogue(chat)) == "yes"
     first, second = (request["max_tokens"] for request in scripted_llm.requests())
-    assert (first, chat.window) == (2048, 1024)
+    assert (first, chat.sizes.window) == (2048, 1024)
     assert 128 <= second <= 1024 - 100
 
 
 async def test_a_server_that_answers_to_any_name_lists_its_one_model(scripted_llm: Any) -> None:
     scripted_llm.script({"lists": {"id": "qwen3-8b.gguf", "meta": {"n_ctx": 2048}}})
-    assert await listed_window(build_chat_model(scripted_llm.spec)) == 2048
+    assert window_in(await build_chat_model(scripted_llm.spec).about()) == 2048
 
 
 async def test_of_several_models_in_a_list_the_one_that_is_asked_counts(scripted_llm: Any) -> None:
     scripted_llm.script({"lists": {"id": "other", "max_model_len": 1024}}, {"lists": {"max_model_len": 2048}})
-    assert await listed_window(build_chat_model(scripted_llm.spec)) == 2048
+    assert window_in(await build_chat_model(scripted_llm.spec).about()) == 2048
 
 
 # ---- each role

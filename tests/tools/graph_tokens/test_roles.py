@@ -130,7 +130,7 @@ def test_equal_texts_with_other_graphs_have_replies_of_their_own_in_the_cache(
 def test_weights_that_were_trained_anew_in_a_folder_have_replies_of_their_own(
     graph_llm: Callable[..., Any], folder: Path
 ) -> None:
-    from ras_agent.tools.chat.models import sampling_parameters
+    from ras_agent.tools.chat.names import sampling_parameters
     from ras_agent.tools.graph_tokens.chat import GraphLLMChat
 
     model = type(graph_llm())

@@ -184,7 +184,7 @@ def test_what_fails_otherwise_fails_as_with_other_models(trained: Callable[[str]
         chat = _served(folder, server, str(tiny_llm))
         with pytest.raises(PromptTooLong):
             chat.complete(long)
-        assert chat.window == 600
+        assert chat.sizes.window == 600
     with serving(tiny_llm, key="another") as server, pytest.raises(ModelRefused, match="check the API key"):
         _served(folder, server, str(tiny_llm), key="wrong-key-of-mine").complete(WHERE)
     from ras_agent.tools.graph_tokens.served import ServedGraphLLM

@@ -15,7 +15,8 @@ from ras_agent.prompts import Prompt, Turn, as_data, as_line, load
 from ras_agent.records import Failure
 from ras_agent.tools.chat.call import Reply, Request
 from ras_agent.tools.chat.client import ChatSettings, as_chat
-from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair, without_thinking
+from ras_agent.tools.chat.dialogue import Dialogue, converse, in_parts, repair
+from ras_agent.tools.chat.thoughts import without_thinking
 from ras_agent.tools.subgraph.scorers.bm25 import BM25Scorer
 from ras_agent.tools.subgraph.scoring import Scored, Scorer, best
 

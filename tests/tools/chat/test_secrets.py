@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import pytest
 
-from ras_agent.tools.chat.held_secrets import HeldSecrets
-from ras_agent.tools.chat.models import build_chat_model, without_secrets
+from ras_agent.tools.chat.models import build_chat_model
+from ras_agent.tools.chat.secrets import HeldSecrets, without_secrets
 
 KEY = "modelkey0123456789abcdef"
 HELD = HeldSecrets([KEY])

@@ -1,0 +1,187 @@
+"""A model that is sent nothing that its server refuses: a refused part is left out, and the model asked again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ras_agent.budget import current_ledger
+from ras_agent.tools.chat.asking import ask
+from ras_agent.tools.chat.call import Reply, Request
+from ras_agent.tools.chat.counting import uncounted
+from ras_agent.tools.chat.deadline import Deadline
+from ras_agent.tools.chat.form import FIELDS as FORM_FIELDS
+from ras_agent.tools.chat.form import KEEP_PATTERNS, TOOL_CHOICE, ReplyForm
+from ras_agent.tools.chat.models import with_options, with_tools
+from ras_agent.tools.chat.reading import reply_in
+from ras_agent.tools.chat.refusals import (
+    MOST,
+    ROLES,
+    STREAM,
+    WHOLE,
+    accepted_turns,
+    longest_allowed,
+    misses_limit,
+    parts_sent,
+    refused_part,
+    says_nothing,
+    without_fields,
+)
+from ras_agent.tools.chat.reply_limits import capped, longest_reply
+from ras_agent.tools.chat.runnables import chat_models_in, our_model
+from ras_agent.tools.chat.sizes import Sizes
+from ras_agent.tools.chat.window import estimate_turns, is_overflow, smaller_window, window_in
+
+_VARIED = 0.5  # the temperature of a reply that is to differ from the likeliest
+_TAKES_CONTINUATION = ("vllm", "sglang")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request as it is sent, without the parts that the server refuses."""
+
+    model: Any
+    request: Request
+    streamed: bool
+
+    @property
+    def parts(self) -> set[str]:
+        """Return the parts that a server may refuse."""
+        return parts_sent(self.model, self.request.turns, self.streamed)
+
+
+class Accepted:
+    """Asks a model of LangChain's, by one try.
+
+    The refusals of its endpoint are shared by all that ask there. The key of a cached reply keeps the parts that are
+    left out, so that a run is replayed whatever was learnt when.
+    """
+
+    def __init__(self, model: Any, name: str, sizes: Sizes, added: Mapping[str, Any]) -> None:
+        """Take the fields that a user added to each request, whose refusal is noted in the run."""
+        self._model = model
+        self._name = name
+        self._sizes = sizes
+        self._added = added
+        self._server = our_model(model)
+        self._known = sizes.learnt
+        self._has_replied = False
+
+    async def ask(self, request: Request, deadline: Deadline) -> Reply:
+        """Return the reply."""
+        started = time.perf_counter()
+        options = self._variation(request) | await self._continuation(request)
+        if request.stop:
+            options["stop"] = list(request.stop)
+        guess = ""
+        while True:
+            form = await self._form(request)
+            in_text = form.keys() - {TOOL_CHOICE}
+            asked = replace(request, tools=()) if in_text else request
+            sent = self._sent(asked, options | form)
+            try:
+                async with deadline.one_try():
+                    with uncounted():
+                        message = await ask(sent.model, sent.request, streamed=sent.streamed)
+                reply = reply_in(message, time.perf_counter() - started, self._model)
+            except Exception as error:
+                self._known.refused.discard(guess)
+                if is_overflow(error):
+                    await self._learn_window(request, deadline)
+                    raise
+                part = self._learn_refusal(error, sent)
+                guess = "" if part else self._guess(error, sent)
+                if not part and not guess:
+                    raise
+                self._known.refused.add(part or guess)
+                if part in self._sent(asked, options | form).parts:  # no copy can be made that leaves it out
+                    raise
+            else:
+                self._has_replied = True
+                return reply
+
+    def keeps(self, form: ReplyForm | None) -> bool:
+        """Return whether the server may hold a reply to a form: it is sent one, and has refused none."""
+        return form is not None and self._server is not None and self._known.refused.isdisjoint(FORM_FIELDS)
+
+    def _variation(self, request: Request) -> dict[str, Any]:
+        """Return the temperature of a request that is to vary, of a model whose own is 0."""
+        certain = any(getattr(one, "temperature", None) == 0 for one in chat_models_in(self._model))
+        return {"temperature": _VARIED} if request.varied and certain else {}
+
+    async def _continuation(self, request: Request) -> dict[str, Any]:
+        """Return the options by which the server goes on with the assistant's last turn.
+
+        vLLM and SGLang begin a new turn without them. Other servers go on by themselves, or cannot.
+        """
+        if request.turns[-1].role != "assistant" or self._server is None:
+            return {}
+        if await self._server.owner() not in _TAKES_CONTINUATION:
+            return {}
+        return {"continue_final_message": True, "add_generation_prompt": False}
+
+    async def _form(self, request: Request) -> dict[str, Any]:
+        """Return the options by which the server holds its reply to a form; {} where it has refused them.
+
+        Of a model that may call tools, and whose server keeps no form of a text that we know of, a call is required.
+        """
+        if request.form is None or self._server is None:
+            return {}
+        owner = await self._server.owner()
+        if request.tools and owner not in KEEP_PATTERNS:
+            options: dict[str, Any] = {TOOL_CHOICE: "required"}
+        else:
+            options = request.form.options(owner)
+        return options if self._known.refused.isdisjoint(options) else {}
+
+    def _sent(self, request: Request, options: Mapping[str, Any]) -> _Sent:
+        """Return a request as the server takes it, by what is known of it."""
+        refused = self._known.refused
+        ends_early = request.ends_early and self._server is not None
+        wants_stream = request.on_text is not None or ends_early or WHOLE in refused
+        model = self._model
+        limit = self._sizes.limit(request)
+        if limit is not None:
+            limit = int(min(limit, request.granted))
+        if limit is not None or refused:
+            model = capped(model, limit, refused)
+        if request.tools:
+            model = with_tools(model, request.tools)
+        model = without_fields(with_options(model, options), refused)
+        turns = accepted_turns(request.turns, refused)
+        return _Sent(model, replace(request, turns=turns), wants_stream and STREAM not in refused)
+
+    def _learn_refusal(self, error: Exception, sent: _Sent) -> str:
+        """Take note of what a server refuses; return the part of the request, or "" where it refuses none."""
+        asked = longest_reply(sent.model)
+        longest = None
+        if asked is not None:
+            longest = longest_allowed(error, asked)
+        elif misses_limit(error):
+            longest = self._sizes.for_thoughts
+        if longest is not None and longest != self._known.longest_reply:
+            self._known.longest_reply = longest
+            return MOST
+        part = refused_part(error, sent.parts, self._added)
+        if part in self._added:
+            current_ledger().note(f"{self._name} refuses {part}, which is left out of its requests from now on")
+        return part
+
+    def _guess(self, error: Exception, sent: _Sent) -> str:
+        """Return the system's role where a server that has never replied fails without a word, and once; else ""."""
+        if self._has_replied or self._known.has_guessed or ROLES not in sent.parts or not says_nothing(error):
+            return ""
+        self._known.has_guessed = True
+        return ROLES
+
+    async def _learn_window(self, request: Request, deadline: Deadline) -> None:
+        """Take note that a prompt was refused as too long, and ask the server for the window that it lists."""
+        asked = estimate_turns(request.turns) + (self._sizes.limit(request) or 0)
+        assumed = self._sizes.window
+        listed = None
+        async with deadline.one_try():
+            if self._server is not None:
+                listed = window_in(await self._server.about())
+        self._known.shrink(smaller_window(asked, assumed, listed))

@@ -1,0 +1,208 @@
+"""The call itself: turns go to a model of LangChain's, and its message comes back, whole or gathered from pieces."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ras_agent.calling import in_thread
+from ras_agent.prompts import Turn
+from ras_agent.prompts.templates import THOUGHTS_KEY
+from ras_agent.text.normal_form import encodable
+from ras_agent.text.repeats import Repeats
+from ras_agent.tools.chat.call import Request
+from ras_agent.tools.chat.endings import reason_in
+from ras_agent.tools.chat.http import BrokenReply, RefusedReply, in_shared_loop
+from ras_agent.tools.chat.reading import bounded, text_of
+from ras_agent.tools.chat.retry import causes
+from ras_agent.tools.chat.runnables import chat_models_in, our_model, plays_a_model
+from ras_agent.tools.chat.secrets import HeldSecrets, secrets_of
+
+_LOOP_IS_OVER = "Event loop is closed"
+# the words of LangChain where a server replies as a whole though it was asked for a stream
+_NO_STREAM = "No generation chunks were returned"
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+
+
+async def ask(model: Any, request: Request, *, streamed: bool) -> Any:
+    """Return the message of a model of LangChain's. `on_text` gets a reply that is not streamed as a whole.
+
+    The connections of other people's models may belong to the event loops of their callers. In the loop that all
+    synchronous callers share, and where the loop of a connection is over, their synchronous methods are called.
+    """
+    if in_shared_loop() and our_model(model) is None:
+        return await _ask(model, _InThread(model), request, streamed)
+    try:
+        return await _ask(model, model, request, streamed)
+    except Exception as error:
+        if not _is_of_an_ended_loop(error):
+            raise
+    return await _ask(model, _InThread(model), request, streamed)
+
+
+def _is_of_an_ended_loop(error: Exception) -> bool:
+    reasons = [str(cause) for cause in causes(error) if isinstance(cause, RuntimeError)]
+    return any(_LOOP_IS_OVER in reason for reason in reasons)
+
+
+async def _ask(model: Any, asked: Any, request: Request, streamed: bool) -> Any:
+    messages = _messages(model, request)
+    options = graph_of(model, request)
+    with _malformed_replies_named(model):
+        gathered = _Gathered(request.on_text, secrets_of(model))
+        if streamed:
+            with gathered.reading():
+                async for chunk in asked.astream(messages, **options):
+                    if gathered.add(chunk):
+                        break
+            if gathered.chunks:
+                return gathered.message()
+        return gathered.whole(await asked.ainvoke(messages, **options))
+
+
+class _InThread:
+    """Offers the synchronous methods of a model as coroutines, each call in a thread of its own.
+
+    A thread cannot be cancelled: one that nobody waits for any more stops at the next piece of a stream, or goes on
+    until its client's timeout.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    async def ainvoke(self, messages: list[Any], **options: Any) -> Any:
+        return await asyncio.wrap_future(in_thread(partial(self._model.invoke, messages, **options)))
+
+    async def astream(self, messages: list[Any], **options: Any) -> AsyncIterator[Any]:
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[Any] = asyncio.Queue()
+        dropped = threading.Event()
+
+        def hand_over(piece: Any) -> None:
+            if not dropped.is_set():
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        def read() -> None:
+            try:
+                for piece in self._model.stream(messages, **options):
+                    if dropped.is_set():
+                        return
+                    hand_over(piece)
+            finally:
+                hand_over(None)
+
+        reading = in_thread(read)
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await asyncio.wrap_future(reading)
+        finally:
+            dropped.set()
+
+
+class _Gathered:
+    """Gathers a reply, which may come in pieces, and calls `on_text` with its text so far, without secrets."""
+
+    def __init__(self, on_text: Callable[[str], None] | None, secrets: HeldSecrets) -> None:
+        self.chunks: list[Any] = []
+        self._on_text = on_text
+        self._secrets = secrets
+        self._text = ""
+        self._masked = ""
+        self._settled = 0
+        self._repeats = Repeats()
+
+    def add(self, chunk: Any) -> bool:
+        """Take a piece, and return whether the text repeats itself, so that no more is wanted."""
+        self.chunks.append(chunk)
+        self._text = bounded(self._text + text_of(chunk))
+        masked, length = self._secrets.settled(self._text[self._settled :])
+        self._masked += masked
+        self._settled += length
+        if self._on_text:
+            self._on_text(self._masked)
+        return self._repeats.place_in(self._text) is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Pass over an error that comes after the whole reply, or where a server sends no pieces."""
+        try:
+            yield
+        except Exception as error:
+            no_stream = isinstance(error, ValueError) and _NO_STREAM in str(error)
+            is_whole = any(map(reason_in, self.chunks))
+            if not no_stream and not is_whole:
+                raise
+
+    def message(self) -> Any:
+        """Return the pieces as one message."""
+        first, *others = self.chunks
+        if isinstance(first, str):
+            return self._text
+        return first + others if others else first
+
+    def whole(self, message: Any) -> Any:
+        """Take a message that came as a whole, and return it."""
+        if self._on_text:
+            self._on_text(self._secrets.masked(text_of(message)))
+        return message
+
+
+@contextmanager
+def _malformed_replies_named(model: Any) -> Iterator[None]:
+    """Rename the errors of ChatOpenAI for a reply that it cannot read, such as an error under status 200."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if not _is_chat_openai(model) or _NO_STREAM in str(error) or isinstance(error, json.JSONDecodeError):
+            raise
+        reason = error.args[0] if error.args else str(error)  # pydantic's has no arguments
+        if isinstance(reason, Mapping):
+            kind = RefusedReply if reason.get("code") == "insufficient_quota" else BrokenReply
+            raise kind(f"the server replied with an error: {reason.get('message', reason)}") from error
+        raise BrokenReply(f"the reply does not have the form of one: {reason}") from error
+
+
+def _is_chat_openai(model: Any) -> bool:
+    kinds = [base.__name__ for one in chat_models_in(model) for base in type(one).__mro__]
+    return "BaseChatOpenAI" in kinds
+
+
+def graph_of(model: Any, request: Request) -> dict[str, Any]:
+    """Return the argument by which a model gets the request's graph; {} for a model that reads only text."""
+    models = chat_models_in(model)
+    if models and all(getattr(one, "reads_graphs", False) is True for one in models):
+        return {"graph": request.graph}
+    return {}
+
+
+def _messages(model: Any, request: Request) -> list[Any]:
+    """Return the turns as LangChain takes them, and for runnables of others as its messages, which they may look into.
+
+    Half a character, which no request can hold, is replaced.
+    """
+    messages = [_message(turn) for turn in request.turns]
+    if not plays_a_model(model):
+        return messages
+    from langchain_core.messages import convert_to_messages
+
+    return list(convert_to_messages(messages))
+
+
+def _message(turn: Turn) -> Any:
+    text = encodable(turn.text)
+    if not turn.calls and not turn.thoughts:
+        return turn.role, text
+    from langchain_core.messages import AIMessage, ToolMessage
+
+    if turn.role == "tool":
+        call = turn.calls[0]
+        return ToolMessage(text, tool_call_id=call.id, name=call.name)
+    calls = [{"name": call.name, "args": call.arguments, "id": call.id} for call in turn.calls]
+    thoughts = {THOUGHTS_KEY: turn.thoughts} if turn.thoughts else {}
+    return AIMessage(text, tool_calls=calls, additional_kwargs=thoughts)

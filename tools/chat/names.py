@@ -1,0 +1,80 @@
+"""The names of models: for traces, for the endpoints whose limits they share, and for the keys of cached replies."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ras_agent.tools.chat.runnables import bound_arguments, chat_models_in, described, is_plain
+from ras_agent.tools.chat.secrets import URL_ATTRIBUTES, printable
+
+_SAMPLING_ATTRIBUTES = (
+    *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens", "max_completion_tokens"),
+    *("num_predict", "num_ctx", "frequency_penalty", "presence_penalty", "repeat_penalty", "reasoning_effort"),
+    *("reasoning", "thinking", "model_kwargs", "extra_body"),
+)
+
+
+def model_name(model: Any) -> str:
+    """Return a name for traces: the provider's model name, else the name of the class. Fallbacks follow in order."""
+    names = _own_names(model)
+    if len(names) < 2:
+        for arguments in bound_arguments(model):
+            bound = arguments.get("model")
+            if isinstance(bound, str):
+                return printable(bound)
+    return ", else ".join(names) or _own_name(model)
+
+
+def answering_model(model: Any, message: Any) -> str:
+    """Return the name of the one of several models that gave a message; "" where there is no choice, or no telling."""
+    if is_plain(model):
+        return ""
+    about = getattr(message, "response_metadata", None) or {}
+    for key in ("model_name", "model"):
+        name = about.get(key)
+        if isinstance(name, str) and name:
+            # providers add a date to the name, as in gpt-4o-mini-2024-07-18
+            known = [one for one in _own_names(model) if name.startswith(one)]
+            return max(known, key=len, default=printable(name))
+    return ""
+
+
+def _own_names(model: Any) -> list[str]:
+    return list(dict.fromkeys(map(_own_name, chat_models_in(model))))
+
+
+def _own_name(model: Any) -> str:
+    for attribute in ("model_name", "model", "model_id", "name"):
+        value = getattr(model, attribute, None)
+        if isinstance(value, str) and value:
+            return printable(value)
+    return type(model).__name__
+
+
+def endpoint_of(model: Any) -> str:
+    """Return the name under which calls share rate limits: the server's address or model's class, and model.
+
+    Calls of a model with fallbacks count at the endpoint of the first.
+    """
+    models = chat_models_in(model)
+    first = models[0] if models else model
+    for attribute in URL_ATTRIBUTES:
+        value = getattr(first, attribute, None)
+        if isinstance(value, str) and value:
+            return f"{printable(value)}#{model_name(first)}"
+    return f"{type(first).__name__}#{model_name(first)}"
+
+
+def sampling_parameters(model: Any, *, where: bool = True) -> dict[str, Any]:
+    """Return the parameters that decide a model's reply besides the messages: part of the key of a cached reply."""
+    return described(model, partial(_sampling, where=where))
+
+
+def _sampling(model: Any, *, where: bool) -> dict[str, Any]:
+    parameters = {"class": type(model).__name__, "endpoint": endpoint_of(model) if where else None}
+    for name in _SAMPLING_ATTRIBUTES:
+        value = getattr(model, name, None)
+        if value is not None:
+            parameters[name] = value
+    return parameters

@@ -37,6 +37,8 @@ _MOST_FACTS = 400
 _fields: TypeAdapter[JSON] = TypeAdapter(Json[JSON])
 
 router = APIRouter(route_class=ApartRoute)
+_NO_ROUTE = "Not Found"  # Starlette's words for a path without a route
+_OPENAI_PATHS = ("/chat/completions", "/completions", "/responses", "/models", "/embeddings")
 
 
 async def _service(request: Request) -> Service:
@@ -309,7 +311,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         place = ".".join(map(str, first["loc"][1:]))  # after body, query or path
         status = 400 if request.url.path.startswith("/v1/") else 422
         error = ApiError(status, f"{place}: {first['msg']}" if place else str(first["msg"]), "invalid_request")
+    elif isinstance(error, HTTPException) and error.detail == _NO_ROUTE:
+        error = _unknown_path(request)
     return response_of(error)
+
+
+def _unknown_path(request: Request) -> ApiError:
+    """Return the error for a path that does not exist, with the remedy for OpenAI's clients."""
+    path = request.url.path
+    remedy = "/docs lists all paths"
+    if path.endswith(_OPENAI_PATHS):
+        remedy = f"OpenAI's paths are below /v1: set the client's base_url to {request.base_url}v1"
+    return ApiError(404, f"there is no {path}; {remedy}", "unknown_path")
 
 
 def _json(name: str, text: str | None) -> JSON | None:

@@ -55,14 +55,18 @@ class ChatRequest(BaseModel):
     sources: OnUnlessTold = True
 
 
-# what would change the form of an answer, the values that do not, and what is to be done
+ONLY_TEXT = (
+    "answers are text, and a schema of yours is not filled in; POST /api/ask returns the answer with its citations as "
+    "JSON, or let your own model write the schema from the answer"
+)
+# the fields that would change the form of an answer, the values that do not, and the remedy
 _FORMS: dict[str, tuple[tuple[Any, ...], str]] = {
     "n": ((1,), "one answer is given"),
     "tools": (([],), "the agent calls no tools of yours, unless tool_choice is 'none'"),
     "functions": (([],), "the agent calls no functions of yours"),
     "tool_choice": (("auto", "none"), "the agent calls no tools of yours"),
     "function_call": (("auto", "none"), "the agent calls no functions of yours"),
-    "response_format": (({"type": "text"},), "answers are text"),
+    "response_format": (({"type": "text"},), ONLY_TEXT),
     "modalities": ((["text"],), "answers are text"),
     "audio": ((), "answers are text"),
     "logprobs": ((False,), "an answer has no probabilities of its tokens"),

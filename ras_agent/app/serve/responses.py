@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from ras_agent.app.serve.bodies import ApartRoute
-from ras_agent.app.serve.chat import MODEL, check_form, check_model, marks_of, web_citations
+from ras_agent.app.serve.chat import MODEL, ONLY_TEXT, check_form, check_model, marks_of, web_citations
 from ras_agent.app.serve.errors import ApiError, refusal
 from ras_agent.app.serve.page_tasks import reply_to_task
 from ras_agent.app.serve.runs import STILL_HERE, Run, RunStream, ended_or_left, json_response, sse
@@ -61,7 +61,7 @@ async def responses(body: ResponsesRequest, request: Request) -> Response:
     check_form(body.model_extra or {}, messages)
     wanted = ((body.model_extra or {}).get("text") or {}).get("format") or {"type": "text"}
     if wanted.get("type") != "text":
-        raise ApiError(400, "text.format: answers are text; leave text.format away", "unsupported_value")
+        raise ApiError(400, f"text.format: {ONLY_TEXT}; leave text.format away", "unsupported_value")
     if not messages:
         raise ApiError(400, "input: it holds no message of the user", "no_question")
     thread = _thread_of(body.previous_response_id) if body.previous_response_id else uuid4().hex

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from ras_agent import Passage, PassageIndex
 from ras_agent.app.serve import service
@@ -212,6 +213,27 @@ def test_what_the_agent_cannot_do_is_refused_in_openais_form(chat: Any) -> None:
     with pytest.raises(openai.BadRequestError, match="hold no text of the user") as raised:
         chat.chat.completions.create(model="ras-agent", messages=[{"role": "system", "content": "Be brief."}])
     assert raised.value.code == "no_question"
+
+
+def test_a_schema_is_refused_with_the_ways_to_get_one(chat: Any) -> None:
+    class Town(BaseModel):
+        town: str
+
+    ways = says("answers are text", "POST /api/ask", "let your own model write the schema")
+    with pytest.raises(openai.BadRequestError, match=ways):
+        chat.chat.completions.parse(model="ras-agent", messages=ASKED, response_format=Town)
+    with pytest.raises(openai.BadRequestError, match=ways):
+        chat.responses.parse(model="ras-agent", input="Where?", text_format=Town)
+
+
+@pytest.mark.parametrize("path", ["", "/v1/v1", "/api"])
+def test_a_client_with_a_wrong_base_url_is_told_the_right_one(chat: Any, path: str) -> None:
+    root = str(chat.base_url).removesuffix("/v1/")
+    astray = chat.with_options(base_url=f"{root}{path}")
+    with pytest.raises(openai.NotFoundError, match=says(f"there is no {path}/chat/completions", f"{root}/v1")):
+        astray.chat.completions.create(model="ras-agent", messages=ASKED)
+    with pytest.raises(openai.NotFoundError, match=says("/docs lists all paths")):
+        astray.get("/nothing", cast_to=object)
 
 
 def test_turns_without_text_are_left_out_and_forms_that_change_nothing_are_taken(chat: Any) -> None:

@@ -256,7 +256,7 @@ function writeAnswer(writing) {
   $("answer").textContent = trace.answer || (trace.stop_reason && !writing ? "No answer" : "");
   writeSuggestion(trace.suggestion);
   const look = $("answer").parentElement.classList;
-  look.toggle("long", trace.answer.length > 80);
+  look.toggle("long", trace.abstained || trace.answer.length > 80);
   look.toggle("writing", writing);
   look.toggle("none", Boolean(trace.stop_reason) && (trace.abstained || !trace.answer));
   $("marks").replaceChildren(now.story?.doubt() ?? "",
@@ -297,7 +297,7 @@ function writeVerdict() {
 
 function writeSteps() {
   const begun = now.trace.steps.length || now.trace.plans.length;
-  if (now.running && !begun) $("steps").replaceChildren(make("h2", {}, "Steps"), make("ol", {}, BEGINNING.map((text) => make("li", { class: "step coming" }, make("b", { "aria-hidden": "true" }, "…"), make("span", {}, text)))));
+  if (now.running && !begun) $("steps").replaceChildren(make("h2", {}, "Steps"), make("ol", {}, BEGINNING.map((text) => make("li", { class: "step coming", hop: 0 }, make("b", { "aria-hidden": "true" }, "…"), make("span", {}, text)))));
   else if (now.story) $("steps").replaceChildren(...now.story.steps());
 }
 

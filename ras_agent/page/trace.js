@@ -96,7 +96,7 @@ function writeHeader() {
   $("answer").textContent = trace.answer || "No answer";
   writeSuggestion(trace.suggestion);
   const look = $("answer").parentElement.classList;
-  look.toggle("long", trace.answer.length > 110);
+  look.toggle("long", trace.abstained || trace.answer.length > 110);
   look.toggle("none", trace.abstained || !trace.answer);
   $("marks").append(story.doubt());
   for (const citation of trace.citations.filter(({ supported }) => supported !== false)) {

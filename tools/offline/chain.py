@@ -30,6 +30,7 @@ from ras_agent.tools.offline.reader import Reader
 from ras_agent.tools.offline.reading import MOST_READ, ReadPassage, Sentence, read
 from ras_agent.tools.offline.table_rows import look_up
 
+_AUXILIARIES = word_set("is are was were has had will would can could")
 _CLAUSE = 3  # words behind a name from which they are a clause
 _MOST_LINKS = 4
 _MOST_INSIDE = 3  # descriptions inside one another
@@ -134,6 +135,8 @@ def without_clause(text: str) -> str:
 
     >>> without_clause("Tarn Observatory lost the shutter of its dome"), without_clause("Water of Leith")
     ('Tarn Observatory', 'Water of Leith')
+    >>> without_clause("Ernst Chain was a biochemist who was born in Berlin")
+    'Ernst Chain'
     """
     names = name_spans(text)
     if not names or names[0][0] > 0:
@@ -143,7 +146,8 @@ def without_clause(text: str) -> str:
     if len(rest) < _CLAUSE:
         return text
     word = rest[0]
-    if word in FUNCTION_WORDS or not word.islower():
+    is_of_name = word in FUNCTION_WORDS and word not in _AUXILIARIES
+    if is_of_name or not word.islower():
         return text
     return text[:end]
 

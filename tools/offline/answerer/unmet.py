@@ -3,6 +3,7 @@
 Who signed invoice 4712?          "Invoice 4711 was signed by Ada Crane."            another figure
 Who founded Korl Works?           "Varn Mills was founded by Ada Crane."             another name
 Who is the mayor of Brennhaven?   "The mayor of Dunmere visited Brennhaven."         a role of another
+Who was the last mayor of Varn?   "The first mayor of Varn was Ada Crane."           the opposite
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterator, Sequence
 
 from ras_agent.text.names import name_spans
 from ras_agent.text.standing import Standing, Words, Writing
-from ras_agent.text.words import FUNCTION_WORDS, stem_set, stems
+from ras_agent.text.words import FUNCTION_WORDS, stem, stem_set, stems
+from ras_agent.tools.offline import english
+from ras_agent.tools.offline.answerer.wording import denies
 from ras_agent.tools.offline.english import SUBJECTS
-from ras_agent.tools.offline.reading import Sentence
+from ras_agent.tools.offline.reading import Sentence, tokens_of
 
+_OPPOSITES = {stem(word): frozenset(map(stem, others)) for word, others in english.words("opposites").items()}
 _FEWEST_LISTED = 2  # names of a list
 _NOTE = re.compile(r"\([^()]{0,60}\)")
 _ROLE_OF = re.compile(r"\b(?P<role>[a-z][a-z-]+) of (?:the )?(?P<of>[A-Z0-9][\w'’-]*(?: [A-Z0-9][\w'’-]*)*)")
@@ -33,7 +37,24 @@ def lacks_what_is_named(question: str, grounds: Sequence[Sentence]) -> bool:
             return True
     if _has_no_name_of(question, words) or _is_only_listed(question, grounds):
         return True
+    if _says_the_opposite(question, text):
+        return True
     return _is_role_of_another(question, text)
+
+
+def _says_the_opposite(question: str, text: str) -> bool:
+    """Tell whether a text has "first" where the question has "last", and not that, or denies nothing as that does."""
+    if denies(question) and not denies(text):
+        return True
+    told = _roots(text)
+    opposites: set[str] = set()
+    for word in _roots(question) - told:
+        opposites |= _OPPOSITES.get(word, frozenset())
+    return not opposites.isdisjoint(told)
+
+
+def _roots(text: str) -> set[str]:
+    return {stem(token.word) for token in tokens_of(text)}
 
 
 def _is_only_listed(question: str, grounds: Sequence[Sentence]) -> bool:

@@ -138,6 +138,13 @@ def test_who_was_present_is_not_known_to_be_of_the_family() -> None:
     assert not lacks_what_is_named("Who was present with Petra Halloran?", passage.sentences)
 
 
+def test_a_proof_of_the_opposite_is_of_something_else() -> None:
+    (passage,) = read([Passage("1", "The first mayor of Varn was Ada Crane.")])
+    assert lacks_what_is_named("Who was the last mayor of Varn?", passage.sentences)
+    assert lacks_what_is_named("Who was not the first mayor of Varn?", passage.sentences)
+    assert not lacks_what_is_named("Who was the first mayor of Varn?", passage.sentences)
+
+
 def test_one_of_several_names_is_enough() -> None:
     (passage,) = read([Passage("1", "Rose McGowan played Paige in Charmed.")])
     assert not lacks_what_is_named("Which series of The WB had Rose McGowan in it?", passage.sentences)

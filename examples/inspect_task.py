@@ -1,7 +1,8 @@
 """Our agent in an evaluation of Inspect: its models, log and viewer, our loop and metrics.
 
     pip install 'ras-agent[inspect]'
-    inspect eval examples/inspect_task.py --model openai/gpt-4o-mini -T data=$PWD/questions.jsonl -T corpus=$PWD/passages.jsonl
+    inspect eval examples/inspect_task.py --model openai/gpt-4o-mini \\
+        -T data=$PWD/questions.jsonl -T corpus=$PWD/passages.jsonl
 
 Without -T it asks the bundled sample's questions. Every call of the planner and the answerer is Inspect's: any of its
 providers can play them, its log has each call, and its limits hold. Facts are read by the offline extractor here.
